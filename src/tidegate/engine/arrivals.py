@@ -1,0 +1,165 @@
+"""The order in which the rows of two streams arrive, and how that order is cut into steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tidegate.types import InputError, Last, Rows, StepSize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidegate.types import Array, Side, Time, Window
+
+
+class Floors(NamedTuple):
+    """The smallest time that a row yet to come may have, for each side."""
+
+    left: Time
+    right: Time
+
+
+class Moment(NamedTuple):
+    """When a step happens: the largest time seen, and what may still come at its begin and after its end."""
+
+    now: Time
+    begin: Floors
+    end: Floors
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Two streams in order of arrival: by time, left before right at equal times.
+
+    With a lateness, a row arrives when its stream's largest time so far says so, and may carry an older time.
+    `order` tells for each side which of the given rows these are.
+    """
+
+    left: Rows
+    right: Rows
+    clock_left: Array
+    clock_right: Array
+    order: tuple[Array, Array]
+    lateness: Time
+    late: int
+
+    def __len__(self) -> int:
+        return len(self.left) + len(self.right)
+
+    def cuts(self, size: StepSize, at: Time | None = None) -> Array:
+        """Where steps end, as (left, right) counts of rows that have arrived by then.
+
+        A cut is added at the time `at`, so that no step reaches from before it to after it.
+        """
+        if size == "instant":
+            clocks = np.union1d(self.clock_left, self.clock_right)
+            return np.stack([np.searchsorted(c, clocks, side="right") for c in self._clocks], axis=1)
+        ends = np.append(np.arange(size, len(self), size), len(self)) if len(self) else np.empty(0, np.int64)
+        cuts = np.stack([np.searchsorted(rows.id, ends) for rows in (self.left, self.right)], axis=1)
+        if at is not None:
+            cuts = np.unique(np.concatenate((cuts, [self.before(at)])), axis=0)
+        return cuts
+
+    def before(self, time: Time) -> tuple[int, int]:
+        """How many rows of each side arrive before this time."""
+        left, right = (int(np.searchsorted(clock, time)) for clock in self._clocks)
+        return left, right
+
+    def steps(self, cuts: Array, *, whole_instants: bool) -> Iterator[tuple[Rows, Rows, Moment]]:
+        """Yield the arrivals of each step."""
+        l0 = r0 = 0
+        for l1, r1 in cuts.tolist():
+            if l1 == l0 and r1 == r0:
+                continue
+            left, right = self.left.take(slice(l0, l1)), self.right.take(slice(r0, r1))
+            yield left, right, self._moment(l0, l1, r0, r1, whole_instants=whole_instants)
+            l0, r0 = l1, r1
+
+    def _moment(self, l0: int, l1: int, r0: int, r1: int, *, whole_instants: bool) -> Moment:
+        spans = ((self.clock_left, l0, l1), (self.clock_right, r0, r1))
+        firsts = [c[i].item() for c, i, j in spans if j > i]
+        lasts = [c[j - 1].item() if j > i else None for c, i, j in spans]
+        now = max(clock for clock in lasts if clock is not None)
+        first = min(firsts) - self.lateness
+        floor, above = now - self.lateness, _next(now - self.lateness)
+        # Left comes before right at equal times: after a right row no left row of that time is due.
+        end = Floors(
+            above if whole_instants or lasts[1] == now else floor, above if whole_instants else floor
+        )
+        return Moment(now, Floors(first, first), end)
+
+    @property
+    def _clocks(self) -> tuple[Array, Array]:
+        return self.clock_left, self.clock_right
+
+
+def _next(time: Time) -> Time:
+    return time + 1 if isinstance(time, int) else float(np.nextafter(time, np.inf))
+
+
+def arrange(
+    left: dict[str, Array], right: dict[str, Array], window: Window, lateness: Time | None
+) -> Arrivals:
+    """Merge two streams, given as columns `key`, `time` and optionally `importance`.
+
+    Parameters
+    ----------
+    left, right
+        The columns of each side.
+    window
+        A `Last` window adds the counts that it needs.
+    lateness
+        None: the rows' order means nothing, they arrive by time. A number: they arrive in the given order,
+        and one older than its stream's largest time by more than this is late and dropped.
+    """
+    if lateness is not None:
+        if not np.isfinite(lateness) or lateness < 0:
+            raise InputError(f"lateness {lateness!r} is not a span of time; give a finite number, at least 0")
+        if window.counted:
+            raise InputError(
+                f"a Last window counts rows in order, so lateness={lateness!r} cannot apply; use lateness=None"
+            )
+    sides = [_by_arrival(columns["time"], lateness) for columns in (left, right)]
+    clocks = [clock for _, clock in sides]
+    places = [np.arange(len(clock)) for clock in clocks]
+    ids = (
+        places[0] + np.searchsorted(clocks[1], clocks[0], side="left"),
+        places[1] + np.searchsorted(clocks[0], clocks[1], side="right"),
+    )
+    rows = [
+        _rows(side, columns, order, number, place, window)
+        for side, columns, (order, _), number, place in zip(
+            ("left", "right"), (left, right), sides, ids, places, strict=True
+        )
+    ]
+    late = len(left["time"]) + len(right["time"]) - sum(map(len, clocks))
+    return Arrivals(rows[0], rows[1], clocks[0], clocks[1], (sides[0][0], sides[1][0]), lateness or 0, late)
+
+
+def _by_arrival(time: Array, lateness: Time | None) -> tuple[Array, Array]:
+    """Which rows arrive, in order, and the clock at which each does."""
+    if lateness is None:
+        in_order = bool((time[1:] >= time[:-1]).all())
+        order = np.arange(len(time)) if in_order else np.argsort(time, kind="stable")
+        return order, time if in_order else time[order]
+    clock = np.maximum.accumulate(time) if len(time) else time
+    order = np.flatnonzero(time >= clock - lateness)
+    return order, clock[order]
+
+
+def _rows(
+    side: Side, columns: dict[str, Array], order: Array, ids: Array, places: Array, window: Window
+) -> Rows:
+    ordered = {name: column[order] for name, column in columns.items()}
+    counts = {}
+    if window.counted:
+        mine, others = (places + 1, ids - places) if len(ids) else (places, places)
+        by_side = {"left": mine, "right": others} if side == "left" else {"left": others, "right": mine}
+        for name, span in (("left", window.left), ("right", window.right)):
+            if isinstance(span, Last):
+                # On the same axis as time, so that one compiled loop serves every mix of windows.
+                counts[f"{name}s"] = by_side[name].astype(columns["time"].dtype)
+    return Rows(side, id=ids, matches=np.zeros(len(ids), np.int64), **ordered, **counts)

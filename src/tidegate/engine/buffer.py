@@ -1,0 +1,88 @@
+"""The rows that one side holds, in columns that grow in place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.types import Rows
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Side
+
+SLACK: Final = 1 << 16
+"""Rows of spare room that are not worth giving back."""
+
+
+class Buffer:
+    """Rows of one side.
+
+    Appending copies only what is new, and dropping moves only as many rows as are dropped: rows from the end
+    fill the gaps. Their order means nothing afterwards.
+
+    Examples
+    --------
+    >>> numbers = np.arange(5)
+    >>> buffer = Buffer("left")
+    >>> buffer.append(Rows("left", key=numbers, time=numbers, id=numbers, matches=numbers))
+    >>> buffer.drop(np.array([0, 3]))
+    >>> buffer.rows.key
+    array([4, 1, 2])
+    """
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self._columns: dict[str, Array] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def rows(self) -> Rows:
+        """The rows as they are now: views, good until the next change."""
+        if not self._columns:
+            nothing = np.empty(0, np.int64)
+            return Rows(self.side, key=nothing, time=nothing, id=nothing, matches=nothing)
+        return Rows(self.side, **{name: column[: self._size] for name, column in self._columns.items()})
+
+    def append(self, rows: Rows) -> None:
+        """Take up arrivals behind what is there."""
+        old, new = self._size, self._size + len(rows)
+        for name, values in rows.columns().items():
+            column = self._columns.get(name)
+            if column is None or len(column) < new:
+                # An eighth of spare room keeps appending cheap and the memory close to that of the rows.
+                grown = np.empty(new + (new >> 3 if old else 0), values.dtype)
+                if column is not None:
+                    grown[:old] = column[:old]
+                self._columns[name] = column = grown
+            column[old:new] = values
+        self._size = new
+
+    def drop(self, gone: Array) -> None:
+        """Drop the rows at these positions, given in ascending order."""
+        if not len(gone):
+            return
+        for name, column in self._columns.items():
+            packed = _packed(column, gone, self._size)
+            spacious = len(column) > len(packed) + (len(packed) >> 1) + SLACK
+            self._columns[name] = packed.copy() if spacious else column
+        self._size -= len(gone)
+
+
+def kept(candidates: int, gone: Array) -> Array:
+    """Where each row stood before these were dropped, in the order in which a buffer holds the rest."""
+    return _packed(np.arange(candidates), gone, candidates)
+
+
+def _packed(column: Array, gone: Array, size: int) -> Array:
+    """Fill the gaps with values from the end, in place; returns what is left."""
+    left = size - len(gone)
+    inner = int(np.searchsorted(gone, left))
+    if inner:
+        stays = np.ones(len(gone), bool)
+        stays[gone[inner:] - left] = False
+        column[gone[:inner]] = column[left:size][stays]
+    return column[:left]

@@ -1,0 +1,17 @@
+"""How the hot loops are compiled: once, kept on disk, and without holding the interpreter's lock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from numba import njit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+F = TypeVar("F", bound="Callable[..., object]")
+
+
+def kernel(function: F) -> F:
+    """Compile `function` at its first call with these types, or load what an earlier process compiled."""
+    return cast("F", njit(cache=True, nogil=True, error_model="numpy")(function))

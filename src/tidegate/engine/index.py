@@ -1,0 +1,341 @@
+"""A throw-away index over the arrivals of one step, and the compiled loops that probe it.
+
+The buffer carries no index of its own. Each step indexes its arrivals, which are few and fit a cache, and
+streams the buffered rows of the other side past them: nothing has to be rebuilt when a state is restored or
+rows are shed, and a buffer takes the bytes of its rows.
+
+For equality the arrivals are laid out by hash bucket and by time within it, so that a row finds its partners by one look
+and, in a long bucket, a binary search of the window. For comparisons and bands they are sorted by value.
+
+An index over one side is probed by the other. With `low` and `high` the axes that bound an indexed row from
+below and above, a pair joins iff `probe.low - indexed.low <= reach_low` and `indexed.high - probe.high <= reach_high`. Always differences: with floats any other form
+would round differently from one side than from the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tidegate.engine.compiled import kernel
+from tidegate.types import Band, Combine, Pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidegate.types import Array, Condition, Side, Time
+
+PAIRS_AT_A_TIME: Final = 1 << 18
+"""Results leave in chunks of at most this many, so that a hot key cannot exhaust memory."""
+
+_LONG_BUCKET: Final = 16
+_FINER: Final = 3
+"""The presence filter has 2**3 times as many buckets as the index."""
+_FREE, _CLOSED, _OPEN = 0, 1, 2
+_MIN, _MAX, _SUM, _PRODUCT, _MEAN = range(5)
+COMBINES: Final[dict[Combine, int]] = {
+    "min": _MIN,
+    "max": _MAX,
+    "sum": _SUM,
+    "product": _PRODUCT,
+    "mean": _MEAN,
+}
+
+
+class _Rule(NamedTuple):
+    """Which indexed keys match a probing key `v`: equal ones, or those between `v + low` and `v + high`."""
+
+    hashed: bool
+    negated: bool
+    low_end: int
+    high_end: int
+    low: Time
+    high: Time
+
+
+def _rule(condition: Condition, indexed: Side, dtype: np.dtype[np.generic]) -> _Rule:
+    number = dtype.type
+    if isinstance(condition, Band):
+        low, high = condition.low, condition.high
+        if dtype.kind == "i":
+            low, high = int(np.ceil(low)), int(np.floor(high))
+        if indexed == "left":
+            low, high = -high, -low
+        return _Rule(False, False, _CLOSED, _CLOSED, number(low), number(high))
+    zero = number(0)
+    if condition == "=":
+        return _Rule(True, False, _CLOSED, _CLOSED, zero, zero)
+    if condition == "!=":
+        return _Rule(False, True, _CLOSED, _CLOSED, zero, zero)
+    end = _CLOSED if condition.endswith("=") else _OPEN
+    # `l < r`: an indexed l lies below the probing r, an indexed r above the probing l.
+    if condition.startswith("<") == (indexed == "left"):
+        return _Rule(False, False, _FREE, end, zero, zero)
+    return _Rule(False, False, end, _FREE, zero, zero)
+
+
+@kernel
+def _bucket(key: Any, shift: Any) -> Any:
+    return (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> shift
+
+
+@kernel
+def _layout(
+    key: Array, low: Array, high: Array, same_axis: bool, shift: Any
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Lay rows out by bucket, keeping their order within each, and note which finer buckets hold any."""
+    n = len(key)
+    present = np.zeros(np.int64(1) << (64 - np.int64(shift) + _FINER), np.bool_)
+    for i in range(n):
+        present[_bucket(key[i], shift - np.uint64(_FINER))] = True
+    starts = np.zeros((np.int64(1) << (64 - np.int64(shift))) + 2, np.int32)
+    for i in range(n):
+        starts[_bucket(key[i], shift) + np.uint64(2)] += 1
+    for b in range(2, len(starts)):
+        starts[b] += starts[b - 1]
+    order = np.empty(n, np.int32)
+    keys = np.empty_like(key)
+    lows = np.empty_like(low)
+    highs = lows if same_axis else np.empty_like(high)
+    for i in range(n):
+        b = _bucket(key[i], shift) + np.uint64(1)
+        at = starts[b]
+        starts[b] = at + 1
+        order[at] = i
+        keys[at] = key[i]
+        lows[at] = low[i]
+        if not same_axis:
+            highs[at] = high[i]
+    return present, starts, order, keys, lows, highs
+
+
+@kernel
+def _likely(present: Array, shift: Any, key: Array) -> Array:
+    """Which rows may have a partner at all.
+
+    Most buffered rows have none among a step's arrivals. Passing those over without a branch that the processor
+    has to guess is what makes a large buffer cheap to stream past.
+    """
+    found = np.empty(len(key), np.int32)
+    n = 0
+    for i in range(len(key)):
+        found[n] = i
+        n += present[_bucket(key[i], shift - np.uint64(_FINER))]
+    return found[:n]
+
+
+@kernel
+def _first(values: Array, start: int, stop: int, bound: Any, past: bool) -> int:
+    """The first position in the sorted stretch whose value is >= bound, or > bound when `past`."""
+    while start < stop:
+        middle = (start + stop) >> 1
+        if values[middle] < bound or (past and values[middle] == bound):
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+@kernel
+def _within(values: Array, start: int, stop: int, origin: Any, reach: Any, past: bool) -> int:
+    """The first position whose distance from the origin is >= reach, or > reach when `past`."""
+    while start < stop:
+        middle = (start + stop) >> 1
+        if values[middle] - origin < reach or (past and values[middle] - origin == reach):
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+@kernel
+def _span(
+    rule: _Rule, shift: Any, starts: Array, keys: Array, lows: Array, highs: Array,
+    key: Any, low: Any, high: Any, reach_low: Any, reach_high: Any,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Where partners may be: `[begin, end)`, less `[gap, resume)`."""
+    hashed, negated, low_end, high_end, low_offset, high_offset = rule
+    if hashed:
+        b = _bucket(key, shift)
+        begin, end = np.int64(starts[b]), np.int64(starts[b + np.uint64(1)])
+        if end - begin > _LONG_BUCKET:
+            begin = _within(lows, begin, end, low, -reach_low, False)
+            end = _within(highs, begin, end, high, reach_high, True)
+        return begin, end, end, end
+    begin, end = np.int64(0), np.int64(len(keys))
+    if low_end != _FREE:
+        begin = np.int64(_first(keys, begin, end, key + low_offset, low_end == _OPEN))
+    if high_end != _FREE:
+        end = np.int64(_first(keys, begin, end, key + high_offset, high_end == _CLOSED))
+    if negated:
+        return np.int64(0), np.int64(len(keys)), begin, end
+    return begin, end, end, end
+
+
+@kernel
+def combined(combine: int, a: float, b: float) -> float:
+    if combine == _MIN:
+        return min(a, b)
+    if combine == _MAX:
+        return max(a, b)
+    if combine == _SUM:
+        return a + b
+    if combine == _PRODUCT:
+        return a * b
+    return (a + b) / 2.0
+
+
+@kernel
+def _count(
+    rule: _Rule, shift: Any, starts: Array, order: Array, keys: Array, lows: Array, highs: Array,
+    likely: Array, key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
+    hits_indexed: Array, hits_probing: Array, worth_indexed: Array, worth_probing: Array, combine: int,
+) -> tuple[int, float]:  # fmt: skip
+    """Count partners without forming pairs; returns results and their importance."""
+    total = 0
+    worth = 0.0
+    hashed = rule[0]
+    weighed = len(worth_probing) > 0
+    for i in likely:
+        begin, end, gap, resume = _span(
+            rule, shift, starts, keys, lows, highs, key[i], low[i], high[i], reach_low, reach_high
+        )
+        found = 0
+        j = begin
+        while j < end:
+            if j == gap:
+                j = resume
+                if j >= end:
+                    break
+            near = low[i] - lows[j] <= reach_low and highs[j] - high[i] <= reach_high
+            if near and (not hashed or keys[j] == key[i]):
+                found += 1
+                hits_indexed[order[j]] += 1
+                if weighed:
+                    worth += combined(combine, worth_indexed[order[j]], worth_probing[i])
+            j += 1
+        hits_probing[i] += found
+        total += found
+    return total, worth
+
+
+@kernel
+def _emit(
+    rule: _Rule, shift: Any, starts: Array, order: Array, keys: Array, lows: Array, highs: Array,
+    likely: Array, key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
+    row: int, at: int, out_indexed: Array, out_probing: Array,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Write pairs until the output is full; returns how many, and the row and place to go on from."""
+    n = 0
+    hashed = rule[0]
+    room = len(out_indexed)
+    for nth in range(row, len(likely)):
+        i = likely[nth]
+        begin, end, gap, resume = _span(
+            rule, shift, starts, keys, lows, highs, key[i], low[i], high[i], reach_low, reach_high
+        )
+        j = max(begin, at)
+        at = 0
+        while j < end:
+            if gap <= j < resume:
+                j = resume
+                if j >= end:
+                    break
+            near = low[i] - lows[j] <= reach_low and highs[j] - high[i] <= reach_high
+            if near and (not hashed or keys[j] == key[i]):
+                if n == room:
+                    return n, nth, j
+                out_indexed[n] = order[j]
+                out_probing[n] = i
+                n += 1
+            j += 1
+    return n, len(likely), 0
+
+
+_NOTHING: Final = np.empty(0, np.float64)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The columns of some rows that a condition and a window look at."""
+
+    key: Array
+    left: Array
+    right: Array
+
+
+class Index:
+    """The arrivals of one side, arranged to be probed by rows of the other.
+
+    Parameters
+    ----------
+    side
+        The side that is indexed.
+    rows
+        Its arrivals, in order of time.
+    condition, reach_left, reach_right
+        What joins: the condition on keys and the window's two lengths.
+    """
+
+    def __init__(
+        self, side: Side, rows: Axes, condition: Condition, reach_left: Time, reach_right: Time
+    ) -> None:
+        self._side = side
+        number = rows.left.dtype.type
+        self._reaches = (number(reach_left), number(reach_right))
+        if side == "right":
+            self._reaches = self._reaches[::-1]
+        low, high = self._bounds(rows)
+        self._rule = _rule(condition, side, rows.key.dtype)
+        bits = max(1, len(rows.key).bit_length()) if self._rule.hashed else 0
+        self._shift = np.uint64(64 - bits)
+        if self._rule.hashed:
+            self._present, *laid = _layout(rows.key, low, high, low is high, self._shift)
+        else:
+            order = np.argsort(rows.key, kind="stable").astype(np.int32)
+            lows = low[order]
+            laid = [np.empty(0, np.int32), order, rows.key[order], lows, lows if low is high else high[order]]
+        self._layout = laid
+
+    def _bounds(self, rows: Axes) -> tuple[Array, Array]:
+        # An indexed left row is bounded from below by the left window and from above by the right one;
+        # for an indexed right row it is the other way round.
+        return (rows.left, rows.right) if self._side == "left" else (rows.right, rows.left)
+
+    def _likely(self, probing: Axes) -> Array:
+        if self._rule.hashed:
+            return _likely(self._present, self._shift, probing.key)
+        return np.arange(len(probing.key), dtype=np.int32)
+
+    def count(
+        self,
+        probing: Axes,
+        hits: tuple[Array, Array],
+        worth: tuple[Array, Array] | None = None,
+        combine: Combine = "min",
+    ) -> tuple[int, float]:
+        """Count results and add up their importance; `hits` and `worth` are (indexed, probing)."""
+        low, high = self._bounds(probing)
+        worths = worth or (_NOTHING, _NOTHING)
+        total, importance = _count(
+            self._rule, self._shift, *self._layout, self._likely(probing), probing.key, low, high, *self._reaches, *hits, *worths,
+            COMBINES[combine],
+        )  # fmt: skip
+        return int(total), float(importance)
+
+    def pairs(self, probing: Axes, chunk: int = PAIRS_AT_A_TIME) -> Iterator[Pairs]:
+        """Yield results as (left, right) positions, at most `chunk` at a time."""
+        low, high = self._bounds(probing)
+        likely = self._likely(probing)
+        row, at = 0, 0
+        while row < len(likely):
+            out_indexed, out_probing = np.empty(chunk, np.int32), np.empty(chunk, np.int32)
+            n, row, at = _emit(
+                self._rule, self._shift, *self._layout, likely, probing.key, low, high, *self._reaches, row, at,
+                out_indexed, out_probing,
+            )  # fmt: skip
+            if n:
+                found = (out_indexed[:n], out_probing[:n])
+                yield Pairs(*(found if self._side == "left" else found[::-1]))

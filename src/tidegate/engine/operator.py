@@ -1,0 +1,492 @@
+"""The join: one operator for a step of one row and for a step of a hundred thousand.
+
+A step takes the buffered rows and the arrivals together as candidates. Whoever holds more about the rows than
+the operator does (their payload, say) keeps it in the same order, follows the positions that a step returns,
+and so never needs to look inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from tidegate.engine.buffer import Buffer, kept
+from tidegate.engine.compiled import kernel
+from tidegate.engine.index import Axes, Index
+from tidegate.engine.selection import best
+from tidegate.engine.snapshot import pack, unpack
+from tidegate.engine.tally import Tally
+from tidegate.policies import find
+from tidegate.types import (
+    FOREVER,
+    SIDES,
+    Budget,
+    Combine,
+    Comparison,
+    InputError,
+    Last,
+    Order,
+    Pairs,
+    Rows,
+    Setting,
+    Split,
+    Step,
+    Window,
+    choice,
+)
+
+if TYPE_CHECKING:
+    from tidegate.engine.arrivals import Floors, Moment
+    from tidegate.policies import Policy
+    from tidegate.types import Array, Condition, Side, Time
+
+Residual: TypeAlias = Callable[[Pairs], "Array"]
+_Places: TypeAlias = "slice | Array"
+
+
+@dataclass(frozen=True)
+class Departed:
+    """Rows of one side that left in a step, and where they stood among its candidates."""
+
+    rows: Rows
+    places: Array
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step did.
+
+    A step's candidates are the buffered rows, then the arrivals. `kept` tells for each row that is buffered
+    now where it stood among them, so that whoever holds more about the rows can follow.
+    """
+
+    results: int
+    expired: dict[Side, Departed]
+    evicted: dict[Side, Departed]
+    candidates: dict[Side, int]
+
+    def kept(self, side: Side) -> Array:
+        """Where the rows that are buffered now stood among the candidates."""
+        gone = np.concatenate((self.expired[side].places, self.evicted[side].places))
+        return kept(self.candidates[side], np.sort(gone))
+
+
+@dataclass(frozen=True)
+class Join:
+    """What is joined and within what: the frozen configuration of an operator.
+
+    Parameters
+    ----------
+    window
+        How long rows of each side stay joinable.
+    budget
+        What may be buffered after a step; None for everything.
+    policy
+        Who stays, as an object or by name.
+    split
+        "shared" (one pool), "even", or (left, right) in the budget's unit.
+    order
+        "probe-first": match, then make room. "shed-first": make room, then match what is in memory.
+    condition
+        How keys match: a comparison `l.key ? r.key`, or a `Band`.
+    combine
+        The importance of a result from its partners'.
+    seed, partition
+        All randomness derives from these and the step.
+    """
+
+    window: Window
+    budget: Budget | None = None
+    policy: Policy | str = "fifo"
+    split: Split = "shared"
+    order: Order = "probe-first"
+    condition: Condition = "="
+    combine: Combine = "min"
+    seed: int = 0
+    partition: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "window", Window.of(self.window))
+        object.__setattr__(self, "budget", Budget.of(self.budget))
+        object.__setattr__(self, "policy", find(self.policy))
+        choice(self.order, Order, "order")
+        choice(self.combine, Combine, "combine")
+        if isinstance(self.condition, str):
+            choice(self.condition, Comparison, "condition")
+        self.shares()
+
+    def shares(self) -> tuple[Budget] | tuple[Budget | None, Budget | None]:
+        """The budget of the shared pool, or of each side's own; None for a side that may hold nothing."""
+        budget = self.budget
+        if budget is None:
+            return (Budget(rows=FOREVER),)
+        if self.split == "shared":
+            return (budget,)
+        if self.split == "even":
+            left, right = budget.divided(2)
+            return (left, right)
+        parts = self.split
+        whole = (
+            isinstance(parts, tuple) and len(parts) == len(SIDES) and all(isinstance(p, int) for p in parts)
+        )
+        if not whole or min(parts) < 0:
+            raise InputError(
+                f"split {parts!r} is not known; use 'shared', 'even' or two whole numbers (left, right)"
+            )
+        if sum(parts) > budget.limit:
+            raise InputError(
+                f"split {parts} adds up to {sum(parts)}, more than the budget of {budget.limit} {budget.unit}"
+            )
+        left, right = (replace(budget, **{budget.unit: part}) if part else None for part in parts)
+        return (left, right)
+
+
+@kernel
+def _add_hits(left: Array, right: Array, hits_left: Array, hits_right: Array) -> None:
+    for i in range(len(left)):
+        hits_left[left[i]] += 1
+        hits_right[right[i]] += 1
+
+
+_COMBINED = {
+    "min": np.minimum,
+    "max": np.maximum,
+    "sum": np.add,
+    "product": np.multiply,
+    "mean": lambda a, b: (a + b) / 2.0,
+}
+
+
+class Operator:
+    """A running join.
+
+    Examples
+    --------
+    >>> from tidegate.engine.arrivals import arrange
+    >>> stream = {"key": np.array([1, 2, 1]), "time": np.array([0, 1, 2])}
+    >>> operator = Operator(Join(Window(5, 5), budget=Budget(rows=4)))
+    >>> arrivals = arrange(stream, stream, Window(5, 5), None)
+    >>> steps = arrivals.steps(arrivals.cuts(2), whole_instants=False)
+    >>> sum(collected(operator.step(*step))[1].results for step in steps)
+    5
+    """
+
+    def __init__(self, join: Join) -> None:
+        self.join = join
+        self.policy = find(join.policy).start(Setting(join.window, join.seed, join.partition))
+        self.tally = Tally()
+        self.number = 0
+        self.arrived: dict[Side, int] = dict.fromkeys(SIDES, 0)
+        self.buffers = {side: Buffer(side) for side in SIDES}
+
+    @property
+    def rows(self) -> int:
+        """How many rows are buffered."""
+        return sum(map(len, self.buffers.values()))
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take, payload included."""
+        return sum(buffer.rows.nbytes for buffer in self.buffers.values())
+
+    def step(
+        self,
+        left: Rows,
+        right: Rows,
+        moment: Moment,
+        *,
+        pairs: bool = False,
+        residual: Residual | None = None,
+    ) -> Generator[Pairs, None, Outcome]:
+        """Join arrivals with what is buffered and with each other, then make room (or the other way round).
+
+        Yields results in bounded chunks, as positions among the candidates, if `pairs`; a generator that is
+        not run to its end has not taken the step.
+
+        Parameters
+        ----------
+        left, right
+            The arrivals, each in order of time.
+        moment
+            The time, and what may still come.
+        pairs
+            Whether to form the results or only to count them.
+        residual
+            A further condition: a mask of the pairs that are results indeed.
+        """
+        fresh = {side: len(self.buffers[side]) for side in SIDES}
+        for side, rows in zip(SIDES, (left, right), strict=True):
+            self.buffers[side].append(rows)
+            self.arrived[side] += len(rows)
+        candidates = {side: self.buffers[side].rows for side in SIDES}
+        pool = _Pool({side: len(rows) for side, rows in candidates.items()})
+        if self.join.order == "shed-first":
+            self._make_room(candidates, pool, moment.begin, moment.now)
+        hits = {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()}
+        before = self.tally.results
+        yield from self._match(candidates, pool, fresh, hits, pairs=pairs, residual=residual)
+        if self.tally.results > before:
+            for side, rows in candidates.items():
+                np.add(rows.matches, hits[side], out=rows.matches)
+        self.policy.observe(
+            Step(self.number, moment.now, *candidates.values(), *fresh.values(), *hits.values())
+        )
+        self._make_room(candidates, pool, moment.end, moment.now)
+        outcome = Outcome(
+            self.tally.results - before,
+            {
+                side: self._bury(candidates[side], pool.expired[side], moment.now, expired=True)
+                for side in SIDES
+            },
+            {
+                side: self._bury(candidates[side], pool.evicted[side], moment.now, expired=False)
+                for side in SIDES
+            },
+            {side: len(rows) for side, rows in candidates.items()},
+        )
+        for side in SIDES:
+            self.buffers[side].drop(pool.gone(side))
+        self.tally.held(self.rows, self.nbytes)
+        self.number += 1
+        return outcome
+
+    def _match(
+        self,
+        rows: dict[Side, Rows],
+        pool: _Pool,
+        fresh: dict[Side, int],
+        hits: dict[Side, Array],
+        *,
+        pairs: bool,
+        residual: Residual | None,
+    ) -> Generator[Pairs, None, None]:
+        places = {side: pool.parted(side, fresh[side]) for side in SIDES}
+        (old_left, new_left), (old_right, new_right) = places.values()
+        encounters: tuple[
+            tuple[Literal["from_left", "from_right", "from_step"], Side, _Places, _Places], ...
+        ] = (
+            ("from_right", "left", new_left, old_right),
+            ("from_step", "left", new_left, new_right),
+            ("from_left", "right", new_right, old_left),
+        )
+        spans = (self.join.window.length("left"), self.join.window.length("right"))
+        indexes: dict[Side, Index] = {}
+        for origin, side, indexed, probing in encounters:
+            other: Side = "right" if side == "left" else "left"
+            axes, arrivals = _axes(rows[other], probing), _axes(rows[side], indexed)
+            if not len(axes.key) or not len(arrivals.key):
+                continue
+            if side not in indexes:
+                indexes[side] = Index(side, arrivals, self.join.condition, *spans)
+            if pairs or residual is not None:
+                at = {side: indexed, other: probing}
+                found, worth = yield from self._form(indexes[side], axes, rows, at, hits, residual)
+            else:
+                found, worth = self._count(indexes[side], axes, rows, {side: indexed, other: probing}, hits)
+            setattr(self.tally, origin, getattr(self.tally, origin) + found)
+            self.tally.importance += worth
+
+    def _count(
+        self,
+        index: Index,
+        axes: Axes,
+        rows: dict[Side, Rows],
+        places: dict[Side, _Places],
+        hits: dict[Side, Array],
+    ) -> tuple[int, float]:
+        (indexed, at_indexed), (probing, at_probing) = places.items()
+        counts = hits[indexed][at_indexed], hits[probing][at_probing]
+        worths = rows[indexed].importance, rows[probing].importance
+        weighed = None
+        if worths[0] is not None and worths[1] is not None:
+            weighed = worths[0][at_indexed], worths[1][at_probing]
+        total, worth = index.count(axes, counts, weighed, self.join.combine)
+        for side, count in zip(places, counts, strict=True):
+            # A slice was counted in place; other places were copied out and go back.
+            if not isinstance(places[side], slice):
+                hits[side][places[side]] = count
+        return total, worth
+
+    def _form(
+        self,
+        index: Index,
+        axes: Axes,
+        rows: dict[Side, Rows],
+        places: dict[Side, _Places],
+        hits: dict[Side, Array],
+        residual: Residual | None,
+    ) -> Generator[Pairs, None, tuple[int, float]]:
+        total, worth = 0, 0.0
+        left, right = rows["left"].importance, rows["right"].importance
+        for local in index.pairs(axes):
+            chunk = Pairs(_global(places["left"], local.left), _global(places["right"], local.right))
+            if residual is not None:
+                holds = residual(chunk)
+                chunk = Pairs(chunk.left[holds], chunk.right[holds])
+            if not len(chunk.left):
+                continue
+            _add_hits(chunk.left, chunk.right, hits["left"], hits["right"])
+            total += len(chunk.left)
+            if left is not None and right is not None:
+                worth += float(_COMBINED[self.join.combine](left[chunk.left], right[chunk.right]).sum())
+            yield chunk
+        return total, worth
+
+    def _make_room(self, rows: dict[Side, Rows], pool: _Pool, floors: Floors, now: Time) -> None:
+        """Mark what can no longer match, then the worst of what does not fit."""
+        for side in SIDES:
+            pool.expire(side, self._expired(rows[side], floors))
+        shares = self.join.shares()
+        for sides, budget in (
+            [(SIDES, shares[0])] if len(shares) == 1 else zip(((s,) for s in SIDES), shares, strict=True)
+        ):
+            self._evict(rows, pool, sides, budget, now)
+
+    def _expired(self, rows: Rows, floors: Floors) -> Array:
+        span = self.join.window.left if rows.side == "left" else self.join.window.right
+        if span is None:
+            return _NONE
+        floor = floors.right if rows.side == "left" else floors.left
+        if isinstance(span, Last):
+            floor = self.arrived[rows.side]
+        axis, length = _axis(rows, rows.side), self.join.window.length(rows.side)
+        if not len(axis) or floor - axis.min() <= length:
+            return _NONE
+        return np.flatnonzero(floor - axis > length)
+
+    def _evict(
+        self, rows: dict[Side, Rows], pool: _Pool, sides: Sequence[Side], budget: Budget | None, now: Time
+    ) -> None:
+        """Mark the worst rows of some sides that do not fit a budget; None holds nothing."""
+        wanting = [rows[side] if pool.whole(side) else rows[side].take(pool.staying(side)) for side in sides]
+        if budget is None:
+            for side in sides:
+                pool.evict(side, pool.staying(side))
+            return
+        in_bytes = budget.unit == "bytes"
+        if sum(r.nbytes if in_bytes else len(r) for r in wanting) <= budget.limit:
+            return
+        scores = np.concatenate([self.policy.scores(r, now) for r in wanting])
+        ids = np.concatenate([r.id for r in wanting])
+        sizes = np.concatenate([r.sizes() for r in wanting]) if in_bytes else None
+        out = ~best(scores, ids, sizes, budget)
+        start = 0
+        for side, some in zip(sides, wanting, strict=True):
+            worst = np.flatnonzero(out[start : start + len(some)])
+            pool.evict(side, worst if pool.whole(side) else pool.staying(side)[worst])
+            start += len(some)
+
+    def _bury(self, rows: Rows, places: Array, now: Time, *, expired: bool) -> Departed:
+        gone = rows.take(places)
+        lifetimes = now - gone.time
+        span = self.join.window.left if rows.side == "left" else self.join.window.right
+        if expired and span is not None and not isinstance(span, Last):
+            # It left when its window ended, however late the step that noticed.
+            lifetimes = np.minimum(lifetimes, span)
+        self.tally.buried(np.maximum(lifetimes, 0))
+        if expired:
+            self.tally.expired += len(gone)
+        else:
+            self.tally.evicted += len(gone)
+        return Departed(gone, places)
+
+    def snapshot(self) -> bytes:
+        """The whole state, as versioned bytes."""
+        state = {
+            f"{s}.{name}": column
+            for s, b in self.buffers.items()
+            for name, column in b.rows.columns().items()
+        }
+        state |= {f"policy.{name}": array for name, array in self.policy.snapshot().items()}
+        state["tally"] = self.tally.as_array()
+        state["counts"] = np.array([self.number, *self.arrived.values()], np.int64)
+        return pack(state)
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a snapshot; a smaller budget takes effect at the next step."""
+        state = unpack(data)
+        self.tally = Tally.from_array(state.pop("tally"))
+        self.number, *arrived = state.pop("counts").tolist()
+        self.arrived = dict(zip(SIDES, arrived, strict=True))
+        parts: dict[str, dict[str, Array]] = {"left": {}, "right": {}, "policy": {}}
+        for name, array in state.items():
+            part, _, column = name.partition(".")
+            parts[part][column] = array
+        for side in SIDES:
+            self.buffers[side] = Buffer(side)
+            self.buffers[side].append(Rows(side, **parts[side]))
+        self.policy.restore(parts["policy"])
+
+
+class _Pool:
+    """Who stays and who leaves among the candidates of one step; nothing is moved before the step's end."""
+
+    def __init__(self, sizes: dict[Side, int]) -> None:
+        self._sizes = sizes
+        self.expired = dict.fromkeys(sizes, _NONE)
+        self.evicted = dict.fromkeys(sizes, _NONE)
+
+    def whole(self, side: Side) -> bool:
+        return not len(self.expired[side]) and not len(self.evicted[side])
+
+    def gone(self, side: Side) -> Array:
+        if not len(self.evicted[side]):
+            return self.expired[side]
+        if not len(self.expired[side]):
+            return self.evicted[side]
+        return np.sort(np.concatenate((self.expired[side], self.evicted[side])))
+
+    def staying(self, side: Side) -> Array:
+        if self.whole(side):
+            return np.arange(self._sizes[side])
+        stays = np.ones(self._sizes[side], bool)
+        stays[self.gone(side)] = False
+        return np.flatnonzero(stays)
+
+    def parted(self, side: Side, fresh: int) -> tuple[_Places, _Places]:
+        """Where the staying rows are that were buffered before, and the arrivals, which begin at `fresh`."""
+        if self.whole(side):
+            return slice(0, fresh), slice(fresh, self._sizes[side])
+        places = self.staying(side)
+        first = int(np.searchsorted(places, fresh))
+        return places[:first], places[first:]
+
+    def expire(self, side: Side, places: Array) -> None:
+        if not self.whole(side):
+            places = np.setdiff1d(places, self.gone(side), assume_unique=True)
+        self.expired[side] = np.union1d(self.expired[side], places) if len(self.expired[side]) else places
+
+    def evict(self, side: Side, places: Array) -> None:
+        self.evicted[side] = np.union1d(self.evicted[side], places) if len(self.evicted[side]) else places
+
+
+_NONE = np.empty(0, np.int64)
+
+
+def _axis(rows: Rows, side: Side) -> Array:
+    """The axis on which the window of `side` is measured: time, or rows of that side."""
+    counts = rows.lefts if side == "left" else rows.rights
+    return rows.time if counts is None else counts
+
+
+def _axes(rows: Rows, places: _Places) -> Axes:
+    left, right = _axis(rows, "left"), _axis(rows, "right")
+    on_left = left[places]
+    return Axes(rows.key[places], on_left, on_left if right is left else right[places])
+
+
+def _global(places: _Places, local: Array) -> Array:
+    return local.astype(np.int64) + places.start if isinstance(places, slice) else places[local]
+
+
+def collected(step: Generator[Pairs, None, Outcome]) -> tuple[list[Pairs], Outcome]:
+    """Run a step to its end; return the results that it yielded and what it did."""
+    chunks = []
+    while True:
+        try:
+            chunks.append(next(step))
+        except StopIteration as stop:
+            return chunks, stop.value

@@ -1,0 +1,210 @@
+"""A bounded join of two recorded streams, measured against the exact one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tidegate.engine import unit_steps
+from tidegate.engine.encode import encode
+from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.tally import Measured, Tally
+from tidegate.streams import Trace
+from tidegate.types import Budget, InputError, Pairs, Report, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.engine.arrivals import Arrivals
+    from tidegate.policies import Policy
+    from tidegate.types import Array, Combine, Condition, Order, Split, StepSize, Time, WindowSpan
+
+CHECKPOINTS: Final = 50
+"""How many points of time a report's curves have, at most."""
+
+
+def simulate(
+    left: Any,
+    right: Any,
+    *,
+    window: Window | tuple[WindowSpan, WindowSpan],
+    budget: Budget | int | str | None = None,
+    policy: Policy | str = "fifo",
+    split: Split = "shared",
+    order: Order = "probe-first",
+    step: StepSize = 1,
+    condition: Condition = "=",
+    on: str | Sequence[str] = "key",
+    time: str = "time",
+    lateness: Time | None = None,
+    combine: Combine = "min",
+    seed: int = 0,
+    warmup: Time = 0,
+    collect: bool = False,
+) -> Report:
+    """Join two recorded streams within a budget, and report how good the answer is.
+
+    Parameters
+    ----------
+    left, right
+        Anything columnar (dict of arrays, data frame, Arrow table, `Trace`) with `key`, `time` and
+        optionally `importance`. Null keys never match.
+    window
+        `(left, right)`: `l` and `r` join iff `-right <= r.time - l.time <= left`. Numbers, timedeltas,
+        `Last(rows)`, or None for no end.
+    budget
+        A number of rows, a string of bytes ("64 MB"), a `Budget`, or None for no limit.
+    policy
+        Who stays, by name or as an object; see `tidegate.policies`.
+    split
+        How the sides share the budget: "shared", "even", or (left, right).
+    order
+        "probe-first" or "shed-first" within a step.
+    step
+        1 (a row at a time), "instant" (all rows of one time), or a number of rows.
+    condition
+        How keys match, `l.key ? r.key`: "=", "<", "<=", "!=", ">", ">=" or a `Band`.
+    on, time
+        The key column (or columns) and the time column.
+    lateness
+        None: rows arrive by time. A number: they arrive as given, and one older than its stream's largest
+        time by more than this is dropped and counted.
+    combine
+        The importance of a result from its partners': "min", "max", "sum", "product" or "mean".
+    seed
+        Fixes all randomness.
+    warmup
+        Results of rows that arrive less than this after the first are not counted, here or in `exact`.
+    collect
+        Whether the report carries the pairs, as row numbers of `left` and `right`.
+
+    Examples
+    --------
+    >>> import tidegate as tg
+    >>> opened = {"key": [1, 2, 3], "time": [0, 1, 2]}
+    >>> bids = {"key": [1, 3, 2, 1], "time": [3, 4, 5, 9]}
+    >>> report = tg.simulate(opened, bids, window=(6, 0), budget=2)
+    >>> report.results, report.exact, round(report.recall, 2)
+    (2, 3, 0.67)
+    """
+    traces = [Trace.of(d, on=on, time=time, what=what) for d, what in ((left, "left"), (right, "right"))]
+    span = Window.of(window)
+    if all(trace.time.dtype.kind == "i" for trace in traces):
+        span = span.whole()
+    join = Join(span, Budget.of(budget), policy, split, order, condition, combine, seed)
+    _check_step(step)
+    if not np.isfinite(warmup) or warmup < 0:
+        raise InputError(f"warmup {warmup!r} is not a span of time; give a finite number, at least 0")
+    encoded = encode(*traces, join.window, condition, lateness)
+    arrivals = encoded.arrivals
+    start = _start(arrivals) + warmup if warmup else None
+    if unit_steps.applies(join, step, arrivals):
+        checks = _thin(arrivals.cuts(max(1, len(arrivals) // CHECKPOINTS), start), arrivals, start)
+        measured = unit_steps.run(arrivals, join, checks, start, collect=collect)
+    else:
+        cuts = arrivals.cuts(step, start)
+        checks = _thin(cuts, arrivals, start)
+        measured = run(arrivals, join, cuts, checks, start, collect=collect, instants=step == "instant")
+    exact = run(arrivals, Join(join.window, condition=condition, combine=combine), checks, checks, start)
+    tally, pairs = measured.tally, measured.pairs
+    return Report(
+        results=tally.results,
+        from_left=tally.from_left,
+        from_right=tally.from_right,
+        from_step=tally.from_step,
+        exact=exact.tally.results,
+        importance=tally.importance,
+        exact_importance=exact.tally.importance,
+        fairness=tally.fairness,
+        peak_rows=tally.peak_rows,
+        peak_bytes=tally.peak_bytes,
+        rows_left=len(traces[0]),
+        rows_right=len(traces[1]),
+        evicted=tally.evicted,
+        expired=tally.expired,
+        late=arrivals.late,
+        null_keys=encoded.null_keys,
+        times=exact.times,
+        results_over_time=measured.curve,
+        exact_over_time=exact.curve,
+        pairs=Pairs(encoded.source[pairs.left], encoded.source[pairs.right]) if pairs else None,
+    )
+
+
+def run(
+    arrivals: Arrivals,
+    join: Join,
+    cuts: Array,
+    checks: Array,
+    start: Time | None = None,
+    *,
+    collect: bool = False,
+    instants: bool = False,
+) -> Measured:
+    """Run an operator over recorded streams.
+
+    Parameters
+    ----------
+    arrivals, join
+        What arrives, and what is joined.
+    cuts
+        Where steps end, from `Arrivals.cuts`.
+    checks
+        Those of the cuts at which the curve of results is read.
+    start
+        Count only what arrives from this time on.
+    collect
+        Whether to keep the pairs, by row number.
+    instants
+        Whether steps hold all rows of their times.
+    """
+    operator = Operator(join)
+    arrived = [0, 0]
+    begin = None if start is None else arrivals.before(start)
+    read = {tuple(check) for check in checks.tolist()}
+    times, curve, found = [], [], [Pairs(_NO_ROWS, _NO_ROWS)]
+    for left, right, moment in arrivals.steps(cuts, whole_instants=instants):
+        if begin == tuple(arrived):
+            operator.tally, found = Tally(), found[:1]
+        if collect:
+            old = (buffer.rows.id for buffer in operator.buffers.values())
+            ids = [np.concatenate(both) for both in zip(old, (left.id, right.id), strict=True)]
+        chunks, _ = collected(operator.step(left, right, moment, pairs=collect))
+        found += [Pairs(ids[0][chunk.left], ids[1][chunk.right]) for chunk in chunks]
+        arrived[0] += len(left)
+        arrived[1] += len(right)
+        if tuple(arrived) in read:
+            times.append(moment.now)
+            curve.append(operator.tally.results)
+    if begin == tuple(arrived):
+        operator.tally, found = Tally(), found[:1]
+    pairs = Pairs(*map(np.concatenate, zip(*found, strict=True))) if collect else None
+    return Measured(operator.tally, np.array(times), np.array(curve, np.int64), pairs)
+
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+def _thin(cuts: Array, arrivals: Arrivals, start: Time | None) -> Array:
+    """At most `CHECKPOINTS` of the cuts, spread evenly; the last and the start of counting among them."""
+    chosen = (
+        cuts[np.linspace(0, len(cuts) - 1, min(len(cuts), CHECKPOINTS)).astype(np.int64)]
+        if len(cuts)
+        else cuts
+    )
+    if start is None or not any(arrivals.before(start)):
+        return chosen
+    return np.unique(np.concatenate((chosen, [arrivals.before(start)])), axis=0)
+
+
+def _start(arrivals: Arrivals) -> Time:
+    firsts = [clock[0].item() for clock in (arrivals.clock_left, arrivals.clock_right) if len(clock)]
+    return min(firsts, default=0)
+
+
+def _check_step(step: StepSize) -> None:
+    if step == "instant":
+        return
+    if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 1:
+        raise InputError(f"step {step!r} is not known; use 1, a larger number of rows, or 'instant'")

@@ -1,0 +1,56 @@
+"""State as bytes: named arrays in one Arrow record batch, with a version and no code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+VERSION: Final = 1
+_KEY: Final = b"tidegate"
+
+
+def pack(arrays: dict[str, Array]) -> bytes:
+    """Write named arrays of any lengths as bytes.
+
+    Examples
+    --------
+    >>> unpack(pack({"a": np.arange(3), "b": np.array([0.5])}))["a"]
+    array([0, 1, 2])
+    """
+    columns = {
+        name: pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), pa.array(values))
+        for name, values in arrays.items()
+    }
+    schema = pa.schema([(name, column.type) for name, column in columns.items()], {_KEY: str(VERSION)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(list(columns.values()), schema=schema))
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def unpack(data: bytes) -> dict[str, Array]:
+    """Read what `pack` wrote, without copying."""
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            batch = reader.read_next_batch()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(
+            f"these {len(data)} bytes are not a snapshot ({error}); give what snapshot() returned"
+        ) from error
+    version = (batch.schema.metadata or {}).get(_KEY, b"none").decode()
+    if version != str(VERSION):
+        raise InputError(
+            f"the snapshot is of version {version}, this is version {VERSION}; restore it with the release that wrote it"
+        )
+    return {
+        name: np.asarray(column.values.to_numpy(zero_copy_only=False))
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }

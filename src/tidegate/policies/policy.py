@@ -1,0 +1,98 @@
+"""The contract of every policy: learn from what is shown, and rank.
+
+A policy never sees the buffer's internals and never evicts. The operator shows it each step, asks it to
+score the rows that want to stay, and keeps the best that fit; among equals the newest stays.
+"""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Rows, Setting, Step, Time
+
+Ranking = Literal["fixed", "current"]
+Need = Literal["model", "importance", "future"]
+
+
+class Policy(ABC):
+    """Who stays.
+
+    What the user writes is a frozen dataclass; `start` turns it into what runs. A policy with neither
+    parameters to bind nor anything to learn is both.
+
+    Attributes
+    ----------
+    name
+        What users and the command line call it; a class without one is not listed.
+    ranking
+        "fixed": a row's score never changes after it arrived, and nothing is learned. "current": scores
+        depend on the time or on what was observed.
+    needs
+        What must be given beside the rows.
+    """
+
+    name: ClassVar[str]
+    ranking: ClassVar[Ranking] = "current"
+    needs: ClassVar[frozenset[Need]] = frozenset()
+
+    def start(self, setting: Setting) -> Policy:  # noqa: ARG002 - most policies need nothing from it
+        """Bind to a join and return what runs."""
+        return self
+
+    def observe(self, step: Step) -> None:  # noqa: B027 - a policy that learns nothing keeps this
+        """Learn from the arrivals and matches of a step, before its rows are ranked."""
+
+    @abstractmethod
+    def scores(self, rows: Rows, now: Time) -> Array:
+        """Score rows of one side; the higher stays. Asking changes nothing."""
+
+    def snapshot(self) -> dict[str, Array]:
+        """What was learned, as plain arrays."""
+        return {}
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        if state:
+            raise InputError(
+                f"{type(self).__name__} keeps no state but was given {sorted(state)}; restore it with its own policy"
+            )
+        return self
+
+
+def _named(base: type[Policy]) -> dict[str, type[Policy]]:
+    found: dict[str, type[Policy]] = {}
+    for cls in base.__subclasses__():
+        if "name" in vars(cls):
+            found[cls.name] = cls
+        found |= _named(cls)
+    return found
+
+
+def names() -> list[str]:
+    """Return the names of all policies, one's own included once their class is defined."""
+    return sorted(_named(Policy))
+
+
+def find(policy: str | Policy) -> Policy:
+    """Return the policy that is meant: itself, or by name with its defaults.
+
+    Examples
+    --------
+    >>> find("fifo")
+    Fifo()
+    >>> find("fifi")
+    Traceback (most recent call last):
+    tidegate.types.InputError: policy 'fifi' is not known; use one of fifo, until_expiry, random
+    """
+    if isinstance(policy, Policy):
+        return policy
+    known = _named(Policy)
+    if policy not in known:
+        nearest = sorted(known, key=lambda name: -difflib.SequenceMatcher(None, str(policy), name).ratio())
+        raise InputError(f"policy {policy!r} is not known; use one of {', '.join(nearest)}")
+    return known[policy]()

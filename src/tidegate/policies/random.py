@@ -1,0 +1,69 @@
+"""Keep a random choice of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numba import vectorize
+
+from tidegate.policies.policy import Policy
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Rows, Setting, Time
+
+
+@dataclass(frozen=True)
+class Random(Policy):
+    """Make room by dropping rows at random, newcomers among them: the baseline that a policy has to beat.
+
+    The draw is a hash of the seed, the time and the row's number, so that a step that is run again
+    drops the same rows, in any process.
+
+    Parameters
+    ----------
+    seed
+        Fixes the draws; by default it comes from the join's seed and partition.
+
+    Examples
+    --------
+    >>> import tidegate as tg
+    >>> stream = {"key": [1, 2, 3, 1], "time": [0, 1, 2, 3]}
+    >>> tg.simulate(stream, stream, window=(9, 9), budget=2, policy=tg.policies.Random(seed=1)).recall
+    0.5
+
+    References
+    ----------
+    iJoin, section 1.1 (RAND); On Joining and Caching Stochastic Streams, section 8 (RAND).
+    """
+
+    name: ClassVar[str] = "random"
+
+    seed: int | None = None
+
+    def start(self, setting: Setting) -> Self:
+        """Draw from the join's seed unless one was given."""
+        if self.seed is not None:
+            return self
+        mixed = mix(mix(np.uint64(setting.seed % 2**64)) ^ np.uint64(setting.partition))
+        return replace(self, seed=int(mixed >> np.uint64(1)))
+
+    def salts(self, times: Array) -> Array:
+        """What the draws of all rows have in common at each of these times."""
+        return mix((times.view(np.int64) ^ (self.seed or 0)).view(np.uint64)).view(np.int64)
+
+    def scores(self, rows: Rows, now: Time) -> Array:
+        """Score by a draw that is fresh at each time."""
+        draws = mix((rows.id ^ self.salts(np.array([now]))).view(np.uint64))
+        # 53 bits, so that a draw is the same as an integer and as a float.
+        return (draws >> np.uint64(11)).astype(np.float64)
+
+
+@vectorize(["uint64(uint64)"], cache=True)
+def mix(z: Any) -> Any:
+    """Scatter 64-bit integers (the finaliser of splitmix64)."""
+    z += np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,40 @@
+"""Keep whoever is in until its window ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from tidegate.policies.policy import Policy, Ranking
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Rows, Time
+
+
+@dataclass(frozen=True)
+class UntilExpiry(Policy):
+    """A row that was admitted stays until it expires; newcomers enter only where there is room.
+
+    The best choice when partners come late in a row's life, as under an increasing age curve (bids at the
+    end of an auction), and a poor one when the window has no end: the first rows then stay for ever.
+
+    Examples
+    --------
+    >>> import tidegate as tg
+    >>> stream = {"key": [1, 2, 3, 1], "time": [0, 1, 2, 3]}
+    >>> tg.simulate(stream, stream, window=(9, 9), budget=2, policy="until_expiry").results
+    3
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, section 6 (UNTIL-EXPIRY).
+    """
+
+    name: ClassVar[str] = "until_expiry"
+    ranking: ClassVar[Ranking] = "fixed"
+
+    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - who came first stays, at any time
+        """Score by arrival: the earlier, the higher."""
+        return -rows.id.astype(np.float64)

@@ -1,0 +1,155 @@
+"""Streams that were recorded: arrays, data frames, Arrow tables, CSV and Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from tidegate.types import FOREVER, InputError, first_missing
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+OPTIONAL = ("importance", "value")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One stream, by columns.
+
+    Parameters
+    ----------
+    keys
+        The key columns as Arrow arrays, in the order in which they were named.
+    time
+        64-bit integers or floats; calendar times become microseconds.
+    importance, value
+        Optional columns of floats.
+
+    Examples
+    --------
+    >>> trace = Trace.of({"key": ["a", "b"], "time": [1.5, 2.0]})
+    >>> len(trace), trace.time
+    (2, array([1.5, 2. ]))
+    """
+
+    keys: tuple[pa.Array, ...]
+    time: Array
+    importance: Array | None = None
+    value: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @classmethod
+    def of(
+        cls, data: Any, *, on: str | Sequence[str] = "key", time: str = "time", what: str = "stream"
+    ) -> Self:
+        """Read anything columnar: a trace, a mapping of arrays, a data frame, an Arrow table."""
+        if isinstance(data, cls):
+            return data
+        names = [on] if isinstance(on, str) else list(on)
+        if not names:
+            raise InputError("no key column was named; write on='key' or on=['a', 'b']")
+        table = _table(data, what)
+        absent = first_missing([*names, time], table.column_names)
+        if absent is not None:
+            have = ", ".join(table.column_names) or "none"
+            raise InputError(
+                f"{what} has no column {absent!r} (its columns: {have}); rename one, or name yours with on= and time="
+            )
+        extra = {n: _floats(table.column(n), f"{what}.{n}") for n in OPTIONAL if n in table.column_names}
+        keys = tuple(_one_chunk(table.column(name)) for name in names)
+        return cls(keys, _times(table.column(time), f"{what}.{time}"), **extra)
+
+    @classmethod
+    def from_csv(cls, path: str | Path, **columns: Any) -> Self:
+        """Read a CSV file with a header; `columns` as in `of`."""
+        return cls.of(csv.read_csv(path), what=Path(path).name, **columns)
+
+    @classmethod
+    def from_parquet(cls, path: str | Path, **columns: Any) -> Self:
+        """Read a Parquet file; `columns` as in `of`."""
+        return cls.of(parquet.read_table(path), what=Path(path).name, **columns)
+
+
+def _table(data: Any, what: str) -> pa.Table:
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, Mapping):
+        columns = {name: _array(column, f"{what}.{name}") for name, column in data.items()}
+        lengths = {name: len(column) for name, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise InputError(
+                f"the columns of {what} differ in length: {listed}; give one value a row in each"
+            )
+        return pa.table(columns)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    raise InputError(
+        f"{what} is a {type(data).__name__}; give a dict of arrays, a data frame or an Arrow table"
+    )
+
+
+def _array(column: Any, what: str) -> pa.Array | pa.ChunkedArray:
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
+    try:
+        # NaN is how NumPy and pandas write null.
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        raise InputError(
+            f"{what} cannot be read as a column: {error}; give one flat array of one type"
+        ) from error
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    joined = column.combine_chunks()
+    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+
+
+def _times(column: pa.ChunkedArray, what: str) -> Array:
+    if pa.types.is_null(column.type) and not len(column):
+        return np.empty(0, np.int64)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None))).cast(pa.int64())
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if not number:
+        raise InputError(f"{what} is of type {column.type}; give numbers or timestamps")
+    target = pa.float64() if pa.types.is_floating(column.type) else pa.int64()
+    values = column.cast(target).to_numpy() if not column.null_count else _filled(column.cast(target))
+    bad = (
+        np.flatnonzero(~np.isfinite(values) | (np.abs(values) >= FOREVER))
+        if target == pa.float64()
+        else (np.flatnonzero((values >= FOREVER) | (values <= -FOREVER)))
+    )
+    if column.null_count or len(bad):
+        at = int(bad[0]) if len(bad) else column.is_null().to_pylist().index(True)
+        raise InputError(
+            f"{what} has {column[at].as_py()!r} at row {at}; every row needs a finite time below 2**61: drop or mend it"
+        )
+    return values
+
+
+def _filled(column: pa.ChunkedArray) -> Array:
+    return column.fill_null(0).to_numpy()  # type: ignore[no-any-return]
+
+
+def _floats(column: pa.ChunkedArray, what: str) -> Array:
+    try:
+        values: Array = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{what} is of type {column.type}; give numbers") from error
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise InputError(f"{what} has {values[bad[0]]!r} at row {bad[0]}; give a finite number in every row")
+    return values

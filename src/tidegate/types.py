@@ -1,0 +1,378 @@
+"""The vocabulary that every part of Tidegate shares.
+
+Nothing here computes a join. The classes are frozen, check what the user wrote as soon as it is written, and
+are the only types that cross from one room of the project to another.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get_args
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
+Side = Literal["left", "right"]
+Order = Literal["probe-first", "shed-first"]
+Comparison = Literal["=", "<", "<=", "!=", ">", ">="]
+Combine = Literal["min", "max", "sum", "product", "mean"]
+Time: TypeAlias = int | float
+StepSize: TypeAlias = int | Literal["instant"]
+Split: TypeAlias = Literal["shared", "even"] | tuple[int, int]
+
+SIDES: tuple[Side, Side] = get_args(Side)
+
+FOREVER = 2**61
+"""A window this long never closes. Times stay below it, so that `time + window` cannot overflow 64 bits."""
+
+
+class InputError(ValueError):
+    """What the user gave cannot be used; the message names the value and the remedy."""
+
+
+def choice(value: object, kind: object, what: str) -> Any:
+    """Return `value` if it is one of the Literal type's members, else say which there are."""
+    known = get_args(kind)
+    if value not in known:
+        raise InputError(f"{what} {value!r} is not known; use one of {', '.join(map(repr, known))}")
+    return value
+
+
+@dataclass(frozen=True)
+class Last:
+    """A tuple-based window: a row stays joinable while it is among the last `rows` rows of its side.
+
+    Counted in arrival order (time, left before right at equal times), so it does not depend on the step.
+    """
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rows, int) or self.rows < 1:
+            raise InputError(f"Last({self.rows!r}) is not a window; give a whole number of rows, at least 1")
+
+
+WindowSpan: TypeAlias = Time | timedelta | Last | None
+
+
+@dataclass(frozen=True)
+class Window:
+    """How long a row of each side stays joinable.
+
+    `l` and `r` join iff their keys match and `-right <= r.time - l.time <= left`, both ends closed. None is
+    without end, a `Last` counts rows instead of time, and one of the two may be negative as long as the
+    interval is not empty.
+
+    Examples
+    --------
+    >>> Window.of((10, -5))
+    Window(left=10, right=-5)
+    >>> Window.of((10, -20))
+    Traceback (most recent call last):
+    tidegate.types.InputError: window (10, -20) is empty: left + right must be at least 0
+    """
+
+    left: Time | Last | None
+    right: Time | Last | None
+
+    @classmethod
+    def of(cls, value: Window | tuple[WindowSpan, WindowSpan]) -> Window:
+        """Read what the user wrote."""
+        if isinstance(value, Window):
+            return value
+        if not isinstance(value, tuple | list) or len(value) != len(SIDES):
+            raise InputError(
+                f"window {value!r} is not a pair; write window=(left, right), e.g. window=(500, 0)"
+            )
+        return cls(_span(value[0], "left"), _span(value[1], "right"))
+
+    def __post_init__(self) -> None:
+        left, right = (_span(self.left, "left"), _span(self.right, "right"))
+        if isinstance(left, Last) or isinstance(right, Last):
+            negative = [
+                span for span in (left, right) if not isinstance(span, Last) and span is not None and span < 0
+            ]
+            if negative:
+                raise InputError(
+                    f"window {(left, right)} mixes Last with a negative end; use 0 or more beside Last"
+                )
+        elif left is not None and right is not None and left + right < 0:
+            raise InputError(f"window {(left, right)} is empty: left + right must be at least 0")
+
+    @property
+    def counted(self) -> bool:
+        """Whether either end counts rows."""
+        return isinstance(self.left, Last) or isinstance(self.right, Last)
+
+    def whole(self) -> Window:
+        """The same window over whole times: `r.time - l.time <= 2.5` is `<= 2` there."""
+        left, right = (math.floor(s) if isinstance(s, float) else s for s in (self.left, self.right))
+        return Window(left, right) if (left, right) != (self.left, self.right) else self
+
+    def length(self, side: Side) -> Time:
+        """The window of one side on its own axis: time, or rows after the first for a `Last`."""
+        span = self.left if side == "left" else self.right
+        if span is None:
+            return FOREVER
+        return span.rows - 1 if isinstance(span, Last) else span
+
+
+def _span(value: WindowSpan, side: Side) -> Time | Last | None:
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
+    if value is None or isinstance(value, Last):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(
+            f"window on the {side} is {value!r}; give a number, a timedelta, tidegate.Last(rows) or None"
+        )
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not math.isfinite(plain):
+        raise InputError(f"window on the {side} is {plain!r}; give a finite number, or None for no end")
+    if abs(plain) >= FOREVER:
+        raise InputError(f"window on the {side} is {plain!r}, beyond 2**61; use None for no end")
+    return plain
+
+
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be buffered after a step: rows or bytes, never more.
+
+    Examples
+    --------
+    >>> Budget.of(100)
+    Budget(rows=100, bytes=None)
+    >>> Budget(bytes="64 MB").bytes
+    64000000
+    """
+
+    rows: int | None = None
+    bytes: int | str | None = None
+
+    @classmethod
+    def of(cls, value: Budget | int | str | None) -> Budget | None:
+        """Read what the user wrote: a number is rows, a string is bytes, None is no limit."""
+        if value is None or isinstance(value, Budget):
+            return value
+        if isinstance(value, str):
+            return cls(bytes=value)
+        return cls(rows=value)
+
+    def __post_init__(self) -> None:
+        if (self.rows is None) == (self.bytes is None):
+            raise InputError(
+                f"a budget is in rows or in bytes, got rows={self.rows!r} and bytes={self.bytes!r}; give one of them"
+            )
+        if isinstance(self.bytes, str):
+            object.__setattr__(self, "bytes", _parse_bytes(self.bytes))
+        if self.limit < 1:
+            raise InputError(
+                f"a budget of {self.limit} {self.unit} holds nothing; give at least 1, or None for no limit"
+            )
+
+    @property
+    def unit(self) -> Literal["rows", "bytes"]:
+        """What is counted."""
+        return "rows" if self.bytes is None else "bytes"
+
+    @property
+    def limit(self) -> int:
+        """How much of it."""
+        value = self.rows if self.bytes is None else self.bytes
+        if isinstance(value, np.integer):
+            return int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputError(
+                f"a budget of {value!r} is not a whole number; give rows as an int, or bytes like '64 MB'"
+            )
+        return value
+
+    def divided(self, parts: int) -> list[Budget]:
+        """Divide into `parts` that add up to this budget, none empty."""
+        if self.limit < parts:
+            raise InputError(
+                f"a budget of {self.limit} {self.unit} cannot be divided among {parts}; give at least {parts}"
+            )
+        share, extra = divmod(self.limit, parts)
+        return [replace(self, **{self.unit: share + (i < extra)}) for i in range(parts)]
+
+
+def _parse_bytes(text: str) -> int:
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    unit = _UNITS.get(found[2].lower()) if found else None
+    if found is None or unit is None:
+        raise InputError(f"budget {text!r} is not a size; write it like '64 MB', '1.5 GiB' or '4096 B'")
+    return int(float(found[1]) * unit)
+
+
+@dataclass(frozen=True)
+class Band:
+    """The condition `low <= r.key - l.key <= high`, both ends closed."""
+
+    low: Time
+    high: Time
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            raise InputError(
+                f"Band({self.low!r}, {self.high!r}) is not finite; use a comparison like '<' for an open end"
+            )
+        if self.low > self.high:
+            raise InputError(f"Band({self.low!r}, {self.high!r}) is empty; the lower end comes first")
+
+
+Condition: TypeAlias = Comparison | Band
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one side, by columns.
+
+    Parameters
+    ----------
+    side
+        Which stream they belong to.
+    key
+        64-bit integers; numbers as they are, anything else encoded.
+    time
+        Event time, all integers or all floats.
+    id
+        The row's number among all that ever arrived, both sides together.
+    matches
+        How many results each has produced so far.
+    importance
+        What the user says a row is worth, where a policy or a report asks for it.
+    payload
+        Bytes that a row takes elsewhere (its other columns), where a budget counts them.
+    lefts, rights
+        How many rows of that side had arrived when this one did, itself included; only for `Last` windows.
+    """
+
+    side: Side
+    key: Array
+    time: Array
+    id: Array
+    matches: Array
+    importance: Array | None = None
+    payload: Array | None = None
+    lefts: Array | None = None
+    rights: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def columns(self) -> dict[str, Array]:
+        """The columns that are there, by name."""
+        found = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "side")
+        return {name: column for name, column in found if column is not None}
+
+    def take(self, positions: Array | slice) -> Self:
+        """The rows at these positions (or under this mask), in their order."""
+        return replace(self, **{name: column[positions] for name, column in self.columns().items()})
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row's own columns, payload aside."""
+        return sum(column.dtype.itemsize for name, column in self.columns().items() if name != "payload")
+
+    def sizes(self) -> Array:
+        """Bytes of each row, payload included."""
+        own = np.full(len(self), self.row_bytes, dtype=np.int64)
+        return own if self.payload is None else own + self.payload
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows, payload included."""
+        return self.row_bytes * len(self) + (0 if self.payload is None else int(self.payload.sum()))
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a policy is shown of one step: who is there, who is new, and who matched.
+
+    `left` and `right` hold the buffered rows first, then the arrivals, which begin at `new_left` and
+    `new_right`; `hits_left` and `hits_right` are the matches of each row in this step.
+    """
+
+    number: int
+    now: Time
+    left: Rows
+    right: Rows
+    new_left: int
+    new_right: int
+    hits_left: Array
+    hits_right: Array
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a policy may know of the join when it starts."""
+
+    window: Window
+    seed: int = 0
+    partition: int = 0
+
+
+class Pairs(NamedTuple):
+    """Results, as positions (or, in a report, original row numbers) of the left and the right partner."""
+
+    left: Array
+    right: Array
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was measured.
+
+    `results` is split by where the older partner stood: `from_left`, `from_right`, `from_step`. `exact` is
+    what an unlimited budget would have given. Of the rows, `evicted` were shed for room, `expired` outlived
+    their window, `late` came beyond the allowed lateness and `null_keys` could never match.
+    """
+
+    results: int
+    from_left: int
+    from_right: int
+    from_step: int
+    exact: int
+    importance: float
+    exact_importance: float
+    fairness: float
+    peak_rows: int
+    peak_bytes: int
+    rows_left: int
+    rows_right: int
+    evicted: int
+    expired: int
+    late: int
+    null_keys: int
+    times: Array = field(repr=False)
+    results_over_time: Array = field(repr=False)
+    exact_over_time: Array = field(repr=False)
+    pairs: Pairs | None = field(default=None, repr=False)
+
+    @property
+    def recall(self) -> float:
+        """The fraction of the exact results that was produced; 1 when there were none to produce."""
+        return self.results / self.exact if self.exact else 1.0
+
+    @property
+    def recall_over_time(self) -> Array:
+        """`recall` up to each of `times`."""
+        exact = np.asarray(self.exact_over_time, dtype=np.float64)
+        return np.divide(self.results_over_time, exact, out=np.ones_like(exact), where=exact > 0)
+
+
+def first_missing(names: Iterable[str], have: Sequence[str]) -> str | None:
+    """The first of `names` that is not among `have`."""
+    return next((name for name in names if name not in have), None)

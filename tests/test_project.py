@@ -1,0 +1,70 @@
+"""The project keeps the promises it makes about itself."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8", errors="ignore")
+
+
+PYPROJECT: dict[str, Any] = tomllib.loads(text("pyproject.toml"))
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
+    return done.stdout
+
+
+def dependencies() -> list[str]:
+    project = PYPROJECT["project"]
+    groups = [
+        project["dependencies"],
+        *project["optional-dependencies"].values(),
+        *PYPROJECT["dependency-groups"].values(),
+    ]
+    return [re.split(r"[^\w-]", requirement)[0] for group in groups for requirement in group]
+
+
+def test_lock_pins_every_package_by_hash_and_names_no_address() -> None:
+    lock = text("requirements.lock")
+    pinned = re.compile(r"[\w.-]+(\[[\w,-]+\])?==\S+ .*--hash=sha256:", re.DOTALL)
+    assert not [package for package in re.split(r"\n(?=\S)", lock) if not pinned.match(package)]
+    assert not re.search(r"://|--(extra-)?index|--find-links", lock)
+
+
+@pytest.mark.parametrize("dependency", dependencies())
+def test_dependency_is_locked_and_justified(dependency: str) -> None:
+    assert re.search(rf"^{dependency}(\[.*\])?==", text("requirements.lock"), re.MULTILINE)
+    assert re.search(rf"^\| {dependency} \| .+ \|$", text("docs/dependencies.md"), re.MULTILINE)
+
+
+def test_core_imports_without_what_is_heavy() -> None:
+    heavy = {"pyspark", "pandas", "ortools", "plotly", "starlette"}
+    loaded = run(sys.executable, "-c", "import sys, tidegate; print(*sys.modules)").split()
+    assert heavy.isdisjoint(loaded)
+
+
+def test_layers_have_no_exceptions_and_the_core_is_all_fenced() -> None:
+    contracts = PYPROJECT["tool"]["importlinter"]["contracts"]
+    assert not [c for c in contracts if c.keys() & {"ignore_imports", "exhaustive_ignores"}]
+    [fence] = [c for c in contracts if c.get("forbidden_modules") == ["pyspark"]]
+    rooms = {path.stem for path in (ROOT / "src/tidegate").glob("[a-z]*") if path.suffix in ("", ".py")}
+    core = rooms - {"spark", "experiments", "cli"}
+    assert set(fence["source_modules"]) == {f"tidegate.{room}" for room in core}
+
+
+def test_no_file_names_a_home() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a clone")
+    files = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    home = re.compile(r"/(?:home|root|Users)/\w")
+    assert not [name for name in files if (ROOT / name).is_file() and home.search(text(name))]
