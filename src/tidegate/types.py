@@ -38,12 +38,11 @@ class InputError(ValueError):
     """What the user gave cannot be used; the message names the value and the remedy."""
 
 
-def choice(value: object, kind: object, what: str) -> Any:
-    """Return `value` if it is one of the Literal type's members, else say which there are."""
+def check_choice(value: object, kind: object, what: str) -> None:
+    """Refuse a value that is not one of the Literal type's members, and say which there are."""
     known = get_args(kind)
     if value not in known:
         raise InputError(f"{what} {value!r} is not known; use one of {', '.join(map(repr, known))}")
-    return value
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ class Budget:
     def __post_init__(self) -> None:
         if (self.rows is None) == (self.bytes is None):
             raise InputError(
-                f"a budget is in rows or in bytes, got rows={self.rows!r} and bytes={self.bytes!r}; give one of them"
+                f"a budget is in rows or in bytes, got rows={self.rows!r} and bytes={self.bytes!r}; give one"
             )
         if isinstance(self.bytes, str):
             object.__setattr__(self, "bytes", _parse_bytes(self.bytes))
@@ -279,7 +278,8 @@ class Rows:
 
     def take(self, positions: Array | slice) -> Self:
         """The rows at these positions (or under this mask), in their order."""
-        return replace(self, **{name: column[positions] for name, column in self.columns().items()})
+        taken: dict[str, Any] = {name: column[positions] for name, column in self.columns().items()}
+        return replace(self, **taken)
 
     @property
     def row_bytes(self) -> int:
@@ -301,18 +301,19 @@ class Rows:
 class Step:
     """What a policy is shown of one step: who is there, who is new, and who matched.
 
-    `left` and `right` hold the buffered rows first, then the arrivals, which begin at `new_left` and
-    `new_right`; `hits_left` and `hits_right` are the matches of each row in this step.
+    Of each side, `rows` holds the buffered rows first, then the arrivals, which begin at `fresh`; `hits` are
+    the matches of each row in this step.
     """
 
     number: int
     now: Time
-    left: Rows
-    right: Rows
-    new_left: int
-    new_right: int
-    hits_left: Array
-    hits_right: Array
+    rows: dict[Side, Rows]
+    fresh: dict[Side, int]
+    hits: dict[Side, Array]
+
+    def arrivals(self, side: Side) -> Rows:
+        """The rows that are new."""
+        return self.rows[side].take(slice(self.fresh[side], None))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidegate.types import InputError, Last, Rows, StepSize
+from tidegate.types import SIDES, InputError, Last, Rows, StepSize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +120,7 @@ def arrange(
             raise InputError(f"lateness {lateness!r} is not a span of time; give a finite number, at least 0")
         if window.counted:
             raise InputError(
-                f"a Last window counts rows in order, so lateness={lateness!r} cannot apply; use lateness=None"
+                f"a Last window counts rows in order, so lateness={lateness!r} cannot be; use None"
             )
     sides = [_by_arrival(columns["time"], lateness) for columns in (left, right)]
     clocks = [clock for _, clock in sides]
@@ -132,7 +132,7 @@ def arrange(
     rows = [
         _rows(side, columns, order, number, place, window)
         for side, columns, (order, _), number, place in zip(
-            ("left", "right"), (left, right), sides, ids, places, strict=True
+            SIDES, (left, right), sides, ids, places, strict=True
         )
     ]
     late = len(left["time"]) + len(right["time"]) - sum(map(len, clocks))

@@ -15,3 +15,8 @@ F = TypeVar("F", bound="Callable[..., object]")
 def kernel(function: F) -> F:
     """Compile `function` at its first call with these types, or load what an earlier process compiled."""
     return cast("F", njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def inlined(function: F) -> F:
+    """Compile `function` into its callers: for small parts of a hot loop that pass many arrays along."""
+    return cast("F", njit(inline="always", nogil=True, error_model="numpy")(function))

@@ -33,7 +33,7 @@ def encode(left: Trace, right: Trace, window: Window, condition: Condition, late
     """Encode keys, drop rows whose key is null, and merge both streams in order of arrival."""
     if len(left.keys) != len(right.keys):
         raise InputError(
-            f"the left has {len(left.keys)} key columns, the right {len(right.keys)}; name as many on both sides"
+            f"the left has {len(left.keys)} key columns, the right {len(right.keys)}; name as many"
         )
     keys = _equal(left, right) if condition == "=" else _ordered(left, right, condition)
     times = _same_kind(left.time, right.time)
@@ -89,7 +89,7 @@ def _ordered(left: Trace, right: Trace, condition: Condition) -> Keys:
         pair = tuple(array.cast(pa.float64()) for array in pair)
     elif not pa.types.is_integer(kind):
         raise InputError(
-            f"the condition {condition!r} needs numbers or times, got keys of type {kind}; use '=' or another column"
+            f"the condition {condition!r} needs numbers or times, not {kind}; use '=' or another column"
         )
     if isinstance(condition, Band) and not pa.types.is_floating(pair[0].type):
         _check_reach(pair, condition)
@@ -106,7 +106,7 @@ def _check_reach(pair: tuple[Any, ...], band: Band) -> None:
         furthest = max(abs(ends["min"] or 0), abs(ends["max"] or 0)) + max(abs(band.low), abs(band.high))
         if furthest >= 2**63:
             raise InputError(
-                f"{band} on keys up to {furthest} overflows 64 bits; subtract a constant from both key columns"
+                f"{band} on keys up to {furthest} overflows 64 bits; subtract a constant from both keys"
             )
 
 

@@ -4,12 +4,13 @@ The buffer carries no index of its own. Each step indexes its arrivals, which ar
 streams the buffered rows of the other side past them: nothing has to be rebuilt when a state is restored or
 rows are shed, and a buffer takes the bytes of its rows.
 
-For equality the arrivals are laid out by hash bucket and by time within it, so that a row finds its partners by one look
-and, in a long bucket, a binary search of the window. For comparisons and bands they are sorted by value.
+For equality the arrivals are laid out by hash bucket and by time within it, so that a row finds its partners
+by one look and, in a long bucket, a binary search of the window. For comparisons and bands they are sorted by
+value.
 
 An index over one side is probed by the other. With `low` and `high` the axes that bound an indexed row from
-below and above, a pair joins iff `probe.low - indexed.low <= reach_low` and `indexed.high - probe.high <= reach_high`. Always differences: with floats any other form
-would round differently from one side than from the other.
+below and above, a pair joins iff `probe.low - indexed.low <= reach_low` and `indexed.high - probe.high <=
+reach_high`. Always differences: with floats any other form would round differently from either side.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ COMBINES: Final[dict[Combine, int]] = {
 class _Rule(NamedTuple):
     """Which indexed keys match a probing key `v`: equal ones, or those between `v + low` and `v + high`."""
 
-    hashed: bool
+    equal: bool
     negated: bool
     low_end: int
     high_end: int
-    low: Time
-    high: Time
+    low: Any
+    high: Any
 
 
 def _rule(condition: Condition, indexed: Side, dtype: np.dtype[np.generic]) -> _Rule:
@@ -77,7 +78,8 @@ def _rule(condition: Condition, indexed: Side, dtype: np.dtype[np.generic]) -> _
 
 
 @kernel
-def _bucket(key: Any, shift: Any) -> Any:
+def hashed(key: Any, shift: Any) -> Any:
+    """The bucket of a key: the upper bits of its product with a constant (Fibonacci hashing)."""
     return (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> shift
 
 
@@ -89,10 +91,10 @@ def _layout(
     n = len(key)
     present = np.zeros(np.int64(1) << (64 - np.int64(shift) + _FINER), np.bool_)
     for i in range(n):
-        present[_bucket(key[i], shift - np.uint64(_FINER))] = True
+        present[hashed(key[i], shift - np.uint64(_FINER))] = True
     starts = np.zeros((np.int64(1) << (64 - np.int64(shift))) + 2, np.int32)
     for i in range(n):
-        starts[_bucket(key[i], shift) + np.uint64(2)] += 1
+        starts[hashed(key[i], shift) + np.uint64(2)] += 1
     for b in range(2, len(starts)):
         starts[b] += starts[b - 1]
     order = np.empty(n, np.int32)
@@ -100,7 +102,7 @@ def _layout(
     lows = np.empty_like(low)
     highs = lows if same_axis else np.empty_like(high)
     for i in range(n):
-        b = _bucket(key[i], shift) + np.uint64(1)
+        b = hashed(key[i], shift) + np.uint64(1)
         at = starts[b]
         starts[b] = at + 1
         order[at] = i
@@ -115,19 +117,19 @@ def _layout(
 def _likely(present: Array, shift: Any, key: Array) -> Array:
     """Which rows may have a partner at all.
 
-    Most buffered rows have none among a step's arrivals. Passing those over without a branch that the processor
-    has to guess is what makes a large buffer cheap to stream past.
+    Most buffered rows have none among a step's arrivals. Passing those over without a branch that the
+    processor has to guess is what makes a large buffer cheap to stream past.
     """
     found = np.empty(len(key), np.int32)
     n = 0
     for i in range(len(key)):
         found[n] = i
-        n += present[_bucket(key[i], shift - np.uint64(_FINER))]
+        n += present[hashed(key[i], shift - np.uint64(_FINER))]
     return found[:n]
 
 
 @kernel
-def _first(values: Array, start: int, stop: int, bound: Any, past: bool) -> int:
+def _first(values: Array, start: Any, stop: Any, bound: Any, past: bool) -> Any:
     """The first position in the sorted stretch whose value is >= bound, or > bound when `past`."""
     while start < stop:
         middle = (start + stop) >> 1
@@ -139,7 +141,7 @@ def _first(values: Array, start: int, stop: int, bound: Any, past: bool) -> int:
 
 
 @kernel
-def _within(values: Array, start: int, stop: int, origin: Any, reach: Any, past: bool) -> int:
+def _within(values: Array, start: Any, stop: Any, origin: Any, reach: Any, past: bool) -> Any:
     """The first position whose distance from the origin is >= reach, or > reach when `past`."""
     while start < stop:
         middle = (start + stop) >> 1
@@ -154,11 +156,11 @@ def _within(values: Array, start: int, stop: int, origin: Any, reach: Any, past:
 def _span(
     rule: _Rule, shift: Any, starts: Array, keys: Array, lows: Array, highs: Array,
     key: Any, low: Any, high: Any, reach_low: Any, reach_high: Any,
-) -> tuple[int, int, int, int]:  # fmt: skip
+) -> Any:  # fmt: skip
     """Where partners may be: `[begin, end)`, less `[gap, resume)`."""
-    hashed, negated, low_end, high_end, low_offset, high_offset = rule
-    if hashed:
-        b = _bucket(key, shift)
+    equal, negated, low_end, high_end, low_offset, high_offset = rule
+    if equal:
+        b = hashed(key, shift)
         begin, end = np.int64(starts[b]), np.int64(starts[b + np.uint64(1)])
         if end - begin > _LONG_BUCKET:
             begin = _within(lows, begin, end, low, -reach_low, False)
@@ -176,6 +178,7 @@ def _span(
 
 @kernel
 def combined(combine: int, a: float, b: float) -> float:
+    """The importance of a result from its partners'."""
     if combine == _MIN:
         return min(a, b)
     if combine == _MAX:
@@ -196,7 +199,7 @@ def _count(
     """Count partners without forming pairs; returns results and their importance."""
     total = 0
     worth = 0.0
-    hashed = rule[0]
+    equal = rule[0]
     weighed = len(worth_probing) > 0
     for i in likely:
         begin, end, gap, resume = _span(
@@ -210,7 +213,7 @@ def _count(
                 if j >= end:
                     break
             near = low[i] - lows[j] <= reach_low and highs[j] - high[i] <= reach_high
-            if near and (not hashed or keys[j] == key[i]):
+            if near and (not equal or keys[j] == key[i]):
                 found += 1
                 hits_indexed[order[j]] += 1
                 if weighed:
@@ -229,7 +232,7 @@ def _emit(
 ) -> tuple[int, int, int]:  # fmt: skip
     """Write pairs until the output is full; returns how many, and the row and place to go on from."""
     n = 0
-    hashed = rule[0]
+    equal = rule[0]
     room = len(out_indexed)
     for nth in range(row, len(likely)):
         i = likely[nth]
@@ -244,7 +247,7 @@ def _emit(
                 if j >= end:
                     break
             near = low[i] - lows[j] <= reach_low and highs[j] - high[i] <= reach_high
-            if near and (not hashed or keys[j] == key[i]):
+            if near and (not equal or keys[j] == key[i]):
                 if n == room:
                     return n, nth, j
                 out_indexed[n] = order[j]
@@ -254,7 +257,9 @@ def _emit(
     return n, len(likely), 0
 
 
-_NOTHING: Final = np.empty(0, np.float64)
+_NO_WORTH: Final = np.empty(0, np.float64)
+_NO_PLACES: Final = np.empty(0, np.int32)
+_LIKELY: Final = 7
 
 
 @dataclass(frozen=True)
@@ -283,31 +288,40 @@ class Index:
         self, side: Side, rows: Axes, condition: Condition, reach_left: Time, reach_right: Time
     ) -> None:
         self._side = side
-        number = rows.left.dtype.type
-        self._reaches = (number(reach_left), number(reach_right))
-        if side == "right":
-            self._reaches = self._reaches[::-1]
-        low, high = self._bounds(rows)
         self._rule = _rule(condition, side, rows.key.dtype)
-        bits = max(1, len(rows.key).bit_length()) if self._rule.hashed else 0
-        self._shift = np.uint64(64 - bits)
-        if self._rule.hashed:
-            self._present, *laid = _layout(rows.key, low, high, low is high, self._shift)
+        number = rows.left.dtype.type
+        reaches = number(reach_left), number(reach_right)
+        self._reaches = reaches if side == "left" else reaches[::-1]
+        self._shift = np.uint64(64 - max(1, len(rows.key).bit_length()))
+        low, high = self._bounds(rows)
+        if self._rule.equal:
+            self._present, *self._layout = _layout(rows.key, low, high, low is high, self._shift)
         else:
             order = np.argsort(rows.key, kind="stable").astype(np.int32)
             lows = low[order]
-            laid = [np.empty(0, np.int32), order, rows.key[order], lows, lows if low is high else high[order]]
-        self._layout = laid
+            highs = lows if low is high else high[order]
+            self._layout = [_NO_PLACES, order, rows.key[order], lows, highs]
 
     def _bounds(self, rows: Axes) -> tuple[Array, Array]:
         # An indexed left row is bounded from below by the left window and from above by the right one;
         # for an indexed right row it is the other way round.
         return (rows.left, rows.right) if self._side == "left" else (rows.right, rows.left)
 
-    def _likely(self, probing: Axes) -> Array:
-        if self._rule.hashed:
-            return _likely(self._present, self._shift, probing.key)
-        return np.arange(len(probing.key), dtype=np.int32)
+    def _search(self, probing: Axes) -> tuple[Any, ...]:
+        """What both compiled loops begin with; the rows that may have partners come seventh."""
+        everyone = not self._rule.equal
+        count = len(probing.key)
+        likely = np.arange(count) if everyone else _likely(self._present, self._shift, probing.key)
+        found = likely.astype(np.int32, copy=False)
+        return (
+            self._rule,
+            self._shift,
+            *self._layout,
+            found,
+            probing.key,
+            *self._bounds(probing),
+            *self._reaches,
+        )
 
     def count(
         self,
@@ -317,25 +331,19 @@ class Index:
         combine: Combine = "min",
     ) -> tuple[int, float]:
         """Count results and add up their importance; `hits` and `worth` are (indexed, probing)."""
-        low, high = self._bounds(probing)
-        worths = worth or (_NOTHING, _NOTHING)
-        total, importance = _count(
-            self._rule, self._shift, *self._layout, self._likely(probing), probing.key, low, high, *self._reaches, *hits, *worths,
-            COMBINES[combine],
-        )  # fmt: skip
+        worths = worth or (_NO_WORTH, _NO_WORTH)
+        arguments = (*self._search(probing), *hits, *worths, COMBINES[combine])
+        total, importance = _count(*arguments)
         return int(total), float(importance)
 
     def pairs(self, probing: Axes, chunk: int = PAIRS_AT_A_TIME) -> Iterator[Pairs]:
         """Yield results as (left, right) positions, at most `chunk` at a time."""
-        low, high = self._bounds(probing)
-        likely = self._likely(probing)
-        row, at = 0, 0
-        while row < len(likely):
+        search = self._search(probing)
+        row, at, rows = 0, 0, len(search[_LIKELY])
+        while row < rows:
             out_indexed, out_probing = np.empty(chunk, np.int32), np.empty(chunk, np.int32)
-            n, row, at = _emit(
-                self._rule, self._shift, *self._layout, likely, probing.key, low, high, *self._reaches, row, at,
-                out_indexed, out_probing,
-            )  # fmt: skip
+            arguments = (*search, row, at, out_indexed, out_probing)
+            n, row, at = _emit(*arguments)
             if n:
                 found = (out_indexed[:n], out_probing[:n])
                 yield Pairs(*(found if self._side == "left" else found[::-1]))

@@ -35,7 +35,7 @@ from tidegate.types import (
     Split,
     Step,
     Window,
-    choice,
+    check_choice,
 )
 
 if TYPE_CHECKING:
@@ -112,13 +112,13 @@ class Join:
         object.__setattr__(self, "window", Window.of(self.window))
         object.__setattr__(self, "budget", Budget.of(self.budget))
         object.__setattr__(self, "policy", find(self.policy))
-        choice(self.order, Order, "order")
-        choice(self.combine, Combine, "combine")
+        check_choice(self.order, Order, "order")
+        check_choice(self.combine, Combine, "combine")
         if isinstance(self.condition, str):
-            choice(self.condition, Comparison, "condition")
+            check_choice(self.condition, Comparison, "condition")
         self.shares()
 
-    def shares(self) -> tuple[Budget] | tuple[Budget | None, Budget | None]:
+    def shares(self) -> tuple[Budget | None, ...]:
         """The budget of the shared pool, or of each side's own; None for a side that may hold nothing."""
         budget = self.budget
         if budget is None:
@@ -126,13 +126,9 @@ class Join:
         if self.split == "shared":
             return (budget,)
         if self.split == "even":
-            left, right = budget.divided(2)
-            return (left, right)
+            return tuple(budget.divided(2))
         parts = self.split
-        whole = (
-            isinstance(parts, tuple) and len(parts) == len(SIDES) and all(isinstance(p, int) for p in parts)
-        )
-        if not whole or min(parts) < 0:
+        if len(parts) != len(SIDES) or not all(isinstance(part, int) and part >= 0 for part in parts):
             raise InputError(
                 f"split {parts!r} is not known; use 'shared', 'even' or two whole numbers (left, right)"
             )
@@ -140,8 +136,7 @@ class Join:
             raise InputError(
                 f"split {parts} adds up to {sum(parts)}, more than the budget of {budget.limit} {budget.unit}"
             )
-        left, right = (replace(budget, **{budget.unit: part}) if part else None for part in parts)
-        return (left, right)
+        return tuple(replace(budget, **{budget.unit: part}) if part else None for part in parts)
 
 
 @kernel
@@ -151,7 +146,7 @@ def _add_hits(left: Array, right: Array, hits_left: Array, hits_right: Array) ->
         hits_right[right[i]] += 1
 
 
-_COMBINED = {
+_COMBINED: dict[Combine, Callable[[Array, Array], Array]] = {
     "min": np.minimum,
     "max": np.maximum,
     "sum": np.add,
@@ -231,21 +226,17 @@ class Operator:
         if self.tally.results > before:
             for side, rows in candidates.items():
                 np.add(rows.matches, hits[side], out=rows.matches)
-        self.policy.observe(
-            Step(self.number, moment.now, *candidates.values(), *fresh.values(), *hits.values())
-        )
+        self.policy.observe(Step(self.number, moment.now, candidates, fresh, hits))
         self._make_room(candidates, pool, moment.end, moment.now)
         outcome = Outcome(
-            self.tally.results - before,
-            {
-                side: self._bury(candidates[side], pool.expired[side], moment.now, expired=True)
-                for side in SIDES
+            results=self.tally.results - before,
+            expired={
+                s: self._bury(r, pool.expired[s], moment.now, expired=True) for s, r in candidates.items()
             },
-            {
-                side: self._bury(candidates[side], pool.evicted[side], moment.now, expired=False)
-                for side in SIDES
+            evicted={
+                s: self._bury(r, pool.evicted[s], moment.now, expired=False) for s, r in candidates.items()
             },
-            {side: len(rows) for side, rows in candidates.items()},
+            candidates={side: len(rows) for side, rows in candidates.items()},
         )
         for side in SIDES:
             self.buffers[side].drop(pool.gone(side))

@@ -22,8 +22,8 @@ def best(scores: Array, ids: Array, sizes: Array | None, budget: Budget) -> Arra
     ids
         Row numbers; of equal scores the higher number stays.
     sizes
-        Bytes of each row, where the budget is in bytes. A row that no longer fits is passed over, and smaller ones
-        that follow it may still stay.
+        Bytes of each row, where the budget is in bytes. A row that no longer fits is passed over, and
+        smaller ones that follow it may still stay.
     budget
         What may stay.
 
@@ -58,8 +58,8 @@ _SAMPLE: Final = 1024
 def _smallest(scores: Array, k: int) -> float:
     """The k-th smallest score, counting from 0.
 
-    A sample brackets it first, so that only the few scores inside the bracket have to be partitioned; where the
-    bracket misses, all of them are.
+    A sample brackets it first, so that only the few scores inside the bracket have to be partitioned;
+    where the bracket misses, all of them are.
     """
     if len(scores) > 4 * _SAMPLE:
         sample = np.sort(scores[:: len(scores) // _SAMPLE])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -25,8 +25,8 @@ CHECKPOINTS: Final = 50
 
 
 def simulate(
-    left: Any,
-    right: Any,
+    left: object,
+    right: object,
     *,
     window: Window | tuple[WindowSpan, WindowSpan],
     budget: Budget | int | str | None = None,
@@ -96,7 +96,7 @@ def simulate(
     _check_step(step)
     if not np.isfinite(warmup) or warmup < 0:
         raise InputError(f"warmup {warmup!r} is not a span of time; give a finite number, at least 0")
-    encoded = encode(*traces, join.window, condition, lateness)
+    encoded = encode(traces[0], traces[1], join.window, condition, lateness)
     arrivals = encoded.arrivals
     start = _start(arrivals) + warmup if warmup else None
     if unit_steps.applies(join, step, arrivals):
@@ -206,5 +206,5 @@ def _start(arrivals: Arrivals) -> Time:
 def _check_step(step: StepSize) -> None:
     if step == "instant":
         return
-    if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 1:
+    if not isinstance(step, int) or step < 1:
         raise InputError(f"step {step!r} is not known; use 1, a larger number of rows, or 'instant'")

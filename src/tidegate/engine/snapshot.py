@@ -48,7 +48,7 @@ def unpack(data: bytes) -> dict[str, Array]:
     version = (batch.schema.metadata or {}).get(_KEY, b"none").decode()
     if version != str(VERSION):
         raise InputError(
-            f"the snapshot is of version {version}, this is version {VERSION}; restore it with the release that wrote it"
+            f"the snapshot has version {version}, not {VERSION}; restore it with the release that wrote it"
         )
     return {
         name: np.asarray(column.values.to_numpy(zero_copy_only=False))

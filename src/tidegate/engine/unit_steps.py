@@ -1,19 +1,19 @@
 """Steps of one row, in one compiled loop.
 
-A step of one row through the general operator costs some tens of microseconds, nearly all of it the calls around the
-work. Where a policy's scores are fixed when a row arrives (or drawn at random), nothing needs to be asked of it
-between rows, and the whole run is a single loop with its own index: a hash chain a key, a heap a pool of memory, and a list
-a side in order of arrival. It gives what the general operator gives, row for row; a test holds it to that.
+A step of one row through the general operator costs some tens of microseconds, nearly all of it the calls
+around the work. Where a policy's scores are fixed when a row arrives (or drawn at random), nothing needs to
+be asked of it between rows, and the whole run is a single loop with its own index. It gives what the general
+operator gives, row for row; a test holds it to that.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tidegate.engine.compiled import kernel
-from tidegate.engine.index import COMBINES, combined
+from tidegate.engine.compiled import inlined, kernel
+from tidegate.engine.index import COMBINES, combined, hashed
 from tidegate.engine.tally import Measured, Tally
 from tidegate.policies import Random, find
 from tidegate.policies.random import mix
@@ -32,7 +32,7 @@ _NO_SALTS: Final = np.empty(0, np.int64)
 
 
 def applies(join: Join, step: StepSize, arrivals: Arrivals) -> bool:
-    """Whether this run can be one loop: unit steps, in order, on equal keys, within rows, with fixed or drawn scores."""
+    """Whether this run can be one loop: in order, on equal keys, within rows, scores fixed or drawn."""
     policy = find(join.policy)
     plain = join.condition == "=" and join.order == "probe-first" and not arrivals.lateness
     in_rows = join.budget is None or join.budget.unit == "rows"
@@ -65,19 +65,16 @@ def run(
     drawn = isinstance(policy, Random)
     scores = _NO_SCORES if drawn else merged(policy.scores(left, 0), policy.scores(right, 0))
     salts = policy.salts(time) if isinstance(policy, Random) else _NO_SALTS
-    weighed = left.importance is not None and right.importance is not None
-    worth = merged(left.importance, right.importance) if weighed else _NO_SCORES  # type: ignore[arg-type]
+    worths = left.importance, right.importance
+    worth = _NO_SCORES if worths[0] is None or worths[1] is None else merged(worths[0], worths[1])
     number = time.dtype.type
     first = 0 if start is None else sum(arrivals.before(start))
-    limits = [
-        n if share is None and join.budget is None else 0 if share is None else share.limit
-        for share in join.shares()
-    ]
+    limits = [0 if share is None else share.limit for share in join.shares()]
     caps = np.minimum(np.array(limits), n)
     found, importance, counts, lives, pairs_left, pairs_right = _run(
         on_right, merged(left.key, right.key), time, axis_left, axis_right, floor,
-        number(join.window.length("left")), number(join.window.length("right")),
-        isinstance(join.window.left, Last), isinstance(join.window.right, Last),
+        (number(join.window.length("left")), number(join.window.length("right"))),
+        (isinstance(join.window.left, Last), isinstance(join.window.right, Last)),
         scores, salts, worth, COMBINES[join.combine], caps, first, collect,
     )  # fmt: skip
     tally = Tally(
@@ -98,8 +95,47 @@ def run(
     return Measured(tally, time[ends], curve, Pairs(pairs_left, pairs_right) if collect else None)
 
 
+class _Slots(NamedTuple):
+    """The memory of a run: a slot a buffered row.
+
+    `rows` is who sits where. `heads`, `after` and `before` chain the slots of a side by key; `oldest`,
+    `youngest`, `older` and `younger` list them by arrival; `pools` holds the slots that share a budget (a
+    heap by score, or in no order where scores are drawn), `place` their positions there, and `sizes` how
+    many there are.
+    """
+
+    rows: Array
+    heads: Array
+    after: Array
+    before: Array
+    oldest: Array
+    youngest: Array
+    older: Array
+    younger: Array
+    pools: Array
+    place: Array
+    sizes: Array
+
+
 @kernel
-def _less(scores: Array, rows: Array, a: int, b: int) -> bool:
+def _empty(capacity: int, bits: Any, pools: int) -> _Slots:
+    return _Slots(
+        np.empty(capacity, np.int64),
+        np.full((2, np.int64(1) << bits), _END, np.int32),
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int32),
+        np.full(2, _END, np.int32),
+        np.full(2, _END, np.int32),
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int32),
+        np.empty((pools, capacity), np.int32),
+        np.empty(capacity, np.int32),
+        np.zeros(pools, np.int64),
+    )
+
+
+@kernel
+def _less(scores: Array, rows: Array, a: int, b: int) -> Any:
     """Whether slot `a` leaves before slot `b`: by score, then by arrival."""
     first, second = scores[rows[a]], scores[rows[b]]
     return first < second or (first == second and rows[a] < rows[b])
@@ -137,32 +173,86 @@ def _sift_down(heap: Array, place: Array, at: int, size: int, scores: Array, row
     place[slot] = at
 
 
-@kernel
-def _drop(heap: Array, place: Array, at: int, size: int, fixed: bool, scores: Array, rows: Array) -> None:
-    """Take the slot at this place out of a heap (or, for draws, a plain pool) of this size."""
-    last = heap[size - 1]
-    if at < size - 1:
+@inlined
+def _admit(slots: _Slots, slot: int, row: int, side: Any, bucket: Any, pool: Any, scores: Array) -> None:
+    slots.rows[slot] = row
+    head = slots.heads[side, bucket]
+    slots.after[slot], slots.before[slot] = head, _END
+    if head != _END:
+        slots.before[head] = slot
+    slots.heads[side, bucket] = slot
+    last = slots.youngest[side]
+    slots.older[slot], slots.younger[slot] = last, _END
+    if last != _END:
+        slots.younger[last] = slot
+    else:
+        slots.oldest[side] = slot
+    slots.youngest[side] = slot
+    at = slots.sizes[pool]
+    slots.pools[pool, at] = slot
+    slots.place[slot] = at
+    slots.sizes[pool] = at + 1
+    if len(scores) > 0:
+        _sift_up(slots.pools[pool], slots.place, at, scores, slots.rows)
+
+
+@inlined
+def _release(slots: _Slots, slot: int, side: Any, bucket: Any, pool: Any, scores: Array) -> None:
+    after, before = slots.after[slot], slots.before[slot]
+    if before != _END:
+        slots.after[before] = after
+    else:
+        slots.heads[side, bucket] = after
+    if after != _END:
+        slots.before[after] = before
+    older, younger = slots.older[slot], slots.younger[slot]
+    if older != _END:
+        slots.younger[older] = younger
+    else:
+        slots.oldest[side] = younger
+    if younger != _END:
+        slots.older[younger] = older
+    else:
+        slots.youngest[side] = older
+    at, heap = slots.place[slot], slots.pools[pool]
+    size = slots.sizes[pool] - 1
+    slots.sizes[pool] = size
+    if at < size:
+        last = heap[size]
         heap[at] = last
-        place[last] = at
-        if fixed:
-            _sift_up(heap, place, at, scores, rows)
-            _sift_down(heap, place, place[last], size - 1, scores, rows)
+        slots.place[last] = at
+        if len(scores) > 0:
+            _sift_up(heap, slots.place, at, scores, slots.rows)
+            _sift_down(heap, slots.place, slots.place[last], size, scores, slots.rows)
 
 
-@kernel
-def _lowest_draw(pool: Array, size: int, rows: Array, salt: Any) -> int:
-    worst = 0
-    least = mix(np.uint64(rows[pool[0]] ^ salt)) >> np.uint64(11)
-    for at in range(1, size):
-        draw = mix(np.uint64(rows[pool[at]] ^ salt)) >> np.uint64(11)
-        if draw < least or (draw == least and rows[pool[at]] < rows[pool[worst]]):
-            worst, least = at, draw
+@inlined
+def _worst(slots: _Slots, pool: int, scores: Array, salt: Any) -> Any:
+    """The slot that makes room in a pool."""
+    members = slots.pools[pool]
+    if len(scores) > 0:
+        return members[0]
+    worst = members[0]
+    least = mix(np.uint64(slots.rows[worst] ^ salt)) >> np.uint64(11)
+    for at in range(1, slots.sizes[pool]):
+        slot = members[at]
+        draw = mix(np.uint64(slots.rows[slot] ^ salt)) >> np.uint64(11)
+        if draw < least or (draw == least and slots.rows[slot] < slots.rows[worst]):
+            worst, least = slot, draw
     return worst
 
 
 @kernel
-def _live(lives: Array, lifetime: float) -> None:
-    lived = max(lifetime, 0.0)
+def _doubled(values: Array) -> Array:
+    more = np.empty(2 * len(values), values.dtype)
+    more[: len(values)] = values
+    return more
+
+
+@inlined
+def _record(counts: Array, lives: Array, what: int, lifetime: Any) -> None:
+    lived = max(np.float64(lifetime), 0.0)
+    counts[what] += 1
     lives[_LIVES] += 1.0
     lives[_LIFE_SUM] += lived
     lives[_LIFE_SQUARES] += lived * lived
@@ -171,150 +261,78 @@ def _live(lives: Array, lifetime: float) -> None:
 @kernel
 def _run(
     on_right: Array, key: Array, time: Array, axis_left: Array, axis_right: Array, floor: Array,
-    reach_left: Any, reach_right: Any, left_counted: bool, right_counted: bool,
-    scores: Array, salts: Array, worth: Array, combine: int, caps: Array, first: int, collect: bool,
+    reaches: Any, counted: Any, scores: Array, salts: Array, worth: Array, combine: int,
+    caps: Array, first: int, collect: bool,
 ) -> tuple[Array, float, Array, Array, Array, Array]:  # fmt: skip
+    """Run all rows in order of arrival; whatever came before the row `first` is not counted."""
     n = len(key)
-    fixed = len(scores) > 0 or len(salts) == 0
     capacity = min(caps.sum(), n) + 1
     bits = np.int64(np.ceil(np.log2(capacity + 1))) + 1
     shift = np.uint64(64 - bits)
-    heads = np.full((2, np.int64(1) << bits), _END, np.int32)
-    rows = np.empty(capacity, np.int64)
-    after, before = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    younger, older = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    oldest, youngest = np.full(2, _END, np.int32), np.full(2, _END, np.int32)
-    free = np.arange(capacity).astype(np.int32)
-    n_free = capacity
-    pools = np.empty((len(caps), capacity), np.int32)
-    place = np.empty(capacity, np.int32)
-    sizes = np.zeros(len(caps), np.int64)
-    found = np.zeros(n, np.int64)
-    counts = np.zeros(3, np.int64)
-    lives = np.zeros(3, np.float64)
-    importance = 0.0
-    out_left = np.empty(1024 if collect else 0, np.int64)
-    out_right = np.empty_like(out_left)
-    n_out = 0
+    slots = _empty(capacity, bits, len(caps))
+    free = np.arange(capacity)
     held = 0
+    found = np.zeros(n, np.int64)
+    counts, lives, importance = np.zeros(3, np.int64), np.zeros(3, np.float64), 0.0
+    out_left, out_right, n_out = np.empty(1024, np.int64), np.empty(1024, np.int64), 0
 
     for i in range(n + 1):
         if i == first:
-            counts[:] = 0
-            lives[:] = 0.0
-            importance = 0.0
-            n_out = 0
+            counts[:], lives[:], importance, n_out = 0, 0.0, 0.0, 0
         if i == n:
             break
-        mine = on_right[i]
-        bucket = np.int64((np.uint64(key[i]) * np.uint64(0x9E3779B97F4A7C15)) >> shift)
+        mine = np.int64(on_right[i])
+        bucket = np.int64(hashed(key[i], shift))
 
-        # Probe the other side: a left partner by the left window, a right one by the right window.
-        slot = heads[1 - mine, bucket]
+        slot = slots.heads[1 - mine, bucket]
         while slot != _END:
-            j = rows[slot]
-            if key[j] == key[i]:
-                if mine == 1:
-                    joins = (
-                        axis_left[i] - axis_left[j] <= reach_left
-                        and axis_right[j] - axis_right[i] <= reach_right
-                    )
-                else:
-                    joins = (
-                        axis_right[i] - axis_right[j] <= reach_right
-                        and axis_left[j] - axis_left[i] <= reach_left
-                    )
-                if joins:
-                    found[i] += 1
-                    if len(worth) > 0:
-                        importance += combined(combine, worth[j], worth[i])
-                    if collect:
-                        if n_out == len(out_left):
-                            more = np.empty(2 * n_out, np.int64)
-                            more[:n_out] = out_left
-                            out_left = more
-                            more = np.empty(2 * n_out, np.int64)
-                            more[:n_out] = out_right
-                            out_right = more
-                        out_left[n_out], out_right[n_out] = (j, i) if mine == 1 else (i, j)
-                        n_out += 1
-            slot = after[slot]
+            j = slots.rows[slot]
+            left, right = (i, j) if mine == 0 else (j, i)
+            if (
+                key[j] == key[i]
+                and axis_left[right] - axis_left[left] <= reaches[0]
+                and axis_right[left] - axis_right[right] <= reaches[1]
+            ):
+                found[i] += 1
+                if len(worth) > 0:
+                    importance += combined(combine, worth[left], worth[right])
+                if collect:
+                    if n_out == len(out_left):
+                        out_left, out_right = _doubled(out_left), _doubled(out_right)
+                    out_left[n_out], out_right[n_out] = left, right
+                    n_out += 1
+            slot = slots.after[slot]
 
-        # Admit the arrival.
-        pool = mine if len(caps) > 1 else 0
-        n_free -= 1
-        slot = free[n_free]
-        rows[slot] = i
-        head = heads[mine, bucket]
-        after[slot], before[slot] = head, _END
-        if head != _END:
-            before[head] = slot
-        heads[mine, bucket] = slot
-        older[slot], younger[slot] = youngest[mine], _END
-        if youngest[mine] != _END:
-            younger[youngest[mine]] = slot
-        else:
-            oldest[mine] = slot
-        youngest[mine] = slot
-        pools[pool, sizes[pool]] = slot
-        place[slot] = sizes[pool]
-        sizes[pool] += 1
-        if fixed:
-            _sift_up(pools[pool], place, sizes[pool] - 1, scores, rows)
+        _admit(slots, free[held], i, mine, bucket, mine if len(caps) > 1 else 0, scores)
         held += 1
 
-        # Let go of what has expired on either side, oldest first, then of the worst that does not fit.
-        for turn in range(3):
+        # Expired left rows go first, then expired right rows, oldest first; then the worst of each full pool.
+        for turn in range(2 + len(caps)):
             while True:
-                if turn < 2:
-                    slot = oldest[turn]
+                if turn < len(reaches):
+                    slot = slots.oldest[turn]
                     if slot == _END:
                         break
-                    j = rows[slot]
-                    if turn == 0:
-                        dead = axis_left[i] - axis_left[j] > reach_left
-                        lifetime = time[i] - time[j] if left_counted else min(time[i] - time[j], reach_left)
-                    else:
-                        dead = floor[i] - axis_right[j] > reach_right
-                        lifetime = time[i] - time[j] if right_counted else min(time[i] - time[j], reach_right)
-                    if not dead:
+                    j = slots.rows[slot]
+                    age = axis_left[i] - axis_left[j] if turn == 0 else floor[i] - axis_right[j]
+                    if age <= reaches[turn]:
                         break
-                    counts[_EXPIRED] += 1
-                else:
-                    full = -1
-                    for p in range(len(caps)):
-                        if sizes[p] > caps[p]:
-                            full = p
-                    if full < 0:
-                        break
-                    at = 0 if fixed else _lowest_draw(pools[full], sizes[full], rows, salts[i])
-                    slot = pools[full, at]
-                    j = rows[slot]
                     lifetime = time[i] - time[j]
-                    counts[_EVICTED] += 1
-                _live(lives, np.float64(lifetime))
-                owner = on_right[j]
-                pool = owner if len(caps) > 1 else 0
-                _drop(pools[pool], place, place[slot], sizes[pool], fixed, scores, rows)
-                sizes[pool] -= 1
-                if before[slot] != _END:
-                    after[before[slot]] = after[slot]
+                    _record(
+                        counts, lives, _EXPIRED, lifetime if counted[turn] else min(lifetime, reaches[turn])
+                    )
                 else:
-                    chain = np.int64((np.uint64(key[j]) * np.uint64(0x9E3779B97F4A7C15)) >> shift)
-                    heads[owner, chain] = after[slot]
-                if after[slot] != _END:
-                    before[after[slot]] = before[slot]
-                if older[slot] != _END:
-                    younger[older[slot]] = younger[slot]
-                else:
-                    oldest[owner] = younger[slot]
-                if younger[slot] != _END:
-                    older[younger[slot]] = older[slot]
-                else:
-                    youngest[owner] = older[slot]
-                free[n_free] = slot
-                n_free += 1
+                    pool = turn - 2
+                    if slots.sizes[pool] <= caps[pool]:
+                        break
+                    slot = _worst(slots, pool, scores, salts[i] if len(salts) > 0 else 0)
+                    j = slots.rows[slot]
+                    _record(counts, lives, _EVICTED, time[i] - time[j])
+                owner = np.int64(on_right[j])
+                chain = np.int64(hashed(key[j], shift))
+                _release(slots, slot, owner, chain, owner if len(caps) > 1 else 0, scores)
                 held -= 1
+                free[held] = slot
         counts[_PEAK] = max(counts[_PEAK], held)
 
     return found, importance, counts, lives, out_left[:n_out].copy(), out_right[:n_out].copy()

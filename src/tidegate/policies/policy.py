@@ -59,23 +59,25 @@ class Policy(ABC):
         """Take up what `snapshot` gave."""
         if state:
             raise InputError(
-                f"{type(self).__name__} keeps no state but was given {sorted(state)}; restore it with its own policy"
+                f"{type(self).__name__} keeps no state but was given {sorted(state)}; restore with its own"
             )
         return self
 
 
-def _named(base: type[Policy]) -> dict[str, type[Policy]]:
+def _named() -> dict[str, type[Policy]]:
     found: dict[str, type[Policy]] = {}
-    for cls in base.__subclasses__():
+    classes = Policy.__subclasses__()
+    while classes:
+        cls = classes.pop()
+        classes += cls.__subclasses__()
         if "name" in vars(cls):
             found[cls.name] = cls
-        found |= _named(cls)
     return found
 
 
 def names() -> list[str]:
     """Return the names of all policies, one's own included once their class is defined."""
-    return sorted(_named(Policy))
+    return sorted(_named())
 
 
 def find(policy: str | Policy) -> Policy:
@@ -91,7 +93,7 @@ def find(policy: str | Policy) -> Policy:
     """
     if isinstance(policy, Policy):
         return policy
-    known = _named(Policy)
+    known = _named()
     if policy not in known:
         nearest = sorted(known, key=lambda name: -difflib.SequenceMatcher(None, str(policy), name).ratio())
         raise InputError(f"policy {policy!r} is not known; use one of {', '.join(nearest)}")

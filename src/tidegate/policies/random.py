@@ -30,8 +30,8 @@ class Random(Policy):
     --------
     >>> import tidegate as tg
     >>> stream = {"key": [1, 2, 3, 1], "time": [0, 1, 2, 3]}
-    >>> tg.simulate(stream, stream, window=(9, 9), budget=2, policy=tg.policies.Random(seed=1)).recall
-    0.5
+    >>> tg.simulate(stream, stream, window=(9, 9), budget=2, policy=tg.policies.Random(seed=1)).results
+    4
 
     References
     ----------
@@ -51,11 +51,12 @@ class Random(Policy):
 
     def salts(self, times: Array) -> Array:
         """What the draws of all rows have in common at each of these times."""
-        return mix((times.view(np.int64) ^ (self.seed or 0)).view(np.uint64)).view(np.int64)
+        salts: Array = mix((times.view(np.int64) ^ (self.seed or 0)).view(np.uint64)).view(np.int64)
+        return salts
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by a draw that is fresh at each time."""
-        draws = mix((rows.id ^ self.salts(np.array([now]))).view(np.uint64))
+        draws: Array = mix((rows.id ^ self.salts(np.array([now]))).view(np.uint64))
         # 53 bits, so that a draw is the same as an integer and as a float.
         return (draws >> np.uint64(11)).astype(np.float64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,7 @@ class Trace:
 
     @classmethod
     def of(
-        cls, data: Any, *, on: str | Sequence[str] = "key", time: str = "time", what: str = "stream"
+        cls, data: object, *, on: str | Sequence[str] = "key", time: str = "time", what: str = "stream"
     ) -> Self:
         """Read anything columnar: a trace, a mapping of arrays, a data frame, an Arrow table."""
         if isinstance(data, cls):
@@ -62,24 +62,24 @@ class Trace:
         if absent is not None:
             have = ", ".join(table.column_names) or "none"
             raise InputError(
-                f"{what} has no column {absent!r} (its columns: {have}); rename one, or name yours with on= and time="
+                f"{what} has no column {absent!r} (its columns: {have}); name yours with on= and time="
             )
         extra = {n: _floats(table.column(n), f"{what}.{n}") for n in OPTIONAL if n in table.column_names}
         keys = tuple(_one_chunk(table.column(name)) for name in names)
         return cls(keys, _times(table.column(time), f"{what}.{time}"), **extra)
 
     @classmethod
-    def from_csv(cls, path: str | Path, **columns: Any) -> Self:
-        """Read a CSV file with a header; `columns` as in `of`."""
-        return cls.of(csv.read_csv(path), what=Path(path).name, **columns)
+    def from_csv(cls, path: str | Path, *, on: str | Sequence[str] = "key", time: str = "time") -> Self:
+        """Read a CSV file with a header."""
+        return cls.of(csv.read_csv(path), on=on, time=time, what=Path(path).name)
 
     @classmethod
-    def from_parquet(cls, path: str | Path, **columns: Any) -> Self:
-        """Read a Parquet file; `columns` as in `of`."""
-        return cls.of(parquet.read_table(path), what=Path(path).name, **columns)
+    def from_parquet(cls, path: str | Path, *, on: str | Sequence[str] = "key", time: str = "time") -> Self:
+        """Read a Parquet file."""
+        return cls.of(parquet.read_table(path), on=on, time=time, what=Path(path).name)
 
 
-def _table(data: Any, what: str) -> pa.Table:
+def _table(data: object, what: str) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -100,7 +100,7 @@ def _table(data: Any, what: str) -> pa.Table:
     )
 
 
-def _array(column: Any, what: str) -> pa.Array | pa.ChunkedArray:
+def _array(column: object, what: str) -> pa.Array | pa.ChunkedArray:
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
     try:
@@ -135,13 +135,14 @@ def _times(column: pa.ChunkedArray, what: str) -> Array:
     if column.null_count or len(bad):
         at = int(bad[0]) if len(bad) else column.is_null().to_pylist().index(True)
         raise InputError(
-            f"{what} has {column[at].as_py()!r} at row {at}; every row needs a finite time below 2**61: drop or mend it"
+            f"{what} has {column[at].as_py()!r} at row {at}; give every row a finite time below 2**61"
         )
     return values
 
 
 def _filled(column: pa.ChunkedArray) -> Array:
-    return column.fill_null(0).to_numpy()  # type: ignore[no-any-return]
+    filled: Array = column.fill_null(0).to_numpy()
+    return filled
 
 
 def _floats(column: pa.ChunkedArray, what: str) -> Array:

@@ -1,0 +1,208 @@
+"""The core against its peers, all in one run: only the ratios mean something on a shared machine."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable
+
+import duckdb
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from tidegate.engine import unit_steps
+from tidegate.engine.encode import encode
+from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.simulate import run
+from tidegate.streams import Trace
+from tidegate.types import Array, Budget, Window
+
+ROWS, KEYS, SPAN = 750_000, 500_000, 1_000_000
+WINDOW = 100_000
+
+
+def seconds(work: Callable[[], object], repeats: int = 5) -> float:
+    """The least time that the work took."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def columns(rows: int, keys: int, span: int, seed: int) -> dict[str, Array]:
+    """Uniform keys at uniform times."""
+    rng = np.random.default_rng(seed)
+    return {"key": rng.integers(0, keys, rows), "time": np.sort(rng.integers(0, span, rows))}
+
+
+def numpy_join(left: dict[str, Array], right: dict[str, Array]) -> int:
+    """The plain way: sort one side by key, find each row's stretch, expand, filter by time."""
+    order = np.argsort(left["key"], kind="stable")
+    keys = left["key"][order]
+    first = np.searchsorted(keys, right["key"], side="left")
+    count = np.searchsorted(keys, right["key"], side="right") - first
+    r = np.repeat(np.arange(len(count)), count)
+    within = np.arange(len(r)) - np.repeat(np.cumsum(count) - count, count)
+    apart = right["time"][r] - left["time"][order[first[r] + within]]
+    return int(np.count_nonzero(np.abs(apart) <= WINDOW))
+
+
+def exact_joins(console: Console) -> None:
+    """The exact join in large steps, against batch joins of the same rows."""
+    left, right = columns(ROWS, KEYS, SPAN, 1), columns(ROWS, KEYS, SPAN, 2)
+    window = Window(WINDOW, WINDOW)
+    arrivals = encode(Trace.of(left), Trace.of(right), window, "=", None).arrivals
+    frames = pl.DataFrame(left), pl.DataFrame(right)
+    tables = frames[0].to_arrow(), frames[1].to_arrow()
+    threads = duckdb.connect()
+    near = (pl.col("time_right") - pl.col("time")).is_between(-WINDOW, WINDOW)
+    query = (
+        f"select count(*) from l join r on l.key = r.key and r.time - l.time between {-WINDOW} and {WINDOW}"  # noqa: S608 - numbers of our own
+    )
+    threads.register("l", tables[0])
+    threads.register("r", tables[1])
+
+    def steps(size: int, *, pairs: bool = False) -> int:
+        operator = Operator(Join(window))
+        for step in arrivals.steps(arrivals.cuts(size), whole_instants=False):
+            collected(operator.step(*step, pairs=pairs))
+        return operator.tally.results
+
+    contenders: dict[str, Callable[[], int]] = {
+        "NumPy argsort + searchsorted": lambda: numpy_join(left, right),
+        "Tidegate, steps of 100,000": lambda: steps(100_000),
+        "Tidegate, steps of 100,000, forming pairs": lambda: steps(100_000, pairs=True),
+        "Tidegate, one step of all": lambda: steps(2 * ROWS),
+        "DuckDB, all cores": lambda: int((threads.execute(query).fetchone() or (0,))[0]),
+        "Polars, all cores": lambda: frames[0].join(frames[1], on="key").filter(near).height,
+    }
+    expected = numpy_join(left, right)
+    took = {}
+    for name, work in contenders.items():
+        got = work()
+        if got != expected:
+            raise SystemExit(f"{name} found {got} results, NumPy {expected}")
+        took[name] = seconds(work)
+    table = Table(
+        "exact join of 1.5 million rows", "million rows/s", "x NumPy", "x Polars", title_justify="left"
+    )
+    for name, best in took.items():
+        rate = 2 * ROWS / best / 1e6
+        ratios = (took[peer] / best for peer in (next(iter(took)), "Polars, all cores"))
+        table.add_row(name, f"{rate:.1f}", *(f"{ratio:.2f}" for ratio in ratios))
+    console.print(table)
+
+
+def python_heap(rows: list[tuple[int, int, int]], window: int, budget: int) -> int:
+    """The fifo join by hand: dictionaries and a heap, for this one policy."""
+    held: tuple[dict[int, dict[int, int]], ...] = ({}, {})
+    heap: list[tuple[int, int, int, int]] = []
+    results = 0
+    for number, (now, side, key) in enumerate(rows):
+        for then in held[1 - side].get(key, {}).values():
+            results += now - then <= window
+        held[side].setdefault(key, {})[number] = now
+        heapq.heappush(heap, (now, number, side, key))
+        while heap and (now - heap[0][0] > window or len(heap) > budget):
+            _, old, old_side, old_key = heapq.heappop(heap)
+            del held[old_side][old_key][old]
+    return results
+
+
+def python_scores(rows: list[tuple[int, int, int]], window: int, budget: int) -> int:
+    """The fifo join by the policy's contract: at every step score all rows and drop the worst."""
+    held: list[tuple[int, int, int]] = []
+    results = 0
+    for now, side, key in rows:
+        results += sum(s != side and k == key and now - t <= window for t, s, k in held)
+        held.append((now, side, key))
+        held = [row for row in held if now - row[0] <= window]
+        if len(held) > budget:
+            scores = [t for t, _, _ in held]
+            held.pop(scores.index(min(scores)))
+    return results
+
+
+def unit_step_joins(console: Console) -> None:
+    """Steps of one row against the same logic in plain Python."""
+    window, budget = 10_000, 1_000
+    left, right = columns(100_000, 1_000, 200_000, 3), columns(100_000, 1_000, 200_000, 4)
+    arrivals = encode(Trace.of(left), Trace.of(right), Window(window, window), "=", None).arrivals
+    merged = sorted(
+        (int(t), side, int(k))
+        for side, rows in enumerate((arrivals.left, arrivals.right))
+        for t, k in zip(rows.time, rows.key, strict=True)
+    )
+    cuts = arrivals.cuts(len(arrivals))
+    table = Table("step=1, budget 1,000", "thousand rows/s", "x scoring", "x by hand")
+    base = {
+        "plain Python, scoring all rows a step": len(merged)
+        / 50
+        / seconds(lambda: python_scores(merged[: len(merged) // 50], window, budget), 1),
+        "plain Python, fifo by hand (heap)": len(merged)
+        / seconds(lambda: python_heap(merged, window, budget), 3),
+    }
+    for policy in ("fifo", "until_expiry", "random"):
+        join = Join(Window(window, window), Budget(rows=budget), policy)
+        base[f"Tidegate, {policy}"] = len(merged) / seconds(
+            lambda join=join: unit_steps.run(arrivals, join, cuts, None)
+        )  # type: ignore[misc]
+    scoring, by_hand = list(base.values())[:2]
+    for name, rate in base.items():
+        table.add_row(name, f"{rate / 1e3:.0f}", f"{rate / scoring:.1f}", f"{rate / by_hand:.1f}")
+    console.print(table)
+
+
+def flatness(console: Console) -> None:
+    """Cost a row against the budget and the number of keys, at steps of 10,000 rows."""
+
+    def rate(budget: int, keys: int) -> tuple[float, float]:
+        window = Window(500_000, 500_000)
+        left, right = (Trace.of(columns(ROWS, keys, SPAN, seed)) for seed in (5, 6))
+        arrivals = encode(left, right, window, "=", None).arrivals
+        cuts, join = arrivals.cuts(10_000), Join(window, Budget(rows=budget))
+        results = run(arrivals, join, cuts, cuts).tally.results
+        return 2 * ROWS / seconds(lambda: run(arrivals, join, cuts, cuts), 3) / 1e6, results / (2 * ROWS)
+
+    table = Table("steps of 10,000 rows, fifo", "million rows/s", "results a row", "x the first of its group")
+    for title, cases in (
+        ("budget {0:,}", [(budget, KEYS) for budget in (100, 1_000, 10_000, 100_000)]),
+        ("{1:,} keys", [(10_000, keys) for keys in (1_000, 100_000, 10_000_000)]),
+    ):
+        first = None
+        for case in cases:
+            speed, results = rate(*case)
+            first = first or speed
+            table.add_row(title.format(*case), f"{speed:.1f}", f"{results:.2f}", f"{speed / first:.2f}")
+    console.print(table)
+
+
+def memory(console: Console) -> None:
+    """A buffer's bytes against those of the rows in it."""
+    window = Window(300_000, 300_000)
+    left, right = (Trace.of(columns(ROWS, KEYS, SPAN, seed)) for seed in (7, 8))
+    arrivals = encode(left, right, window, "=", None).arrivals
+    operator = Operator(Join(window))
+    for step in arrivals.steps(arrivals.cuts(50_000), whole_instants=False):
+        collected(operator.step(*step))
+    held = sum(column.nbytes for b in operator.buffers.values() for column in b._columns.values())  # noqa: SLF001 - what it measures
+    table = Table("memory of an exact join's buffers", "rows", "MB held", "x the rows' own bytes")
+    table.add_row(
+        "after the last step", f"{operator.rows:,}", f"{held / 1e6:.1f}", f"{held / operator.nbytes:.2f}"
+    )
+    console.print(table)
+
+
+def main() -> None:
+    """Run all of it."""
+    console = Console()
+    for part in (exact_joins, unit_step_joins, flatness, memory):
+        part(console)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The laws that every policy keeps, for the tests of this project and for the authors of new policies.
+
+Examples
+--------
+>>> import tidegate as tg
+>>> tg.checks.check_policy(tg.policies.Fifo())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from tidegate.engine.arrivals import Arrivals
+from tidegate.engine.encode import encode
+from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.simulate import simulate
+from tidegate.streams import Trace
+from tidegate.types import SIDES, Budget, Window
+
+if TYPE_CHECKING:
+    from tidegate.policies import Policy
+    from tidegate.types import Order, Report, Split, StepSize
+
+Law: TypeAlias = "Callable[[Policy], None]"
+
+_WINDOW: Final = Window(20, 12)
+_SHAPES: Final[tuple[tuple[StepSize, Order, Split], ...]] = (
+    (1, "probe-first", "shared"),
+    ("instant", "shed-first", "even"),
+    (7, "probe-first", (5, 3)),
+    (50, "probe-first", "shared"),
+)
+
+
+def _traces() -> tuple[Trace, Trace]:
+    rng = np.random.default_rng(7)
+    sides = []
+    for n in (150, 130):
+        columns = {"key": rng.integers(0, 9, n), "time": np.sort(rng.integers(0, 90, n))}
+        sides.append(Trace.of(columns | {"importance": rng.integers(1, 9, n).astype(float)}))
+    return sides[0], sides[1]
+
+
+def _report(policy: Policy, step: StepSize, order: Order, split: Split) -> Report:
+    left, right = _traces()
+    return simulate(
+        left,
+        right,
+        window=_WINDOW,
+        budget=8,
+        policy=policy,
+        step=step,
+        order=order,
+        split=split,
+        collect=True,
+    )
+
+
+def _arrivals() -> Arrivals:
+    return encode(*_traces(), _WINDOW, "=", None).arrivals
+
+
+def _running(policy: Policy, budget: Budget, *, seed: int = 3) -> Iterator[Operator]:
+    """An operator after each of its steps."""
+    arrivals = _arrivals()
+    operator = Operator(Join(_WINDOW, budget, policy, seed=seed))
+    for step in arrivals.steps(arrivals.cuts(6), whole_instants=False):
+        collected(operator.step(*step))
+        yield operator
+
+
+def deterministic(policy: Policy) -> None:
+    """The same input and seed give the same results."""
+    for shape in _SHAPES:
+        first, second = (_report(policy, *shape).pairs for _ in range(2))
+        assert first is not None
+        assert second is not None
+        for side in SIDES:
+            same = np.array_equal(getattr(first, side), getattr(second, side))
+            assert same, f"{policy} gave other results the second time, at step={shape[0]}"
+
+
+def pure(policy: Policy) -> None:
+    """Asking for scores changes nothing, and gives a number for every row, whatever the order of the rows."""
+    for operator in _running(policy, Budget(rows=20)):
+        for buffer in operator.buffers.values():
+            rows, now = buffer.rows, operator.number * 6
+            first, second = (operator.policy.scores(rows, now) for _ in range(2))
+            assert first.shape == (len(rows),), f"{policy} scored {len(rows)} rows with shape {first.shape}"
+            assert not np.isnan(first).any(), f"{policy} scored a row with NaN"
+            assert np.array_equal(first, second), (
+                f"{policy} scored the same rows differently when asked again"
+            )
+            backwards = operator.policy.scores(rows.take(slice(None, None, -1)), now)[::-1]
+            assert np.allclose(first, backwards), (
+                f"{policy} let a row's score depend on the other rows' order"
+            )
+
+
+def bounded(policy: Policy) -> None:
+    """What is buffered never exceeds the budget, in rows or in bytes, after any step."""
+    for budget in (Budget(rows=1), Budget(rows=8), Budget(bytes=300)):
+        for operator in _running(policy, budget):
+            held = operator.rows if budget.unit == "rows" else operator.nbytes
+            assert held <= budget.limit, f"{policy} held {held} {budget.unit} of {budget.limit}"
+    for shape in _SHAPES:
+        assert _report(policy, *shape).peak_rows <= 8, (
+            f"{policy} held more than its budget at step={shape[0]}"
+        )
+
+
+def subset(policy: Policy) -> None:
+    """Every result is one of the exact join's, once; an ample budget gives them all."""
+    left, right = _traces()
+    exact = simulate(left, right, window=_WINDOW, collect=True).pairs
+    assert exact is not None
+    true = set(zip(exact.left.tolist(), exact.right.tolist(), strict=True))
+    for shape in _SHAPES:
+        pairs = _report(policy, *shape).pairs
+        assert pairs is not None
+        found = list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
+        assert len(found) == len(set(found)), f"{policy} gave a result twice at step={shape[0]}"
+        assert set(found) <= true, f"{policy} gave a result that is none at step={shape[0]}"
+    ample = simulate(left, right, window=_WINDOW, budget=10_000, policy=policy, step=6)
+    assert ample.results == len(true), f"{policy} lost {len(true) - ample.results} results with room for all"
+
+
+def restorable(policy: Policy) -> None:
+    """Going on from a snapshot gives what going on without one gives."""
+    plain = [operator.snapshot() for operator in _running(policy, Budget(rows=8))]
+    arrivals = _arrivals()
+    operator = Operator(Join(_WINDOW, Budget(rows=8), policy, seed=3))
+    for number, step in enumerate(arrivals.steps(arrivals.cuts(6), whole_instants=False)):
+        collected(operator.step(*step))
+        state = operator.snapshot()
+        assert state == plain[number], f"{policy} went another way after a restore, at step {number}"
+        operator = Operator(Join(_WINDOW, Budget(rows=8), policy, seed=3))
+        operator.restore(state)
+
+
+LAWS: Final[tuple[Law, ...]] = (deterministic, pure, bounded, subset, restorable)
+
+
+def check_policy(policy: Policy) -> None:
+    """Hold a policy to every law; an AssertionError says which it breaks, and how."""
+    for law in LAWS:
+        law(policy)

@@ -1,0 +1,64 @@
+"""The command line: `tidegate policies | bench`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tidegate import policies
+from tidegate.types import InputError
+
+app = typer.Typer(
+    help="Stream joins that never outgrow their memory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+console = Console()
+
+
+@app.callback()
+def main() -> None:
+    """Stream joins that never outgrow their memory."""
+
+
+@app.command("policies")
+def list_policies() -> None:
+    """List the policies, and when to use each."""
+    table = Table("policy", "what stays", box=None, pad_edge=False)
+    for name in policies.names():
+        idea = inspect.cleandoc(type(policies.find(name)).__doc__ or "").split("\n\n")[0]
+        table.add_row(name, idea.replace("\n", " "))
+    console.print(table)
+
+
+@app.command()
+def bench(
+    what: Annotated[
+        str, typer.Argument(help="What to measure: a module of the folder `benchmarks`.")
+    ] = "core",
+) -> None:
+    """Measure, beside peers, in one run; from a checkout of the project."""
+    root = Path(__file__).parents[2]
+    known = sorted(path.stem for path in (root / "benchmarks").glob("[a-z]*.py"))
+    if what not in known:
+        listed = ", ".join(known) or "none: run this from a checkout of the project"
+        raise typer.BadParameter(f"{what!r} is not a benchmark; use one of: {listed}")
+    sys.path.insert(0, str(root))
+    importlib.import_module(f"benchmarks.{what}").main()
+
+
+def run() -> None:
+    """Run the command line; what the user can mend is told in one line, without a traceback."""
+    try:
+        app()
+    except InputError as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        sys.exit(2)

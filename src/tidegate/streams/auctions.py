@@ -1,0 +1,65 @@
+"""Auctions and their bids: a join whose partners come late in a row's life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.streams.stream import Stream
+from tidegate.streams.trace import Trace
+from tidegate.types import InputError
+
+
+@dataclass(frozen=True)
+class Auctions(Stream):
+    """Auctions open at random, each for the same time, and draw bids that crowd towards their end.
+
+    A bid on an auction falls `1 - u**lateness` of the auction's length after its opening, `u` uniform: evenly
+    for 1, ever later for more.
+
+    Parameters
+    ----------
+    length
+        How long an auction is open.
+    bids
+        How many bids an auction draws on average (Poisson).
+    rate
+        Auctions opened a unit of time.
+    lateness
+        How much bids crowd towards the end.
+
+    Examples
+    --------
+    >>> opened, bids = Auctions(length=100.0).both(1000)
+    >>> len(opened), len(bids)
+    (1000, 4916)
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, section 2.2 (the OpenAuction and Bid streams).
+    """
+
+    length: float = 600.0
+    bids: float = 5.0
+    rate: float = 1.0
+    lateness: float = 2.0
+
+    def __post_init__(self) -> None:
+        if min(self.length, self.bids, self.rate, self.lateness) <= 0:
+            raise InputError(f"{self} is not a stream; give numbers above 0")
+
+    def trace(self, rows: int, seed: int = 0) -> Trace:
+        """The first `rows` openings."""
+        return self.both(rows, seed)[0]
+
+    def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
+        """The first `rows` openings, and all bids on them in order of time."""
+        rng = np.random.default_rng(seed)
+        opened = np.cumsum(rng.exponential(1 / self.rate, rows))
+        auction = np.repeat(np.arange(rows), rng.poisson(self.bids, rows))
+        placed = opened[auction] + self.length * (1 - rng.random(len(auction)) ** self.lateness)
+        order = np.argsort(placed, kind="stable")
+        price = np.round(np.exp(rng.normal(3.0, 1.0, len(auction))), 2)
+        left = Trace.of({"key": np.arange(rows), "time": opened})
+        return left, Trace.of({"key": auction[order], "time": placed[order], "value": price[order]})
