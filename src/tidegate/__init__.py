@@ -1,8 +1,15 @@
 """Stream joins that never outgrow their memory."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tidegate import checks, policies, streams
 from tidegate.engine import simulate
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
+
+if TYPE_CHECKING:
+    from tidegate.spark import configure, inspect, join
 
 __all__ = [
     "Band",
@@ -12,7 +19,25 @@ __all__ = [
     "Report",
     "Window",
     "checks",
+    "configure",
+    "inspect",
+    "join",
     "policies",
     "simulate",
     "streams",
 ]
+
+_ON_SPARK = ("configure", "inspect", "join")
+
+
+def __getattr__(name: str) -> object:
+    """Load what needs Spark on first use, so that the core works without it."""
+    if name not in _ON_SPARK:
+        raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
+    try:
+        from tidegate import spark  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "pandas", "sqlglot"):
+            raise
+        raise InputError(f"tidegate.{name} needs {error.name}; install it with: pip install 'tidegate[spark]'") from error
+    return getattr(spark, name)

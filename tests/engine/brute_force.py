@@ -7,12 +7,12 @@ meant to be read: what the operator does by columns must come out the same here.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from tidegate import Band, Last
-from tidegate.types import Condition, Order, Side, Split, StepSize, Time
+from tidegate.types import Combine, Condition, Order, Side, Split, StepSize, Time
 
 Span: TypeAlias = Time | Last | None
 Spans: TypeAlias = tuple[Span, Span]
@@ -27,7 +27,7 @@ COMPARE = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-COMBINE = {
+COMBINE: dict[Combine, Callable[[float, float], float]] = {
     "min": min,
     "max": max,
     "sum": operator.add,

@@ -84,9 +84,7 @@ class Streams:
 
     def simulate(self, window: Spans, **settings: Any) -> Report:  # noqa: ANN401 - those of simulate
         settings.setdefault("collect", True)
-        return tg.simulate(
-            self.left.columns(), self.right.columns(), window=window, on=self.on, **settings
-        )
+        return tg.simulate(self.left.columns(), self.right.columns(), window=window, on=self.on, **settings)
 
 
 def pairs_of(report: Report) -> list[Pair]:
@@ -104,7 +102,7 @@ def drawn_streams(seed: int, keys: KeyKind, times: TimeKind, rows: int = 14) -> 
     sides = []
     for _ in range(2):
         n = draw.randint(0, rows)
-        whole = [draw.randint(0, 15) for _ in range(n)]
+        whole: list[Time] = [draw.randint(0, 15) for _ in range(n)]
         sides.append(
             Stream(
                 [drawn_key(draw, keys) for _ in range(n)],
@@ -116,7 +114,7 @@ def drawn_streams(seed: int, keys: KeyKind, times: TimeKind, rows: int = 14) -> 
 
 def drawn_key(draw: random.Random, kind: KeyKind) -> Any:  # noqa: ANN401 - of that kind
     if draw.random() < 0.1:
-        return (1, None) if kind == "several" else None
+        return draw.choice([(1, None), (None, "k1")]) if kind == "several" else None
     number = draw.randint(-2, 4)
     if kind == "int":
         return number
@@ -151,7 +149,7 @@ def streams(
         "several": st.tuples(st.integers(0, 1), st.sampled_from(["x", "y"])),
     }[key_kind]
     if nulls:
-        key = key | st.just((1, None) if key_kind == "several" else None)
+        key |= st.sampled_from([(1, None), (None, "x")]) if key_kind == "several" else st.none()
     row = st.tuples(key, plain_times(time_kind), st.integers(0, 4) if importance else st.just(0))
     sides = []
     for _ in range(2):

@@ -7,7 +7,7 @@ and so never needs to look inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from tidegate.engine.buffer import Buffer, kept
 from tidegate.engine.compiled import kernel
-from tidegate.engine.index import Axes, Index
+from tidegate.engine.index import PAIRS_AT_A_TIME, Axes, Index
 from tidegate.engine.selection import best
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.engine.tally import Tally
@@ -60,13 +60,15 @@ class Outcome:
     """What a step did.
 
     A step's candidates are the buffered rows, then the arrivals. `kept` tells for each row that is buffered
-    now where it stood among them, so that whoever holds more about the rows can follow.
+    now where it stood among them, so that whoever holds more about the rows can follow. `firsts` are the left
+    candidates that matched for the first time, where they were asked for.
     """
 
     results: int
     expired: dict[Side, Departed]
     evicted: dict[Side, Departed]
     candidates: dict[Side, int]
+    firsts: Array
 
     def kept(self, side: Side) -> Array:
         """Where the rows that are buffered now stood among the candidates."""
@@ -195,6 +197,8 @@ class Operator:
         *,
         pairs: bool = False,
         residual: Residual | None = None,
+        chunk: int = PAIRS_AT_A_TIME,
+        firsts: bool = False,
     ) -> Generator[Pairs, None, Outcome]:
         """Join arrivals with what is buffered and with each other, then make room (or the other way round).
 
@@ -211,6 +215,10 @@ class Operator:
             Whether to form the results or only to count them.
         residual
             A further condition: a mask of the pairs that are results indeed.
+        chunk
+            How many pairs leave at a time, at most.
+        firsts
+            Whether to tell which left rows matched for the first time.
         """
         fresh = {side: len(self.buffers[side]) for side in SIDES}
         for side, rows in zip(SIDES, (left, right), strict=True):
@@ -222,7 +230,7 @@ class Operator:
             self._make_room(candidates, pool, moment.begin, moment.now)
         hits = {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()}
         before = self.tally.results
-        yield from self._match(candidates, pool, fresh, hits, pairs=pairs, residual=residual)
+        yield from self._match(candidates, pool, fresh, hits, chunk if pairs or residual else 0, residual)
         if self.tally.results > before:
             for side, rows in candidates.items():
                 np.add(rows.matches, hits[side], out=rows.matches)
@@ -237,6 +245,7 @@ class Operator:
                 s: self._bury(r, pool.evicted[s], moment.now, expired=False) for s, r in candidates.items()
             },
             candidates={side: len(rows) for side, rows in candidates.items()},
+            firsts=_first_matches(candidates["left"], hits["left"]) if firsts else _NONE,
         )
         for side in SIDES:
             self.buffers[side].drop(pool.gone(side))
@@ -250,8 +259,7 @@ class Operator:
         pool: _Pool,
         fresh: dict[Side, int],
         hits: dict[Side, Array],
-        *,
-        pairs: bool,
+        chunk: int,
         residual: Residual | None,
     ) -> Generator[Pairs, None, None]:
         places = {side: pool.parted(side, fresh[side]) for side in SIDES}
@@ -272,11 +280,12 @@ class Operator:
                 continue
             if side not in indexes:
                 indexes[side] = Index(side, arrivals, self.join.condition, *spans)
-            if pairs or residual is not None:
-                at = {side: indexed, other: probing}
-                found, worth = yield from self._form(indexes[side], axes, rows, at, hits, residual)
+            at = {side: indexed, other: probing}
+            if chunk:
+                formed = indexes[side].pairs(axes, chunk)
+                found, worth = yield from self._form(formed, rows, at, hits, residual)
             else:
-                found, worth = self._count(indexes[side], axes, rows, {side: indexed, other: probing}, hits)
+                found, worth = self._count(indexes[side], axes, rows, at, hits)
             setattr(self.tally, origin, getattr(self.tally, origin) + found)
             self.tally.importance += worth
 
@@ -303,8 +312,7 @@ class Operator:
 
     def _form(
         self,
-        index: Index,
-        axes: Axes,
+        formed: Iterator[Pairs],
         rows: dict[Side, Rows],
         places: dict[Side, _Places],
         hits: dict[Side, Array],
@@ -312,7 +320,7 @@ class Operator:
     ) -> Generator[Pairs, None, tuple[int, float]]:
         total, worth = 0, 0.0
         left, right = rows["left"].importance, rows["right"].importance
-        for local in index.pairs(axes):
+        for local in formed:
             chunk = Pairs(_global(places["left"], local.left), _global(places["right"], local.right))
             if residual is not None:
                 holds = residual(chunk)
@@ -396,8 +404,11 @@ class Operator:
         state["counts"] = np.array([self.number, *self.arrived.values()], np.int64)
         return pack(state)
 
-    def restore(self, data: bytes) -> None:
-        """Go on from a snapshot; a smaller budget takes effect at the next step."""
+    def restore(self, data: bytes, *, policy: bool = True) -> None:
+        """Go on from a snapshot; a smaller budget takes effect at the next step.
+
+        With `policy=False` what the policy had learned is left behind, as another policy must.
+        """
         state = unpack(data)
         self.tally = Tally.from_array(state.pop("tally"))
         self.number, *arrived = state.pop("counts").tolist()
@@ -409,7 +420,8 @@ class Operator:
         for side in SIDES:
             self.buffers[side] = Buffer(side)
             self.buffers[side].append(Rows(side, **parts[side]))
-        self.policy.restore(parts["policy"])
+        if policy:
+            self.policy.restore(parts["policy"])
 
 
 class _Pool:
@@ -461,6 +473,10 @@ def _axis(rows: Rows, side: Side) -> Array:
     """The axis on which the window of `side` is measured: time, or rows of that side."""
     counts = rows.lefts if side == "left" else rows.rights
     return rows.time if counts is None else counts
+
+
+def _first_matches(rows: Rows, hits: Array) -> Array:
+    return np.flatnonzero((hits > 0) & (rows.matches == hits))
 
 
 def _axes(rows: Rows, places: _Places) -> Axes:

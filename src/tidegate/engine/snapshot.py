@@ -16,8 +16,8 @@ VERSION: Final = 1
 _KEY: Final = b"tidegate"
 
 
-def pack(arrays: dict[str, Array]) -> bytes:
-    """Write named arrays of any lengths as bytes.
+def pack(arrays: dict[str, Array], *, compressed: bool = False) -> bytes:
+    """Write named arrays of any lengths as bytes, as they are or compressed (LZ4).
 
     Examples
     --------
@@ -25,19 +25,20 @@ def pack(arrays: dict[str, Array]) -> bytes:
     array([0, 1, 2])
     """
     columns = {
-        name: pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), pa.array(values))
+        name: pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), pa.array(values))
         for name, values in arrays.items()
     }
     schema = pa.schema([(name, column.type) for name, column in columns.items()], {_KEY: str(VERSION)})
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
+    with pa.ipc.new_stream(sink, schema, options=options) as writer:
         writer.write_batch(pa.record_batch(list(columns.values()), schema=schema))
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
 
 def unpack(data: bytes) -> dict[str, Array]:
-    """Read what `pack` wrote, without copying."""
+    """Read what `pack` wrote."""
     try:
         with pa.ipc.open_stream(data) as reader:
             batch = reader.read_next_batch()

@@ -54,8 +54,6 @@ class Zipf(Stream):
         rng = np.random.default_rng(seed)
         shares = np.arange(1, self.keys + 1) ** -float(self.skew)
         key = np.searchsorted(np.cumsum(shares), rng.random(rows) * shares.sum(), side="right")
-        if self.gaps == "even":
-            time = np.arange(rows) / self.rate
-        else:
-            time = np.cumsum(rng.exponential(1 / self.rate, rows))
+        gaps = np.full(rows, 1.0) if self.gaps == "even" else rng.exponential(1.0, rows)
+        time = (np.cumsum(gaps) - gaps[:1]) / self.rate
         return Trace.of({"key": self.keys - 1 - key if self.hottest_last else key, "time": time})

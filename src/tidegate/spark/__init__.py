@@ -1,0 +1,6 @@
+"""The only room that imports pyspark: joins as DataFrame functions."""
+
+from tidegate.spark.join import join
+from tidegate.spark.session import configure
+
+__all__ = ["configure", "join"]

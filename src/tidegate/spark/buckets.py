@@ -1,0 +1,62 @@
+"""Buckets: how rows are dealt to the parallel instances of a join.
+
+A bucket is a group of keys with one operator, one state and one share of the budget. Spark places groups by a
+hash of their label, which can put two labels on one core; labels are chosen here so that they spread evenly
+over any usual number of partitions. They depend on the number of buckets alone, so that a restart finds its
+state.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+_EVEN: Final = 840
+"""Labels count up modulo this number, and so modulo each of its divisors: 1 to 8, 10, 12, 14, 15, 20, ..."""
+
+
+@cache
+def labels(buckets: int) -> tuple[int, ...]:
+    """Labels of which the i-th falls into partition `i % n`, for every n that divides 840.
+
+    Examples
+    --------
+    >>> [int(spark_hash(np.array([label]))[0] % 4) for label in labels(8)]
+    [0, 1, 2, 3, 0, 1, 2, 3]
+    """
+    candidates = np.arange(8 * _EVEN * (1 + buckets // _EVEN), dtype=np.int32)
+    spots = spark_hash(candidates).astype(np.int64) % _EVEN
+    chosen: list[int] = []
+    used = dict.fromkeys(range(_EVEN), 0)
+    by_spot = [np.flatnonzero(spots == spot) for spot in range(_EVEN)]
+    for bucket in range(buckets):
+        spot = bucket % _EVEN
+        chosen.append(int(by_spot[spot][used[spot]]))
+        used[spot] += 1
+    return tuple(chosen)
+
+
+def bucket_of(keys: Array, buckets: int) -> Array:
+    """The bucket of each 64-bit key."""
+    # Not the bits that the operator's index uses: rows of one bucket must still spread there.
+    mixed = keys.view(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+    return ((mixed >> np.uint64(32)) % np.uint64(buckets)).astype(np.uint16)
+
+
+def spark_hash(values: Array) -> Array:
+    """Spark's `hash` of 32-bit integers: Murmur3 with seed 42."""
+
+    def rotated(x: Array, by: int) -> Array:
+        return (x << np.uint32(by)) | (x >> np.uint32(32 - by))
+
+    k = rotated(values.astype(np.int32).view(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    h = rotated(np.uint32(42) ^ k, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    h ^= np.uint32(4)
+    h = (h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    h = (h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return (h ^ (h >> np.uint32(16))).view(np.int32)

@@ -1,0 +1,68 @@
+"""Spans of time as users write them ("10 minutes", timedelta, INTERVAL '90' SECOND), in microseconds."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Final, TypeAlias
+
+from tidegate.types import InputError, Window
+
+Duration: TypeAlias = "str | timedelta | None"
+
+_UNITS: Final = {
+    "microsecond": 1,
+    "us": 1,
+    "millisecond": 10**3,
+    "ms": 10**3,
+    "second": 10**6,
+    "s": 10**6,
+    "minute": 60 * 10**6,
+    "min": 60 * 10**6,
+    "m": 60 * 10**6,
+    "hour": 3_600 * 10**6,
+    "h": 3_600 * 10**6,
+    "day": 86_400 * 10**6,
+    "d": 86_400 * 10**6,
+    "week": 604_800 * 10**6,
+}
+_PART: Final = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
+
+
+def microseconds(value: str | timedelta, what: str) -> int:
+    """Read a span of time.
+
+    Examples
+    --------
+    >>> microseconds("1 minute 30 seconds", "window")
+    90000000
+    >>> microseconds("INTERVAL '-5' SECOND", "window")
+    -5000000
+    >>> microseconds("1 month", "window")
+    Traceback (most recent call last):
+    tidegate.types.InputError: window '1 month' is not a span of time; write it like '10 minutes' or
+    '1 hour 30 minutes' (weeks are the largest unit: a month has no fixed length)
+    """
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
+    if not isinstance(value, str):
+        raise InputError(f"{what} {value!r} has no unit; write it like '10 minutes', or give a timedelta")
+    text = re.sub(r"^\s*interval\b", "", value.lower()).replace("'", " ").strip()
+    parts = _PART.findall(text)
+    units = [_UNITS.get(unit) or _UNITS.get(unit.removesuffix("s")) for _, unit in parts]
+    if not parts or _PART.sub("", text).strip() or None in units:
+        raise InputError(
+            f"{what} {value!r} is not a span of time; write it like '10 minutes' or '1 hour 30 minutes' "
+            "(weeks are the largest unit: a month has no fixed length)"
+        )
+    return round(sum(float(n) * unit for (n, _), unit in zip(parts, units, strict=True) if unit))
+
+
+def window_of(value: tuple[Duration, Duration] | Window) -> Window:
+    """Read a window in time; None is without end."""
+    if isinstance(value, Window):
+        raise InputError(f"{value} has no unit; on Spark write window=('10 minutes', '0 seconds')")
+    if not isinstance(value, tuple | list) or len(value) != 2:  # noqa: PLR2004 - left and right
+        raise InputError(f"window {value!r} is not a pair; write window=('10 minutes', '0 seconds')")
+    left, right = (None if span is None else microseconds(span, "window") for span in value)
+    return Window(left, right)

@@ -1,0 +1,321 @@
+"""The front door: two DataFrames in, one DataFrame out, batch or streaming."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import BooleanType, DataType, StructField, StructType
+
+from tidegate.engine.operator import Join
+from tidegate.policies import Policy, find
+from tidegate.spark.bucket_join import UNCERTAIN, BucketPlan, How, Output, SideColumns
+from tidegate.spark.durations import Duration, window_of
+from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
+from tidegate.spark.processor import Processor, QueryPlan, batch_job
+from tidegate.spark.session import PARTITIONS, check_provider
+from tidegate.spark.side import Keyed, SideFrame, keyed, quoted
+from tidegate.spark.where import EntangledError, Where, parse, take_apart
+from tidegate.types import SIDES, Budget, Condition, InputError, Split, check_choice
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    import pyarrow as pa
+    from sqlglot import exp
+
+    from tidegate.types import Side
+
+On: TypeAlias = "str | Sequence[str | tuple[str, str]]"
+
+_MOST_BUCKETS: Final = 64
+_LONG_WATERMARK: Final = 10
+
+
+def join(
+    left: DataFrame,
+    right: DataFrame,
+    *,
+    on: On,
+    time: str | tuple[str, str],
+    window: tuple[Duration, Duration],
+    budget: Budget | int | str | None = None,
+    policy: Policy | str = "fifo",
+    how: How = "inner",
+    where: str | None = None,
+    condition: Condition = "=",
+    by: str | tuple[str, str] | None = None,
+    lateness: str | timedelta | None = None,
+    split: Split = "shared",
+    buckets: int | None = None,
+    suffix: str = "_right",
+    seed: int = 0,
+    step: int = 100_000,
+) -> DataFrame:
+    """Join two DataFrames within a budget of memory; with one that suffices, exactly as Spark does.
+
+    Both are streaming, or both are batch. Rows of a micro-batch are handled in order of event time. Null keys
+    never match. The watermark is the lesser of both sides'; a row at or before that of the previous micro-batch
+    is late and dropped, as in Spark's own join.
+
+    Parameters
+    ----------
+    left, right
+        The two sides. Streaming ones need a watermark: `df.withWatermark(time, delay)`, or `lateness`.
+    on
+        The key: a column that both have, several of them, or pairs `(left, right)` where names differ.
+    time
+        The column of event time, or `(left, right)`.
+    window
+        `(left, right)`: `l` and `r` join iff `-right <= r.time - l.time <= left`; "10 minutes", a timedelta, or
+        None for no end.
+    budget
+        What the whole query may buffer: a number of rows, a string of bytes ("64 MB"), a `Budget`, or None
+        for no limit.
+    policy
+        Who stays, by name or as an object; see `tidegate.policies`.
+    how
+        "inner", "left", "right", "full" or "left_semi". A row without a match leaves when its window has
+        passed, or earlier when it is shed; the column `uncertain` then says whether a match may have been
+        missed. A row whose key is null leaves at once.
+    where
+        A further condition on the pair, as Spark SQL over `l.` and `r.`: "l.amount > r.amount".
+    condition
+        How keys compare, `l.key ? r.key`: "=", or "<", "<=", "!=", ">", ">=" or a `Band` on a number or a time.
+    by
+        With such a condition: a column (or a pair) whose values must be equal, by which rows are dealt out.
+    lateness
+        Sets a watermark with this delay on both sides.
+    split
+        How the sides share the budget: "shared", "even" or (left, right) in the budget's unit.
+    buckets
+        Into how many parts keys, budget and state are divided. By default as many as the session has shuffle
+        partitions, at most 64. A restart needs the same number.
+    suffix
+        Appended to the right's columns whose names the left has too.
+    seed
+        Fixes all randomness.
+    step
+        On batch DataFrames: how many rows are handled together, in order of time.
+
+    Returns
+    -------
+    DataFrame
+        The left's columns, then the right's; a key that has one name on both sides once. For "left_semi" the
+        left's alone.
+    """
+    check_choice(how, How, "how")
+    streaming = _streaming(left, right)
+    times = (time, time) if isinstance(time, str) else tuple(time)
+    span = window_of(window)
+    frames: dict[Side, SideFrame] = {
+        side: SideFrame.of(side, frame, at, lateness, streaming=streaming)
+        for side, frame, at in zip(SIDES, (left, right), times, strict=True)
+    }
+    keys = keyed(frames["left"], frames["right"], on, condition, by)
+    core = Join(span, Budget.of(budget), find(policy), split, condition=condition, seed=seed)
+    spark = left.sparkSession
+    count = _buckets(buckets, keys, spark.conf.get(PARTITIONS) or "200")
+    if core.budget is not None:
+        core.budget.divided(count)
+    if streaming:
+        check_provider(spark)
+        _warn_watermarks(frames, core)
+    filtered, parts = _taken_apart(where, frames, how)
+    schema, output = _result(frames, keys, how, suffix)
+    plan = QueryPlan(
+        BucketPlan(
+            join=core,
+            how=how,
+            left=SideColumns(frames["left"].columns, frames["left"].time_column),
+            right=SideColumns(frames["right"].columns, frames["right"].time_column),
+            output=output,
+            checked=keys.checked,
+            where=parts,
+            layout=_layout(frames, count, how, keys),
+        ),
+        count,
+    )
+    packed = [
+        frames[side]
+        .packed(keys.expressions(side), getattr(parts, side) if parts else {})
+        .mapInArrow(Pack(number, count, keys.dealt_by), PACKED)
+        for number, side in enumerate(SIDES)
+    ]
+    grouped = packed[0].union(packed[1]).groupBy("bucket")
+    if streaming:
+        results = grouped.transformWithStateInPandas(Processor(plan), RESULTS, "Append", "EventTime")
+    else:
+        results = grouped.applyInArrow(batch_job(plan, step), RESULTS)
+    return _unpacked(results, schema, frames, output, filtered)
+
+
+def _streaming(left: DataFrame, right: DataFrame) -> bool:
+    for side, frame in zip(SIDES, (left, right), strict=True):
+        if not hasattr(frame, "mapInArrow"):
+            raise InputError(f"{side} is a {type(frame).__name__}; give a Spark DataFrame")
+    if left.isStreaming != right.isStreaming:
+        stream, batch = SIDES if left.isStreaming else SIDES[::-1]
+        raise InputError(
+            f"{stream} is streaming and {batch} is not; read both with spark.readStream, or both with spark.read"
+        )
+    return bool(left.isStreaming)
+
+
+def _buckets(buckets: int | None, keys: Keyed, partitions: str) -> int:
+    if keys.dealt_by is None:
+        if (buckets or 1) != 1:
+            raise InputError(f"buckets={buckets} need by=: without it every row may match every other")
+        warnings.warn(
+            "a condition without equality and without by= runs in one bucket, on one core; "
+            "name a column with by= to distribute it",
+            stacklevel=3,
+        )
+        return 1
+    if buckets is None:
+        return min(int(partitions), _MOST_BUCKETS)
+    if not isinstance(buckets, int) or buckets < 1:
+        raise InputError(f"buckets={buckets!r} is not a number of buckets; give at least 1")
+    return buckets
+
+
+def _warn_watermarks(frames: dict[Side, SideFrame], core: Join) -> None:
+    spans = [abs(s) for s in (core.window.left, core.window.right) if isinstance(s, int)]
+    for frame in frames.values():
+        delay = frame.delay
+        if delay is not None and spans and delay > _LONG_WATERMARK * max(*spans, 1_000_000):
+            warnings.warn(
+                f"the {frame.side} watermark waits {delay / 1e6:g} s, far longer than the window of "
+                f"{max(spans) / 1e6:g} s: rows stay buffered that long; lower its delay if rows come sooner",
+                stacklevel=3,
+            )
+
+
+def _taken_apart(
+    where: str | None, frames: dict[Side, SideFrame], how: How
+) -> tuple[exp.Expression | None, Where | None]:
+    """The condition as a filter on results, or taken apart for the pairs; an inner join can do with either."""
+    if where is None:
+        return None, None
+    tree = parse(where, frames["left"].names, frames["right"].names)
+    try:
+        return None, take_apart(tree)
+    except EntangledError:
+        if how != "inner":
+            raise
+        return tree, None
+
+
+def _result(
+    frames: dict[Side, SideFrame], keys: Keyed, how: How, suffix: str
+) -> tuple[StructType, tuple[Output, ...]]:
+    """The result's fields, and where each comes from."""
+    left, right = frames["left"], frames["right"]
+    shared = dict(keys.shared)
+    fields: list[StructField] = []
+    output: list[Output] = []
+
+    def add(name: str, field: StructField, a: str | None, b: str | None, *, nullable: bool) -> None:
+        if name in [f.name for f in fields]:
+            raise InputError(
+                f"the result would have two columns {name!r}; rename one before the join, or choose another "
+                f"suffix than {suffix!r}"
+            )
+        fields.append(StructField(name, field.dataType, field.nullable or nullable, field.metadata))
+        output.append(Output(a, b, _arrow(left.travelling(field))))
+
+    for field in left.fields:
+        both = shared.get(field.name) if how != "left_semi" else None
+        other = right.by_name(both) if both else None
+        nullable = (other.nullable if other else True) if how in ("right", "full") else False
+        add(
+            field.name,
+            field,
+            left.column(field.name),
+            right.column(both) if both else None,
+            nullable=nullable,
+        )
+    if how != "left_semi":
+        taken = {field.name for field in left.fields}
+        for field in right.fields:
+            if field.name in shared.values():
+                continue
+            name = field.name + suffix if field.name in taken else field.name
+            add(name, field, None, right.column(field.name), nullable=how in ("left", "full"))
+    if how in ("left", "right", "full"):
+        if UNCERTAIN in [f.name for f in fields]:
+            raise InputError(
+                f"an input has a column {UNCERTAIN!r}, which an outer join adds; rename it first"
+            )
+        fields.append(StructField(UNCERTAIN, BooleanType(), nullable=False))
+    return StructType(fields), tuple(output)
+
+
+def _arrow(kind: DataType) -> pa.DataType:
+    return to_arrow_type(kind, timezone="UTC")
+
+
+def _layout(frames: dict[Side, SideFrame], buckets: int, how: How, keys: Keyed) -> dict[str, object]:
+    layout: dict[str, object] = {"buckets": buckets, "how": how, "on": keys.described}
+    for side, frame in frames.items():
+        layout[f"{side} columns"] = json.loads(frame.described)
+    return layout
+
+
+def _unpacked(
+    results: DataFrame,
+    schema: StructType,
+    frames: dict[Side, SideFrame],
+    output: tuple[Output, ...],
+    filtered: exp.Expression | None,
+) -> DataFrame:
+    """Bring results back to the user's names and types."""
+    owners = [frames["left"] if out.left is not None else frames["right"] for out in output]
+    sources = [out.left or out.right or "" for out in output]
+    backs = [owner.back(source) for owner, source in zip(owners, sources, strict=True)]
+    if not any(backs):
+        frame = results.mapInArrow(unpack, schema)
+    else:
+        travelling = StructType(
+            [
+                StructField(
+                    f.name, owners[i].travelling(f) if i < len(output) else f.dataType, f.nullable, f.metadata
+                )
+                for i, f in enumerate(schema.fields)
+            ]
+        )
+        frame = results.mapInArrow(unpack, travelling)
+        names = schema.names
+        expressions = [
+            F.expr((back or "{}").format(quoted(name))).alias(name)
+            for name, back in zip(names, [*backs, None], strict=False)
+        ]
+        frame = frame.select(*expressions)
+    if filtered is None:
+        return frame
+    return frame.where(_on_results(filtered, frames, schema, output))
+
+
+def _on_results(
+    tree: exp.Expression, frames: dict[Side, SideFrame], schema: StructType, output: tuple[Output, ...]
+) -> str:
+    """The condition over the result's columns."""
+    from sqlglot import exp  # noqa: PLC0415 - a type elsewhere
+
+    names: dict[tuple[str, str], str] = {}
+    for field, out in zip(schema.fields, output, strict=False):
+        for alias, side, column in (("l", "left", out.left), ("r", "right", out.right)):
+            if column is not None:
+                names[alias, frames[side].names[frames[side].columns.index(column)]] = field.name  # type: ignore[index]
+
+    def renamed(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.Column):
+            return exp.column(names[node.table, node.name], quoted=True)
+        return node
+
+    return tree.transform(renamed).sql("spark")

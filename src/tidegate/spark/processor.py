@@ -1,0 +1,168 @@
+"""The stateful operator that Spark runs: one state, one timer and one `BucketJoin` a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pandas as pd
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from tidegate.spark.bucket_join import BucketJoin, BucketPlan
+from tidegate.spark.buckets import labels
+from tidegate.spark.packing import from_bytes, to_bytes
+from tidegate.types import SIDES
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+
+    from tidegate.types import Side
+
+CHUNKS: Final = "chunks"
+CHUNK_SCHEMA: Final = "payload binary"
+_CHUNK_BYTES: Final = 1 << 20
+_INPUT_BYTES: Final = 256 << 20
+_NO_LIMIT: Final = 1 << 62
+_MICROS: Final = 1000
+
+BatchJob: TypeAlias = "Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """What every bucket of a query has in common, and how many there are."""
+
+    bucket: BucketPlan
+    buckets: int
+
+    def of(self, label: int) -> BucketPlan:
+        """The plan of one bucket: its share of the budget and its own seed."""
+        number = labels(self.buckets).index(label)
+        join = self.bucket.join
+        budget = None if join.budget is None else join.budget.divided(self.buckets)[number]
+        return replace(self.bucket, join=replace(join, budget=budget, partition=number))
+
+
+def gathered(rows: Iterator[tuple[int, bytes]], limit: int = _INPUT_BYTES) -> Iterator[dict[Side, pa.Table]]:
+    """Unpack the arrivals of a micro-batch: all together, or in several parts where they are very large.
+
+    At least one part comes, if an empty one.
+    """
+    held: dict[Side, list[pa.Table]] = {side: [] for side in SIDES}
+    size, parts = 0, 0
+    for side, payload in rows:
+        if not payload:
+            continue
+        held[SIDES[side]].append(from_bytes(payload))
+        size += len(payload)
+        if size >= limit:
+            yield _together(held)
+            held, size, parts = {s: [] for s in SIDES}, 0, parts + 1
+    if size or not parts:
+        yield _together(held)
+
+
+def _together(held: dict[Side, list[pa.Table]]) -> dict[Side, pa.Table]:
+    return {side: pa.concat_tables(tables).combine_chunks() for side, tables in held.items() if tables}
+
+
+def _batch_number() -> int | None:
+    context = TaskContext.get()
+    number = context.getLocalProperty("streaming.sql.batchId") if context else None
+    return None if number is None else int(number)
+
+
+class Processor(StatefulProcessor):
+    """Runs a query's buckets in Spark's `transformWithStateInPandas`."""
+
+    def __init__(self, plan: QueryPlan) -> None:
+        self._plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state: bytes in chunks, since Spark moves one large value slowly."""
+        self._handle = handle
+        self._chunks = handle.getMapState(CHUNKS, "i int", CHUNK_SCHEMA)
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,  # noqa: ANN401 - Spark's signature
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """Take the arrivals of a micro-batch as one step."""
+        watermark = timerValues.getCurrentWatermarkInMs() * _MICROS
+        packed = (
+            (side, data) for frame in rows for side, data in zip(frame["side"], frame["payload"], strict=True)
+        )
+        yield from self._run(key[0], gathered(packed), watermark)
+
+    def handleExpiredTimer(  # noqa: N802 - Spark's name
+        self,
+        key: Any,  # noqa: ANN401 - Spark's signature
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
+    ) -> Iterator[pd.DataFrame]:
+        """Let unmatched rows leave whose window has passed, though nothing arrived."""
+        yield from self._run(key[0], iter([{}]), timerValues.getCurrentWatermarkInMs() * _MICROS)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _run(
+        self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int
+    ) -> Iterator[pd.DataFrame]:
+        old = self._read()
+        bucket = BucketJoin.load(self._plan.of(label), old[0])
+        bucket.heard(_batch_number(), watermark)
+        for tables in steps:
+            for batch in bucket.step(tables, watermark):
+                yield pd.DataFrame({"payload": [to_bytes(batch)]})
+        self._set_timer(bucket, watermark)
+        self._write(bucket.save(), old[1])
+
+    def _read(self) -> tuple[bytes | None, int]:
+        first = self._chunks.getValue((0,))
+        if first is None:
+            return None, 0
+        count = int.from_bytes(first[0][:4], "little")
+        rest = (self._chunks.getValue((i,)) or (b"",) for i in range(1, count))
+        return b"".join((first[0][4:], *(part[0] for part in rest))), count
+
+    def _write(self, data: bytes, old: int) -> None:
+        parts = [data[i : i + _CHUNK_BYTES] for i in range(0, len(data), _CHUNK_BYTES)]
+        parts[0] = len(parts).to_bytes(4, "little") + parts[0]
+        for i, part in enumerate(parts):
+            self._chunks.updateValue((i,), (part,))
+        for i in range(len(parts), old):
+            self._chunks.removeKey((i,))
+
+    def _set_timer(self, bucket: BucketJoin, watermark: int) -> None:
+        """Wake up when the next unmatched row may leave: once the watermark is past its last joinable time."""
+        end = bucket.next_expiry()
+        if end is None:
+            return
+        due = max(end, watermark) // _MICROS + 1
+        if bucket.timer <= watermark // _MICROS or due < bucket.timer:
+            bucket.timer = due
+            self._handle.registerTimer(due)
+
+
+def batch_job(plan: QueryPlan, size: int) -> BatchJob:
+    """What runs one bucket of a batch job: all rows in order of time, in steps of `size` rows."""
+
+    def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        bucket = BucketJoin(plan.of(key[0].as_py()))
+        packed = ((row["side"], row["payload"]) for batch in batches for row in batch.to_pylist())
+        for tables in gathered(packed, limit=_NO_LIMIT):
+            for part in bucket.in_steps(tables, size):
+                yield from map(_result, bucket.step(part, None))
+        yield from map(_result, bucket.finish())
+
+    return run
+
+
+def _result(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([to_bytes(batch)], pa.binary())], ["payload"])

@@ -1,0 +1,114 @@
+"""What a Spark session must be set to."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_Session = TypeVar("_Session", bound="SparkSession")
+
+PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_CONFS: Final = {
+    PROVIDER: ROCKSDB,
+    # Commits write what changed instead of the whole store.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Counting rows would read every old value before it is replaced.
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+}
+
+
+def configure(spark: _Session, *, partitions: int | None = None) -> _Session:
+    """Set a session up for streaming joins, and return it.
+
+    It sets the RocksDB state store, which Spark demands for joins of this kind, with settings that suit few
+    large values. These are settings of the session: Spark's own stream-stream joins in it would use RocksDB too.
+
+    Parameters
+    ----------
+    spark
+        The session; classic or Connect.
+    partitions
+        How many partitions a stream is shuffled into: as many as there are cores, as a rule. None leaves
+        Spark's setting (200 unless you changed it).
+    """
+    for name, value in _CONFS.items():
+        spark.conf.set(name, value)
+    if partitions is not None:
+        spark.conf.set(PARTITIONS, str(partitions))
+    return spark
+
+
+def check_provider(spark: SparkSession) -> None:
+    """Refuse to plan a stream that would fail at its first micro-batch."""
+    provider = spark.conf.get(PROVIDER)
+    if provider is None or not provider.endswith("RocksDBStateStoreProvider"):
+        raise InputError(
+            f"the session's state store is {provider!r}, and Spark runs such a stream on RocksDB only; "
+            "add this line before the query starts: tidegate.configure(spark)"
+        )
+
+
+def local(app: str, *, cores: int | None = None, memory: str = "2g", log: Path | None = None) -> SparkSession:
+    """Make a quiet Spark on this machine, set up for streaming joins, for the command line and the demo.
+
+    Parameters
+    ----------
+    app
+        What Spark calls it.
+    cores
+        How many to use; all by default.
+    memory
+        What Spark's own process may take.
+    log
+        Where its words go; nowhere by default.
+    """
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - starting a session is what needs it
+
+    # Workers run this very Python, whatever `python3` means on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    count = cores or os.cpu_count() or 1
+    builder = (
+        SparkSession.builder.master(f"local[{count}]")
+        .appName(app)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", memory)
+        .config("spark.sql.session.timeZone", "UTC")
+    )
+    with _silenced(log):
+        spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR" if log else "OFF")
+    return configure(spark, partitions=count)
+
+
+@contextlib.contextmanager
+def _silenced(log: Path | None) -> Iterator[None]:
+    """Start programs with their output in a file: Spark's process and its workers write where they began."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(stream) for stream in (1, 2)]
+    target = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        for stream in (1, 2):
+            os.dup2(target, stream)
+        yield
+    finally:
+        for stream, old in zip((1, 2), kept, strict=True):
+            os.dup2(old, stream)
+            os.close(old)
+        os.close(target)

@@ -1,0 +1,303 @@
+"""One side of a join as Spark has it: its columns, its time, its key, and how they travel."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    CalendarIntervalType,
+    DataType,
+    DateType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StructField,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
+
+from tidegate.spark.bucket_join import CHECK
+from tidegate.spark.carriers import Carrier, carrier, holds, plain
+from tidegate.spark.durations import microseconds
+from tidegate.spark.packing import CONTENT, KEY
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from tidegate.types import Condition, Side
+
+BY: Final = "b"
+_INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
+_TIMES: Final = (TimestampType, TimestampNTZType)
+_UNHASHABLE: Final = (MapType, VariantType, CalendarIntervalType)
+_WATERMARK: Final = "spark.watermarkDelayMs"
+
+
+def quoted(name: str) -> str:
+    """A column's name as SQL takes it."""
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
+
+
+@dataclass(frozen=True)
+class SideFrame:
+    """A DataFrame and what is known of it.
+
+    Its columns travel under the names c0, c1, ... so that no name of the user's can get in the way.
+    """
+
+    side: Side
+    frame: DataFrame
+    fields: tuple[StructField, ...]
+    carriers: tuple[Carrier | None, ...]
+    time: str
+    delay: int | None
+
+    @classmethod
+    def of(
+        cls, side: Side, frame: DataFrame, time: str, lateness: str | timedelta | None, *, streaming: bool
+    ) -> SideFrame:
+        """Look a DataFrame over, and refuse what could not work."""
+        names = frame.columns
+        double = next((name for name in names if names.count(name) > 1), None)
+        if double is not None:
+            raise InputError(f"{side} has two columns {double!r}; rename one with withColumnRenamed or toDF")
+        _check_names(side, [time], names)
+        kind = frame.schema[time].dataType
+        if not isinstance(kind, _TIMES):
+            raise InputError(
+                f"{side}.{time} is of type {kind.simpleString()}; give a timestamp, "
+                f"e.g. {side}.withColumn({time!r}, F.to_timestamp({time!r}))"
+            )
+        if lateness is not None and streaming:
+            frame = frame.withWatermark(time, f"{microseconds(lateness, 'lateness')} microseconds")
+        delay = _delay(frame, time) if streaming else None
+        if streaming and delay is None:
+            raise InputError(
+                f"{side} has no watermark on {time!r}, so nothing would ever leave its state; "
+                f'add {side}.withWatermark("{time}", "10 minutes"), or lateness="10 minutes" for both sides'
+            )
+        fields = tuple(plain(field) for field in frame.schema.fields)
+        carriers = tuple(carrier(field.dataType, f"{side}.{field.name}") for field in fields)
+        return cls(side, frame, fields, carriers, time, delay)
+
+    @property
+    def names(self) -> list[str]:
+        """The user's names."""
+        return [field.name for field in self.fields]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names under which the columns travel."""
+        return tuple(f"c{i}" for i in range(len(self.fields)))
+
+    @property
+    def time_column(self) -> str:
+        """The name under which the time travels."""
+        return self.column(self.time)
+
+    @property
+    def described(self) -> str:
+        """Names and types, for comparison with a checkpoint."""
+        return json.dumps([[field.name, field.dataType.simpleString()] for field in self.fields])
+
+    def column(self, name: str) -> str:
+        """The name under which a column travels."""
+        return self.columns[self.names.index(name)]
+
+    def by_name(self, name: str) -> StructField:
+        """The field of this name."""
+        return self.fields[self.names.index(name)]
+
+    def travelling(self, field: StructField) -> DataType:
+        """The type in which a field travels."""
+        found = carrier(field.dataType, field.name)
+        return found.type if found else field.dataType
+
+    def back(self, column: str) -> str | None:
+        """The SQL that brings a travelling column back; None if it is itself."""
+        found = self.carriers[self.columns.index(column)] if column in self.columns else None
+        return found.back if found else None
+
+    def packed(self, keys: dict[str, str], parts: dict[str, str]) -> DataFrame:
+        """The columns that travel: the key's, a hash of the content, the user's, and parts of a condition."""
+        content = [quoted(f.name) for f in self.fields if not holds(f.dataType, *_UNHASHABLE)]
+        columns = [F.expr(sql).alias(name) for name, sql in keys.items()]
+        columns.append(F.expr(f"xxhash64({', '.join(content) or '0'})").alias(CONTENT))
+        for name, field, how in zip(self.columns, self.fields, self.carriers, strict=True):
+            columns.append(F.expr((how.out if how else "{}").format(quoted(field.name))).alias(name))
+        columns += [F.expr(sql).alias(name) for name, sql in parts.items()]
+        return self.frame.select(*columns)
+
+
+def _check_names(side: Side, wanted: list[str], names: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in names:
+            raise InputError(f"{side} has no column {name!r}; it has {', '.join(names)}")
+
+
+def _delay(frame: DataFrame, time: str) -> int | None:
+    """The delay of the watermark on a column in microseconds; None without one."""
+    found = frame.schema[time].metadata.get(_WATERMARK)
+    if found is not None:
+        return int(found) * 1000
+    # A column derived from the watermarked one has lost the note; the plan still tells that there is a watermark.
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        frame.explain(extended=True)
+    return 0 if re.search(r"\bEventTimeWatermark\b", shown.getvalue()) else None
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """The key of a join.
+
+    Parameters
+    ----------
+    left, right
+        The SQL of the hidden columns that carry it, by name.
+    shared
+        Pairs of key columns with one name, which the result has once: (left, right).
+    checked
+        Whether the key is a hash that a second one confirms.
+    dealt_by
+        The hidden column by which rows are dealt to buckets; None for one bucket.
+    described
+        What a checkpoint must agree on.
+    """
+
+    left: dict[str, str]
+    right: dict[str, str]
+    shared: tuple[tuple[str, str], ...]
+    checked: bool
+    dealt_by: str | None
+    described: str
+
+    def expressions(self, side: Side) -> dict[str, str]:
+        """The hidden columns of one side."""
+        return self.left if side == "left" else self.right
+
+
+def keyed(
+    left: SideFrame,
+    right: SideFrame,
+    on: str | Sequence[str | tuple[str, str]],
+    condition: Condition,
+    by: str | tuple[str, str] | None,
+) -> Keyed:
+    """Work out how keys travel and compare."""
+    pairs = _pairs(on)
+    if not pairs:
+        raise InputError("on= names no column; write on='key' or on=['a', 'b']")
+    for a, b in pairs:
+        _check_names("left", [a], left.names)
+        _check_names("right", [b], right.names)
+        _check_key(left.by_name(a), right.by_name(b))
+    shared = tuple((a, b) for a, b in pairs if a == b) if condition == "=" else ()
+    described = f"{pairs} {condition} by {by}"
+    if condition == "=":
+        if by is not None:
+            raise InputError(f"by={by!r} goes with a condition other than '='; add it to on= instead")
+        sides = [_equality(frame, [pair[i] for pair in pairs]) for i, frame in enumerate((left, right))]
+        exact = all(_exact(f.by_name(p[i]).dataType) for p in pairs for i, f in enumerate((left, right)))
+        checked = not (exact and len(pairs) == 1)
+        if not checked:
+            sides = [{KEY: _integer(f, pairs[0][i])} for i, f in enumerate((left, right))]
+        return Keyed(sides[0], sides[1], shared, checked, KEY, described)
+    if len(pairs) != 1:
+        raise InputError(f"the condition {condition!r} compares one column, got {pairs}; name one with on=")
+    numbers = [{KEY: _number(f, pairs[0][i], condition)} for i, f in enumerate((left, right))]
+    if by is None:
+        return Keyed(numbers[0], numbers[1], shared, checked=False, dealt_by=None, described=described)
+    names = (by, by) if isinstance(by, str) else by
+    for i, frame in enumerate((left, right)):
+        _check_names(frame.side, [names[i]], frame.names)
+        hashes = _equality(frame, [names[i]])
+        numbers[i] |= {BY: hashes[KEY], CHECK: hashes[CHECK]}
+        numbers[i][KEY] = f"if({hashes[KEY]} is null, null, {numbers[i][KEY]})"
+    _check_key(left.by_name(names[0]), right.by_name(names[1]))
+    return Keyed(numbers[0], numbers[1], shared, checked=True, dealt_by=BY, described=described)
+
+
+def _pairs(on: str | Sequence[str | tuple[str, str]]) -> list[tuple[str, str]]:
+    names = [on] if isinstance(on, str) else list(on)
+    return [(name, name) if isinstance(name, str) else (name[0], name[1]) for name in names]
+
+
+def _check_key(left: StructField, right: StructField) -> None:
+    for field in (left, right):
+        if holds(field.dataType, *_UNHASHABLE):
+            raise InputError(
+                f"{field.name!r} of type {field.dataType.simpleString()} cannot be a key: Spark defines no equality "
+                "for it; use a column derived from it, e.g. to_json(...)"
+            )
+    a, b = left.dataType, right.dataType
+    if a != b and not (isinstance(a, _INTEGERS) and isinstance(b, _INTEGERS)):
+        raise InputError(
+            f"the left key {left.name!r} is {a.simpleString()}, the right one {right.name!r} is "
+            f"{b.simpleString()}; cast one, e.g. F.col({right.name!r}).cast({a.simpleString()!r})"
+        )
+
+
+def _exact(kind: DataType) -> bool:
+    """Whether a value is itself a 64-bit integer, so that no hash is needed."""
+    return isinstance(kind, (*_INTEGERS, DateType, BooleanType, *_TIMES))
+
+
+def _integer(frame: SideFrame, name: str) -> str:
+    kind, column = frame.by_name(name).dataType, quoted(name)
+    if isinstance(kind, DateType):
+        return f"cast(unix_date({column}) as bigint)"
+    if isinstance(kind, TimestampType):
+        return f"unix_micros({column})"
+    if isinstance(kind, TimestampNTZType):
+        return f"unix_micros(to_utc_timestamp(cast({column} as timestamp), current_timezone()))"
+    return f"cast({column} as bigint)"
+
+
+def _equality(frame: SideFrame, names: list[str]) -> dict[str, str]:
+    """Two independent 64-bit hashes of a key; null where any of its columns is."""
+    columns = []
+    for name in names:
+        kind, column = frame.by_name(name).dataType, quoted(name)
+        if isinstance(kind, FloatType | DoubleType):
+            # -0.0 and 0.0 are one key, as in Spark's own joins.
+            column = f"({column} + cast(0 as {kind.simpleString()}))"
+        elif "collate" in kind.simpleString():
+            column = f"collation_key({column})"
+        elif isinstance(kind, _INTEGERS):
+            column = f"cast({column} as bigint)"
+        columns.append(column)
+    listed = ", ".join(columns)
+    null = " or ".join(f"{quoted(name)} is null" for name in names)
+    return {
+        KEY: f"if({null}, null, xxhash64({listed}))",
+        CHECK: f"xxhash64('tidegate', {listed})",
+    }
+
+
+def _number(frame: SideFrame, name: str, condition: Condition) -> str:
+    kind = frame.by_name(name).dataType
+    if isinstance(kind, FloatType | DoubleType):
+        return f"cast({quoted(name)} as double)"
+    if not _exact(kind) or isinstance(kind, BooleanType):
+        raise InputError(
+            f"the condition {condition!r} needs numbers or times, {name!r} is {kind.simpleString()}; "
+            f"cast it to double or bigint"
+        )
+    return _integer(frame, name)

@@ -1,0 +1,82 @@
+"""What the baselines give on one small trace, frozen: a change here is a change of behaviour."""
+
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tidegate.types import Order, StepSize
+
+EXACT = 1994
+
+
+def trace(seed: int, rows: int = 300) -> dict[str, list[int]]:
+    """Keys with hot ones among them and times with ties, by a plain recurrence that no library can change."""
+    keys, times, now = [], [], 0
+    for _ in range(rows):
+        seed = (seed * 6364136223846793005 + 1442695040888963407) % 2**64
+        draw = seed >> 33
+        keys.append(min(draw % 23, draw % 17, draw % 7 + 3))
+        now += draw % 3
+        times.append(now)
+    return {"key": keys, "time": times}
+
+
+LEFT, RIGHT = trace(1), trace(2)
+
+
+def report(policy: str, budget: int | None, **settings: Any) -> tg.Report:  # noqa: ANN401 - those of simulate
+    return tg.simulate(LEFT, RIGHT, window=(40, 25), policy=policy, budget=budget, seed=11, **settings)
+
+
+def counts(found: tg.Report) -> tuple[int, ...]:
+    return found.results, found.from_left, found.from_right, found.evicted, found.expired
+
+
+GOLDEN: dict[tuple[str, int], tuple[int, ...]] = {
+    ("random", 1): (43, 24, 19, 599, 0),
+    ("random", 4): (144, 68, 76, 596, 0),
+    ("random", 16): (553, 309, 244, 567, 17),
+    ("random", 32): (1048, 614, 434, 438, 132),
+    ("random", 64): (1909, 1147, 762, 54, 501),
+    ("fifo", 1): (38, 17, 21, 599, 0),
+    ("fifo", 4): (152, 73, 79, 596, 0),
+    ("fifo", 16): (544, 280, 264, 584, 0),
+    ("fifo", 32): (1045, 503, 542, 567, 2),
+    ("fifo", 64): (1937, 1151, 786, 155, 400),
+    ("until_expiry", 1): (44, 29, 15, 590, 9),
+    ("until_expiry", 4): (167, 113, 54, 560, 36),
+    ("until_expiry", 16): (547, 322, 225, 438, 147),
+    ("until_expiry", 32): (1024, 650, 374, 290, 281),
+    ("until_expiry", 64): (1895, 1141, 754, 36, 520),
+}
+
+
+@pytest.mark.parametrize(("policy", "budget"), GOLDEN)
+def test_counts(policy: str, budget: int) -> None:
+    assert counts(report(policy, budget)) == GOLDEN[policy, budget]
+
+
+def test_exact_count() -> None:
+    assert report("fifo", None).results == report("fifo", 5).exact == EXACT
+
+
+IN_STEPS: dict[tuple[str, StepSize, Order], int] = {
+    ("random", 7, "probe-first"): 591,
+    ("random", 7, "shed-first"): 309,
+    ("random", "instant", "probe-first"): 569,
+    ("random", "instant", "shed-first"): 422,
+    ("fifo", 7, "probe-first"): 630,
+    ("fifo", 7, "shed-first"): 442,
+    ("fifo", "instant", "probe-first"): 562,
+    ("fifo", "instant", "shed-first"): 508,
+    ("until_expiry", 7, "probe-first"): 585,
+    ("until_expiry", 7, "shed-first"): 123,
+    ("until_expiry", "instant", "probe-first"): 515,
+    ("until_expiry", "instant", "shed-first"): 123,
+}
+
+
+@pytest.mark.parametrize(("policy", "step", "order"), IN_STEPS)
+def test_counts_in_steps(policy: str, step: StepSize, order: Order) -> None:
+    assert report(policy, 16, split="even", step=step, order=order).results == IN_STEPS[policy, step, order]

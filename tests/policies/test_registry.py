@@ -1,0 +1,128 @@
+"""Policies are found by name, and the baselines rank as they say."""
+
+from dataclasses import FrozenInstanceError, fields
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import tidegate as tg
+from tidegate import InputError, Window
+from tidegate.policies import Fifo, Policy, Random, Ranking, UntilExpiry, find, names
+from tidegate.types import Rows, Setting
+
+ROWS = Rows(
+    "left",
+    key=np.array([5, 6, 7]),
+    time=np.array([30, 10, 20]),
+    id=np.array([2, 0, 1]),
+    matches=np.zeros(3, np.int64),
+)
+
+
+def test_names_are_read_from_the_classes() -> None:
+    assert {"fifo", "random", "until_expiry"} <= set(names())
+    assert names() == sorted(names())
+    for name in names():
+        policy = find(name)
+        assert (policy.name, policy.ranking in get_args(Ranking)) == (name, True)
+
+
+def test_a_policy_of_ones_own_is_listed_once_it_has_a_name() -> None:
+    before = names()
+
+    class Nameless(Fifo):
+        pass
+
+    assert names() == before
+
+    class Named(Nameless):
+        name = "of_ones_own"
+
+    assert "of_ones_own" in names()
+    assert isinstance(find("of_ones_own"), Named)
+    report = tg.simulate(
+        {"key": [1], "time": [0]}, {"key": [1], "time": [0]}, window=(0, 0), policy="of_ones_own"
+    )
+    assert report.results == 1
+    # Gone from the registry with its class, so that other tests do not meet it.
+    del Named.name
+    assert names() == before
+
+
+def test_an_object_is_itself() -> None:
+    policy = Random(seed=4)
+    assert find(policy) is policy
+
+
+@pytest.mark.parametrize("name", ["random", "fifo", "until_expiry"])
+def test_configurations_are_frozen(name: str) -> None:
+    policy = find(name)
+    with pytest.raises(FrozenInstanceError):
+        policy.seed = 3  # type: ignore[attr-defined]
+    assert policy == find(name)
+    assert hash(policy) == hash(find(name))
+
+
+def test_fifo_keeps_the_newest() -> None:
+    assert np.argsort(Fifo().scores(ROWS, 99)).tolist() == [1, 2, 0]
+
+
+def test_until_expiry_keeps_the_first() -> None:
+    assert np.argsort(UntilExpiry().scores(ROWS, 99)).tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("policy", [Fifo(), UntilExpiry()])
+def test_fixed_scores_do_not_depend_on_the_time(policy: Policy) -> None:
+    assert policy.ranking == "fixed"
+    assert policy.scores(ROWS, 30).tolist() == policy.scores(ROWS, 3000).tolist()
+
+
+def test_random_draws_anew_at_each_time_and_the_same_again() -> None:
+    policy = Random().start(Setting(Window(5, 5), seed=1))
+    first, later, again = (policy.scores(ROWS, now).tolist() for now in (30, 31, 30))
+    assert first == again != later
+    assert len(set(first)) == 3
+    swapped = policy.scores(ROWS.take(np.array([2, 0, 1])), 30).tolist()
+    assert swapped == [first[2], first[0], first[1]]
+
+
+def test_random_differs_by_seed_and_partition() -> None:
+    settings = [Setting(Window(5, 5), seed, partition) for seed in (0, 1) for partition in (0, 1, 2)]
+    drawn = {tuple(Random().start(setting).scores(ROWS, 30).tolist()) for setting in settings}
+    assert len(drawn) == len(settings)
+
+
+def test_draws_are_whole_numbers_below_2_to_the_53() -> None:
+    many = np.arange(10_000)
+    rows = Rows("left", key=many, time=many, id=many, matches=many)
+    draws = Random(seed=1).scores(rows, 5)
+    assert (draws == np.floor(draws)).all()
+    assert draws.min() >= 0
+    assert draws.max() < 2**53
+    assert abs(draws.mean() / 2**52 - 1) < 0.02
+
+
+@pytest.mark.parametrize("seed", [-5, 2**63, 2**64 + 5])
+def test_any_whole_number_is_a_seed(seed: int) -> None:
+    stream = {"key": [1] * 6, "time": list(range(6))}
+    for policy, join_seed in ((Random(seed=seed), 0), (Random(), seed)):
+        settings = {"budget": 2, "policy": policy, "seed": join_seed}
+        reports = [tg.simulate(stream, stream, window=(9, 9), step=step, **settings) for step in (1, 1)]  # type: ignore[arg-type]
+        assert reports[0].results == reports[1].results
+
+
+def test_a_policy_without_state_refuses_one() -> None:
+    assert Fifo().snapshot() == {}
+    assert Fifo().restore({}) == Fifo()
+    with pytest.raises(InputError, match=r"Fifo keeps no state but was given \['a'\]; restore"):
+        Fifo().restore({"a": np.arange(2)})
+
+
+def test_scores_change_nothing() -> None:
+    for name in names():
+        policy = find(name).start(Setting(Window(5, 5)))
+        before = {column.name: getattr(ROWS, column.name) for column in fields(ROWS)}
+        policy.scores(ROWS, 30)
+        assert all(getattr(ROWS, name) is column for name, column in before.items())
+        assert ROWS.time.tolist() == [30, 10, 20]
