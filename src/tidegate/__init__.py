@@ -27,6 +27,7 @@ __all__ = [
     "streams",
 ]
 
+
 _ON_SPARK = ("configure", "inspect", "join")
 
 
@@ -39,5 +40,5 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name not in ("pyspark", "pandas", "sqlglot"):
             raise
-        raise InputError(f"tidegate.{name} needs {error.name}; install it with: pip install 'tidegate[spark]'") from error
+        raise InputError(f"tidegate.{name} needs {error.name}; run: pip install 'tidegate[spark]'") from error
     return getattr(spark, name)

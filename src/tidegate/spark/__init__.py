@@ -1,6 +1,7 @@
 """The only room that imports pyspark: joins as DataFrame functions."""
 
+from tidegate.spark.inspection import inspect
 from tidegate.spark.join import join
 from tidegate.spark.session import configure
 
-__all__ = ["configure", "join"]
+__all__ = ["configure", "inspect", "join"]

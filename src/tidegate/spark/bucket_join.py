@@ -21,7 +21,8 @@ from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import find
 from tidegate.policies.random import mix
 from tidegate.spark.packing import CONTENT, KEY, from_bytes, to_bytes
-from tidegate.types import FOREVER, SIDES, InputError, Pairs, Rows
+from tidegate.streams.trace import one_chunk
+from tidegate.types import FOREVER, SIDES, Budget, InputError, Pairs, Rows, Window
 
 if TYPE_CHECKING:
     from tidegate.spark.where import Where
@@ -339,7 +340,8 @@ class BucketJoin:
             found = next(
                 (tables[side].column(name) for side, name in sources if name and side in tables), None
             )
-            columns.append(pa.nulls(count, out.type) if found is None else _one_chunk(found))
+            # One type whatever it came with: a session's time zone is part of Arrow's type of a timestamp.
+            columns.append(pa.nulls(count, out.type) if found is None else one_chunk(found).cast(out.type))
         names = [f"o{i}" for i in range(len(columns))]
         if self.plan.flags_uncertain:
             columns.append(pa.array(np.zeros(count, bool) if uncertain is None else uncertain))
@@ -356,7 +358,7 @@ class BucketJoin:
         return table.filter(valid), nulls
 
     def _without_late(self, side: Side, table: pa.Table) -> pa.Table:
-        time = _one_chunk(table.column(self.plan.side(side).time)).view(pa.int64())
+        time = one_chunk(table.column(self.plan.side(side).time)).view(pa.int64())
         timely = pc.fill_null(pc.greater(time, self.late), True)  # noqa: FBT003 - a row without a time is not late
         if pc.all(timely).as_py() is not False:
             return table
@@ -368,6 +370,7 @@ class BucketJoin:
         state: dict[str, Array] = {
             "layout": _array(json.dumps(self.plan.layout, sort_keys=True).encode()),
             "policy": _array(self.policy.encode()),
+            "budget": np.array([_limit(self.plan.join.budget)], np.int64),
             "operator": _array(self.operator.snapshot()),
             "counts": np.array([*vars(self.counts).values(), *self._clock()], np.int64),
         }
@@ -405,6 +408,44 @@ class BucketJoin:
         return bucket
 
 
+@dataclass(frozen=True)
+class Saved:
+    """What a saved state says of itself, without the plan that wrote it."""
+
+    layout: dict[str, Any]
+    policy: str
+    budget: int
+    counts: Counts
+    now: int
+    operator: Operator
+    payload: dict[Side, pa.Table]
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        """Read what `BucketJoin.save` wrote."""
+        state = unpack(data)
+        operator = Operator(Join(Window(None, None)))
+        operator.restore(state["operator"].tobytes(), policy=False)
+        *counts, now, _, _, _, _ = state["counts"].tolist()
+        return cls(
+            json.loads(state["layout"].tobytes()),
+            state["policy"].tobytes().decode(),
+            int(state["budget"][0]),
+            Counts(*counts),
+            now,
+            operator,
+            {
+                side: from_bytes(state[f"payload.{side}"].tobytes())
+                for side in SIDES
+                if f"payload.{side}" in state
+            },
+        )
+
+
+def _limit(budget: Budget | None) -> int:
+    return -1 if budget is None else budget.limit
+
+
 def _check_layout(saved: dict[str, Any], wanted: dict[str, Any]) -> None:
     for name, value in wanted.items():
         if saved.get(name) != value:
@@ -436,7 +477,7 @@ class _Candidates:
 
     def column(self, name: str, places: Array) -> pa.Array:
         part, local = self._part(places)
-        return _one_chunk(part.column(name).take(pa.array(local)))
+        return one_chunk(part.column(name).take(pa.array(local)))
 
     def _part(self, places: Array) -> tuple[pa.Table, Array]:
         """The table in which all these places lie, and the places in it; pairs lie on one side of the edge."""
@@ -463,18 +504,13 @@ def _slot(keys: Array) -> Array:
     return slots.astype(np.int64)
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    chunks = column.combine_chunks()
-    return chunks.chunk(0) if isinstance(chunks, pa.ChunkedArray) else chunks
-
-
 def _column(table: pa.Table, name: str) -> Array:
-    values: Array = _one_chunk(table.column(name)).to_numpy(zero_copy_only=False)
+    values: Array = one_chunk(table.column(name)).to_numpy(zero_copy_only=False)
     return values
 
 
 def _times(table: pa.Table, name: str) -> Array:
-    values: Array = _one_chunk(table.column(name)).view(pa.int64()).to_numpy(zero_copy_only=False)
+    values: Array = one_chunk(table.column(name)).view(pa.int64()).to_numpy(zero_copy_only=False)
     return values
 
 
@@ -489,7 +525,7 @@ def _in_order(table: pa.Table, time: str) -> pa.Table:
 def row_sizes(table: pa.Table) -> Array:
     """Bytes of each row: exact for flat columns, the column's mean where values are nested."""
     total = np.zeros(table.num_rows, np.int64)
-    for column in map(_one_chunk, table.columns):
+    for column in map(one_chunk, table.columns):
         kind = column.type
         if pa.types.is_primitive(kind):
             total += max(1, kind.bit_width // 8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -263,7 +262,7 @@ def _arrow(kind: DataType) -> pa.DataType:
 def _layout(frames: dict[Side, SideFrame], buckets: int, how: How, keys: Keyed) -> dict[str, object]:
     layout: dict[str, object] = {"buckets": buckets, "how": how, "on": keys.described}
     for side, frame in frames.items():
-        layout[f"{side} columns"] = json.loads(frame.described)
+        layout[f"{side} columns"] = frame.described
     return layout
 
 

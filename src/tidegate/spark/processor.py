@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHUNKS: Final = "chunks"
 CHUNK_SCHEMA: Final = "payload binary"
 _CHUNK_BYTES: Final = 1 << 20
+_PREFIX: Final = 4
 _INPUT_BYTES: Final = 256 << 20
 _NO_LIMIT: Final = 1 << 62
 _MICROS: Final = 1000
@@ -63,6 +64,11 @@ def gathered(rows: Iterator[tuple[int, bytes]], limit: int = _INPUT_BYTES) -> It
             held, size, parts = {s: [] for s in SIDES}, 0, parts + 1
     if size or not parts:
         yield _together(held)
+
+
+def reassembled(chunks: list[bytes]) -> bytes:
+    """A state from its chunks, of which the first begins with how many there are."""
+    return b"".join((chunks[0][_PREFIX:], *chunks[1:]))
 
 
 def _together(held: dict[Side, list[pa.Table]]) -> dict[Side, pa.Table]:
@@ -127,13 +133,13 @@ class Processor(StatefulProcessor):
         first = self._chunks.getValue((0,))
         if first is None:
             return None, 0
-        count = int.from_bytes(first[0][:4], "little")
+        count = int.from_bytes(first[0][:_PREFIX], "little")
         rest = (self._chunks.getValue((i,)) or (b"",) for i in range(1, count))
-        return b"".join((first[0][4:], *(part[0] for part in rest))), count
+        return reassembled([first[0], *(part[0] for part in rest)]), count
 
     def _write(self, data: bytes, old: int) -> None:
         parts = [data[i : i + _CHUNK_BYTES] for i in range(0, len(data), _CHUNK_BYTES)]
-        parts[0] = len(parts).to_bytes(4, "little") + parts[0]
+        parts[0] = len(parts).to_bytes(_PREFIX, "little") + parts[0]
         for i, part in enumerate(parts):
             self._chunks.updateValue((i,), (part,))
         for i in range(len(parts), old):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -112,9 +111,9 @@ class SideFrame:
         return self.column(self.time)
 
     @property
-    def described(self) -> str:
-        """Names and types, for comparison with a checkpoint."""
-        return json.dumps([[field.name, field.dataType.simpleString()] for field in self.fields])
+    def described(self) -> list[list[str]]:
+        """Names and types as JSON, for comparison with a checkpoint and to read its rows."""
+        return [[field.name, field.dataType.json()] for field in self.fields]
 
     def column(self, name: str) -> str:
         """The name under which a column travels."""

@@ -65,7 +65,7 @@ class Trace:
                 f"{what} has no column {absent!r} (its columns: {have}); name yours with on= and time="
             )
         extra = {n: _floats(table.column(n), f"{what}.{n}") for n in OPTIONAL if n in table.column_names}
-        keys = tuple(_one_chunk(table.column(name)) for name in names)
+        keys = tuple(one_chunk(table.column(name)) for name in names)
         return cls(keys, _times(table.column(time), f"{what}.{time}"), **extra)
 
     @classmethod
@@ -112,7 +112,8 @@ def _array(column: object, what: str) -> pa.Array | pa.ChunkedArray:
         ) from error
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
     joined = column.combine_chunks()
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 

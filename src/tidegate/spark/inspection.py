@@ -1,0 +1,173 @@
+"""A look inside a checkpoint: which rows are buffered, how old they are, what they score, what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
+
+from tidegate.policies import Policy, find
+from tidegate.spark.bucket_join import Saved
+from tidegate.spark.buckets import labels
+from tidegate.spark.carriers import carrier
+from tidegate.spark.processor import CHUNKS, reassembled
+from tidegate.streams.trace import one_chunk
+from tidegate.types import SIDES, InputError, Setting, Side, Window, check_choice
+
+What = Literal["rows", "counts"]
+
+_COUNTS: Final = (
+    "bucket int, rows_left bigint, rows_right bigint, late bigint, null_keys bigint, results bigint, evicted bigint, "
+    "expired bigint, buffered bigint, peak_rows bigint, peak_bytes bigint, budget bigint, policy string"
+)
+_ROWS: Final = "bucket int, side string, time timestamp, age_seconds double, matches bigint, score double"
+
+
+def inspect(
+    checkpoint: str | Path,
+    what: What = "rows",
+    *,
+    policy: Policy | str | None = None,
+    spark: SparkSession | None = None,
+) -> DataFrame:
+    """Look inside the checkpoint of a streaming join, while it runs or after it stopped.
+
+    Parameters
+    ----------
+    checkpoint
+        The query's `checkpointLocation`.
+    what
+        "rows": the buffered rows with their age and score, the row itself in the column `left` or `right`.
+        "counts": a row a bucket with what came in, left and was kept; a budget of -1 is none.
+    policy
+        What to score with; by default the query's policy with its default parameters.
+    spark
+        The session; by default the active one.
+
+    Returns
+    -------
+    DataFrame
+        A batch DataFrame of the last committed micro-batch.
+    """
+    check_choice(what, What, "what")
+    session = spark or SparkSession.active()
+    chunks = session.read.format("statestore").option("stateVarName", CHUNKS)
+    try:
+        states = (
+            chunks.load(str(checkpoint))
+            .groupBy("key.bucket")
+            .agg(
+                F.array_sort(F.collect_list(F.struct("user_map_key.i", "user_map_value.payload"))).alias(
+                    "chunks"
+                )
+            )
+        )
+        first = states.limit(1).collect()
+    except PySparkException as error:
+        raise InputError(
+            f"no state of a join can be read at {str(checkpoint)!r}; give the checkpointLocation of a query that has "
+            f"run at least one micro-batch ({str(error).splitlines()[0]})"
+        ) from error
+    if what == "counts":
+        return states.mapInArrow(_counts, _COUNTS)
+    if not first:
+        return session.createDataFrame([], _ROWS)
+    layout = Saved.of(reassembled([chunk.payload for chunk in first[0].chunks])).layout
+    return _with_rows(states, layout, policy)
+
+
+def _with_rows(
+    states: DataFrame, layout: dict[str, list[list[str]]], policy: Policy | str | None
+) -> DataFrame:
+    fields: dict[Side, list[StructField]] = {
+        side: [
+            StructField(name, _parse_datatype_json_string(kind)) for name, kind in layout[f"{side} columns"]
+        ]
+        for side in SIDES
+    }
+    carriers = {side: [carrier(f.dataType, f.name) for f in fields[side]] for side in SIDES}
+    structs = {
+        side: StructType(
+            [
+                StructField(f.name, how.type if how else f.dataType)
+                for f, how in zip(fields[side], carriers[side], strict=True)
+            ]
+        )
+        for side in SIDES
+    }
+    schema = ", ".join([_ROWS, *(f"`{side}` {struct.simpleString()}" for side, struct in structs.items())])
+    arrow = {side: to_arrow_type(struct, timezone="UTC") for side, struct in structs.items()}
+    frame = states.mapInArrow(_Rows(arrow, policy), schema)
+    for side in SIDES:
+        for field, how in zip(fields[side], carriers[side], strict=True):
+            if how:
+                back = F.expr(how.back.format(f"`{side}`.`{field.name}`"))
+                frame = frame.withColumn(side, F.col(side).withField(field.name, back))
+    return frame
+
+
+def _saved(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Saved]]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            saved = Saved.of(reassembled([chunk["payload"] for chunk in row["chunks"]]))
+            yield labels(saved.layout["buckets"]).index(row["bucket"]), saved
+
+
+def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for bucket, saved in _saved(batches):
+        tally = saved.operator.tally
+        numbers = [
+            *vars(saved.counts).values(),
+            tally.results,
+            tally.evicted,
+            tally.expired,
+            saved.operator.rows,
+            tally.peak_rows,
+            tally.peak_bytes,
+            saved.budget,
+        ]
+        columns = [
+            pa.array([bucket], pa.int32()),
+            *(pa.array([n], pa.int64()) for n in numbers),
+            pa.array([saved.policy]),
+        ]
+        yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Lays out the buffered rows of saved states."""
+
+    types: dict[Side, pa.StructType]
+    policy: Policy | str | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for bucket, saved in _saved(batches):
+            policy = find(self.policy or saved.policy).start(Setting(Window(None, None), partition=bucket))
+            for side, payload in saved.payload.items():
+                rows = saved.operator.buffers[side].rows
+                count = len(rows)
+                if not count:
+                    continue
+                columns = [
+                    pa.array([bucket] * count, pa.int32()),
+                    pa.array([side] * count),
+                    pa.array(rows.time, pa.timestamp("us", "UTC")),
+                    pa.array((saved.now - rows.time) / 1e6),
+                    pa.array(rows.matches),
+                    pa.array(policy.scores(rows, saved.now), pa.float64()),
+                ]
+                values = payload.combine_chunks()
+                fields = list(self.types[side])
+                cells = [one_chunk(values.column(f"c{i}")).cast(field.type) for i, field in enumerate(fields)]
+                whole = {side: pa.StructArray.from_arrays(cells, fields=fields)}
+                columns += [whole.get(s, pa.nulls(count, self.types[s])) for s in SIDES]
+                yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
