@@ -1,6 +1,15 @@
-"""How Hypothesis runs here: the same cases every time, and no deadline, since a first call compiles."""
+"""What all tests share: how Hypothesis runs (the same cases every time, no deadline), and one Spark session."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile(
     "tidegate",
@@ -11,3 +20,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tidegate")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One small Spark for the whole run."""
+    from tidegate.spark.session import local  # noqa: PLC0415 - the core's tests do without
+
+    session = local("tests", cores=2, memory="1g", log=tmp_path_factory.mktemp("spark") / "log")
+    yield session
+    session.stop()

@@ -30,8 +30,11 @@ Split: TypeAlias = Literal["shared", "even"] | tuple[int, int]
 
 SIDES: tuple[Side, Side] = get_args(Side)
 
-FOREVER = 2**61
-"""A window this long never closes. Times stay below it, so that `time + window` cannot overflow 64 bits."""
+FAR = 2**61
+"""Times lie between `-FAR` and `FAR`, so that no difference of two can overflow 64 bits."""
+
+FOREVER = 2 * FAR
+"""A window this long never closes: no two times are further apart."""
 
 
 class InputError(ValueError):
@@ -41,7 +44,7 @@ class InputError(ValueError):
 def check_choice(value: object, kind: object, what: str) -> None:
     """Refuse a value that is not one of the Literal type's members, and say which there are."""
     known = get_args(kind)
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise InputError(f"{what} {value!r} is not known; use one of {', '.join(map(repr, known))}")
 
 
@@ -55,7 +58,7 @@ class Last:
     rows: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rows, int) or self.rows < 1:
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
             raise InputError(f"Last({self.rows!r}) is not a window; give a whole number of rows, at least 1")
 
 
@@ -136,7 +139,7 @@ def _span(value: WindowSpan, side: Side) -> Time | Last | None:
     plain = value.item() if isinstance(value, np.generic) else value
     if not math.isfinite(plain):
         raise InputError(f"window on the {side} is {plain!r}; give a finite number, or None for no end")
-    if abs(plain) >= FOREVER:
+    if abs(plain) >= FAR:
         raise InputError(f"window on the {side} is {plain!r}, beyond 2**61; use None for no end")
     return plain
 
@@ -223,6 +226,8 @@ class Band:
     high: Time
 
     def __post_init__(self) -> None:
+        if not all(isinstance(end, int | float) for end in (self.low, self.high)):
+            raise InputError(f"Band({self.low!r}, {self.high!r}) is not between numbers; give two")
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             raise InputError(
                 f"Band({self.low!r}, {self.high!r}) is not finite; use a comparison like '<' for an open end"

@@ -61,7 +61,7 @@ class Arrivals:
         cuts = np.stack([np.searchsorted(rows.id, ends) for rows in (self.left, self.right)], axis=1)
         if at is not None:
             cuts = np.unique(np.concatenate((cuts, [self.before(at)])), axis=0)
-        return cuts
+        return cuts[cuts.any(axis=1)]
 
     def before(self, time: Time) -> tuple[int, int]:
         """How many rows of each side arrive before this time."""
@@ -74,9 +74,14 @@ class Arrivals:
         for l1, r1 in cuts.tolist():
             if l1 == l0 and r1 == r0:
                 continue
-            left, right = self.left.take(slice(l0, l1)), self.right.take(slice(r0, r1))
+            left, right = self._part(self.left, l0, l1), self._part(self.right, r0, r1)
             yield left, right, self._moment(l0, l1, r0, r1, whole_instants=whole_instants)
             l0, r0 = l1, r1
+
+    def _part(self, rows: Rows, start: int, stop: int) -> Rows:
+        part = rows.take(slice(start, stop))
+        # An operator takes arrivals in order of time, which with a lateness is not that of arrival.
+        return part.take(np.argsort(part.time, kind="stable")) if self.lateness else part
 
     def _moment(self, l0: int, l1: int, r0: int, r1: int, *, whole_instants: bool) -> Moment:
         spans = ((self.clock_left, l0, l1), (self.clock_right, r0, r1))
@@ -116,7 +121,7 @@ def arrange(
         and one older than its stream's largest time by more than this is late and dropped.
     """
     if lateness is not None:
-        if not np.isfinite(lateness) or lateness < 0:
+        if not isinstance(lateness, int | float | np.number) or not np.isfinite(lateness) or lateness < 0:
             raise InputError(f"lateness {lateness!r} is not a span of time; give a finite number, at least 0")
         if window.counted:
             raise InputError(

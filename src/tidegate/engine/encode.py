@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.arrivals import Arrivals, arrange
-from tidegate.types import Band, InputError
+from tidegate.types import FAR, Band, InputError
 
 if TYPE_CHECKING:
     from tidegate.streams import Trace
@@ -103,10 +103,10 @@ def _ordered(left: Trace, right: Trace, condition: Condition) -> Keys:
 def _check_reach(pair: tuple[Any, ...], band: Band) -> None:
     for array in pair:
         ends = pc.min_max(array).as_py()
-        furthest = max(abs(ends["min"] or 0), abs(ends["max"] or 0)) + max(abs(band.low), abs(band.high))
-        if furthest >= 2**63:
+        furthest = max(abs(ends["min"] or 0), abs(ends["max"] or 0), abs(band.low), abs(band.high))
+        if furthest >= FAR:
             raise InputError(
-                f"{band} on keys up to {furthest} overflows 64 bits; subtract a constant from both keys"
+                f"{band} on keys up to {furthest} needs keys below 2**61; subtract a constant from both"
             )
 
 

@@ -46,9 +46,10 @@ COMBINES: Final[dict[Combine, int]] = {
 
 
 class _Rule(NamedTuple):
-    """Which indexed keys match a probing key `v`: equal ones, or those between `v + low` and `v + high`."""
+    """Which indexed keys match a probing key: equal ones, those beyond it, or those `low` to `high` from it."""
 
     equal: bool
+    band: bool
     negated: bool
     low_end: int
     high_end: int
@@ -64,17 +65,17 @@ def _rule(condition: Condition, indexed: Side, dtype: np.dtype[np.generic]) -> _
             low, high = int(np.ceil(low)), int(np.floor(high))
         if indexed == "left":
             low, high = -high, -low
-        return _Rule(False, False, _CLOSED, _CLOSED, number(low), number(high))
+        return _Rule(False, True, False, _CLOSED, _CLOSED, number(low), number(high))
     zero = number(0)
     if condition == "=":
-        return _Rule(True, False, _CLOSED, _CLOSED, zero, zero)
+        return _Rule(True, False, False, _CLOSED, _CLOSED, zero, zero)
     if condition == "!=":
-        return _Rule(False, True, _CLOSED, _CLOSED, zero, zero)
+        return _Rule(False, False, True, _CLOSED, _CLOSED, zero, zero)
     end = _CLOSED if condition.endswith("=") else _OPEN
     # `l < r`: an indexed l lies below the probing r, an indexed r above the probing l.
     if condition.startswith("<") == (indexed == "left"):
-        return _Rule(False, False, _FREE, end, zero, zero)
-    return _Rule(False, False, end, _FREE, zero, zero)
+        return _Rule(False, False, False, _FREE, end, zero, zero)
+    return _Rule(False, False, False, end, _FREE, zero, zero)
 
 
 @kernel
@@ -158,7 +159,7 @@ def _span(
     key: Any, low: Any, high: Any, reach_low: Any, reach_high: Any,
 ) -> Any:  # fmt: skip
     """Where partners may be: `[begin, end)`, less `[gap, resume)`."""
-    equal, negated, low_end, high_end, low_offset, high_offset = rule
+    equal, band, negated, low_end, high_end, low_offset, high_offset = rule
     if equal:
         b = hashed(key, shift)
         begin, end = np.int64(starts[b]), np.int64(starts[b + np.uint64(1)])
@@ -167,10 +168,14 @@ def _span(
             end = _within(highs, begin, end, high, reach_high, True)
         return begin, end, end, end
     begin, end = np.int64(0), np.int64(len(keys))
+    if band:
+        begin = np.int64(_within(keys, begin, end, key, low_offset, False))
+        end = np.int64(_within(keys, begin, end, key, high_offset, True))
+        return begin, end, end, end
     if low_end != _FREE:
-        begin = np.int64(_first(keys, begin, end, key + low_offset, low_end == _OPEN))
+        begin = np.int64(_first(keys, begin, end, key, low_end == _OPEN))
     if high_end != _FREE:
-        end = np.int64(_first(keys, begin, end, key + high_offset, high_end == _CLOSED))
+        end = np.int64(_first(keys, begin, end, key, high_end == _CLOSED))
     if negated:
         return np.int64(0), np.int64(len(keys)), begin, end
     return begin, end, end, end

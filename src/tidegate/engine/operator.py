@@ -23,6 +23,7 @@ from tidegate.policies import find
 from tidegate.types import (
     FOREVER,
     SIDES,
+    Band,
     Budget,
     Combine,
     Comparison,
@@ -116,21 +117,23 @@ class Join:
         object.__setattr__(self, "policy", find(self.policy))
         check_choice(self.order, Order, "order")
         check_choice(self.combine, Combine, "combine")
-        if isinstance(self.condition, str):
+        if not isinstance(self.condition, Band):
             check_choice(self.condition, Comparison, "condition")
         self.shares()
 
     def shares(self) -> tuple[Budget | None, ...]:
         """The budget of the shared pool, or of each side's own; None for a side that may hold nothing."""
-        budget = self.budget
-        if budget is None:
-            return (Budget(rows=FOREVER),)
+        budget = self.budget or Budget(rows=FOREVER)
         if self.split == "shared":
             return (budget,)
         if self.split == "even":
             return tuple(budget.divided(2))
         parts = self.split
-        if len(parts) != len(SIDES) or not all(isinstance(part, int) and part >= 0 for part in parts):
+        if (
+            not isinstance(parts, tuple)
+            or len(parts) != len(SIDES)
+            or not all(isinstance(part, int) and part >= 0 for part in parts)
+        ):
             raise InputError(
                 f"split {parts!r} is not known; use 'shared', 'even' or two whole numbers (left, right)"
             )
@@ -202,8 +205,8 @@ class Operator:
     ) -> Generator[Pairs, None, Outcome]:
         """Join arrivals with what is buffered and with each other, then make room (or the other way round).
 
-        Yields results in bounded chunks, as positions among the candidates, if `pairs`; a generator that is
-        not run to its end has not taken the step.
+        Yields results in bounded chunks, as positions among the candidates, if `pairs`. It must be run to its
+        end: an operator whose step was abandoned is of no further use.
 
         Parameters
         ----------
@@ -227,7 +230,7 @@ class Operator:
         candidates = {side: self.buffers[side].rows for side in SIDES}
         pool = _Pool({side: len(rows) for side, rows in candidates.items()})
         if self.join.order == "shed-first":
-            self._make_room(candidates, pool, moment.begin, moment.now)
+            self._make_room(candidates, pool, moment.begin, moment.now, fresh)
         hits = {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()}
         before = self.tally.results
         yield from self._match(candidates, pool, fresh, hits, chunk if pairs or residual else 0, residual)
@@ -334,23 +337,34 @@ class Operator:
             yield chunk
         return total, worth
 
-    def _make_room(self, rows: dict[Side, Rows], pool: _Pool, floors: Floors, now: Time) -> None:
-        """Mark what can no longer match, then the worst of what does not fit."""
+    def _make_room(
+        self,
+        rows: dict[Side, Rows],
+        pool: _Pool,
+        floors: Floors,
+        now: Time,
+        fresh: dict[Side, int] | None = None,
+    ) -> None:
+        """Mark what can no longer match, then the worst of what does not fit.
+
+        Before the arrivals have been matched, which begin at `fresh`, none of them has expired.
+        """
         for side in SIDES:
-            pool.expire(side, self._expired(rows[side], floors))
+            old = rows[side] if fresh is None else rows[side].take(slice(fresh[side]))
+            pool.expire(side, self._expired(old, floors, len(rows[side]) - len(old)))
         shares = self.join.shares()
         for sides, budget in (
             [(SIDES, shares[0])] if len(shares) == 1 else zip(((s,) for s in SIDES), shares, strict=True)
         ):
             self._evict(rows, pool, sides, budget, now)
 
-    def _expired(self, rows: Rows, floors: Floors) -> Array:
+    def _expired(self, rows: Rows, floors: Floors, arriving: int) -> Array:
         span = self.join.window.left if rows.side == "left" else self.join.window.right
         if span is None:
             return _NONE
         floor = floors.right if rows.side == "left" else floors.left
         if isinstance(span, Last):
-            floor = self.arrived[rows.side]
+            floor = self.arrived[rows.side] - arriving
         axis, length = _axis(rows, rows.side), self.join.window.length(rows.side)
         if not len(axis) or floor - axis.min() <= length:
             return _NONE
@@ -421,7 +435,7 @@ class Operator:
             self.buffers[side] = Buffer(side)
             self.buffers[side].append(Rows(side, **parts[side]))
         if policy:
-            self.policy.restore(parts["policy"])
+            self.policy = self.policy.restore(parts["policy"])
 
 
 class _Pool:

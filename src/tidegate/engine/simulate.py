@@ -175,8 +175,9 @@ def run(
         arrived[0] += len(left)
         arrived[1] += len(right)
         if tuple(arrived) in read:
+            counting = begin is None or sum(arrived) > sum(begin)
             times.append(moment.now)
-            curve.append(operator.tally.results)
+            curve.append(operator.tally.results if counting else 0)
     if begin == tuple(arrived):
         operator.tally, found = Tally(), found[:1]
     pairs = Pairs(*map(np.concatenate, zip(*found, strict=True))) if collect else None
@@ -206,5 +207,5 @@ def _start(arrivals: Arrivals) -> Time:
 def _check_step(step: StepSize) -> None:
     if step == "instant":
         return
-    if not isinstance(step, int) or step < 1:
+    if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 1:
         raise InputError(f"step {step!r} is not known; use 1, a larger number of rows, or 'instant'")

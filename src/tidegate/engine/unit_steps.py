@@ -91,7 +91,7 @@ def run(
     )
     ends = checks.sum(axis=1) - 1
     curve = np.cumsum(found)[ends]
-    curve[ends >= first] -= found[:first].sum()
+    curve = np.where(ends < first, 0, curve - found[:first].sum())
     return Measured(tally, time[ends], curve, Pairs(pairs_left, pairs_right) if collect else None)
 
 

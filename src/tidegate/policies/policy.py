@@ -94,7 +94,7 @@ def find(policy: str | Policy) -> Policy:
     if isinstance(policy, Policy):
         return policy
     known = _named()
-    if policy not in known:
+    if not isinstance(policy, str) or policy not in known:
         nearest = sorted(known, key=lambda name: -difflib.SequenceMatcher(None, str(policy), name).ratio())
         raise InputError(f"policy {policy!r} is not known; use one of {', '.join(nearest)}")
     return known[policy]()

@@ -51,7 +51,8 @@ class Random(Policy):
 
     def salts(self, times: Array) -> Array:
         """What the draws of all rows have in common at each of these times."""
-        salts: Array = mix((times.view(np.int64) ^ (self.seed or 0)).view(np.uint64)).view(np.int64)
+        seed = np.uint64((self.seed or 0) % 2**64)
+        salts: Array = mix(times.view(np.uint64) ^ seed).view(np.int64)
         return salts
 
     def scores(self, rows: Rows, now: Time) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from tidegate.types import FOREVER, InputError, first_missing
+from tidegate.types import FAR, InputError, first_missing
 
 if TYPE_CHECKING:
     from tidegate.types import Array
@@ -119,31 +119,29 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _times(column: pa.ChunkedArray, what: str) -> Array:
-    if pa.types.is_null(column.type) and not len(column):
+    kind = column.type
+    if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.int64)
-    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None))).cast(pa.int64())
-    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    if not number:
-        raise InputError(f"{what} is of type {column.type}; give numbers or timestamps")
-    target = pa.float64() if pa.types.is_floating(column.type) else pa.int64()
-    values = column.cast(target).to_numpy() if not column.null_count else _filled(column.cast(target))
-    bad = (
-        np.flatnonzero(~np.isfinite(values) | (np.abs(values) >= FOREVER))
-        if target == pa.float64()
-        else (np.flatnonzero((values >= FOREVER) | (values <= -FOREVER)))
-    )
-    if column.null_count or len(bad):
-        at = int(bad[0]) if len(bad) else column.is_null().to_pylist().index(True)
+    calendar = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    if not (calendar or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
+        raise InputError(f"{what} is of type {kind}; give numbers or timestamps")
+    target = pa.float64() if pa.types.is_floating(kind) else pa.int64()
+    try:
+        micros = column.cast(pa.timestamp("us", getattr(kind, "tz", None))) if calendar else column
+        numbers = micros.cast(target)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"{what} does not fit ({error}); round to microseconds, or to 64-bit integers"
+        ) from error
+    values: Array = numbers.fill_null(0).to_numpy()
+    far = ~(np.abs(values) < FAR) if target == pa.float64() else (values >= FAR) | (values <= -FAR)
+    bad = np.flatnonzero(far | column.is_null().to_numpy())
+    if len(bad):
+        at = int(bad[0])
         raise InputError(
             f"{what} has {column[at].as_py()!r} at row {at}; give every row a finite time below 2**61"
         )
     return values
-
-
-def _filled(column: pa.ChunkedArray) -> Array:
-    filled: Array = column.fill_null(0).to_numpy()
-    return filled
 
 
 def _floats(column: pa.ChunkedArray, what: str) -> Array:
@@ -153,5 +151,7 @@ def _floats(column: pa.ChunkedArray, what: str) -> Array:
         raise InputError(f"{what} is of type {column.type}; give numbers") from error
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        raise InputError(f"{what} has {values[bad[0]]!r} at row {bad[0]}; give a finite number in every row")
+        raise InputError(
+            f"{what} has {float(values[bad[0]])} at row {bad[0]}; give a finite number in every row"
+        )
     return values

@@ -1,0 +1,193 @@
+"""The join on Spark beside Spark's own, on the same files, in one run; only the ratios mean something."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from rich.console import Console
+from rich.table import Table
+
+import tidegate as tg
+from tidegate.spark.session import PROVIDER, local
+
+ROWS = 375_000
+SECONDS = 60
+WARM = 3
+BATCHES = 9
+DEFAULT_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+_START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One query: rows a second in steady state, results a micro-batch, bytes of state, and where the time went."""
+
+    rate: float
+    results: float
+    state_bytes: float
+    phases: dict[str, float]
+
+
+def write(folder: Path, rows: int, batches: int) -> None:
+    """A file a side and micro-batch: uniform keys, half a row's partners in its window, a string as payload."""
+    rng = np.random.default_rng(1)
+    words = pa.array([f"payload {i:06d}" for i in range(1000)])
+    for side in ("left", "right"):
+        (folder / side).mkdir(parents=True)
+        for batch in range(batches):
+            half = rows // 2
+            micros = _START + (batch * SECONDS * 10**6 + np.sort(rng.integers(0, SECONDS * 10**6, half)))
+            table = pa.table(
+                {
+                    "key": rng.integers(0, 2 * half, half),
+                    "time": pa.array(micros, pa.timestamp("us", "UTC")),
+                    "amount": rng.random(half),
+                    "note": words.take(pa.array(rng.integers(0, 1000, half))),
+                }
+            )
+            parquet.write_table(table, folder / side / f"{batch:04d}.parquet")
+
+
+def sides(spark: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:
+    """Both streams, a file of each a micro-batch."""
+    read = spark.readStream.option("maxFilesPerTrigger", 1).schema(
+        "key long, time timestamp, amount double, note string"
+    )
+    left, right = (
+        read.parquet(str(folder / s)).withWatermark("time", "5 seconds") for s in ("left", "right")
+    )
+    return left, right
+
+
+def own_join(left: DataFrame, right: DataFrame) -> DataFrame:
+    """Spark's own stream-stream join of the same rows."""
+    other = right.select(*(F.col(name).alias(f"{name}_right") for name in right.columns))
+    near = F.expr(
+        "key = key_right and time_right between "
+        f"time - interval {SECONDS} seconds and time + interval {SECONDS} seconds"
+    )
+    return left.join(other, near)
+
+
+def bounded_join(budget: int | None) -> Callable[[DataFrame, DataFrame], DataFrame]:
+    """Ours, within a budget."""
+    span = f"{SECONDS} seconds"
+    return lambda left, right: tg.join(left, right, on="key", time="time", window=(span, span), budget=budget)
+
+
+def measure(spark: SparkSession, folder: Path, join: Callable[[DataFrame, DataFrame], DataFrame]) -> Measured:
+    """Run a query over all files and look at the micro-batches after the first few."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as checkpoint:
+        stream = (
+            join(*sides(spark, folder)).writeStream.format("noop").option("checkpointLocation", checkpoint)
+        )
+        query = stream.trigger(availableNow=True).start()
+        query.awaitTermination()
+        progress = [p for p in query.recentProgress if p["numInputRows"]][WARM:]
+    took = [p["batchDuration"] / 1e3 for p in progress]
+    phases = {
+        name: statistics.median(p["durationMs"].get(name, 0) for p in progress)
+        for name in progress[0]["durationMs"]
+    }
+    return Measured(
+        rate=statistics.median(p["numInputRows"] / t for p, t in zip(progress, took, strict=True)),
+        results=statistics.median(p["sink"]["numOutputRows"] for p in progress),
+        state_bytes=statistics.median(
+            sum(s["memoryUsedBytes"] for s in p["stateOperators"]) for p in progress
+        ),
+        phases=phases,
+    )
+
+
+def against_spark(console: Console, spark: SparkSession, folder: Path) -> None:
+    """The same files through ours and through Spark's own join with either store, taking turns."""
+    window = 2 * ROWS
+    contenders = {
+        "Spark's own, default store": (DEFAULT_STORE, own_join),
+        "Tidegate, a tenth of the window": (None, bounded_join(window // 10)),
+        "Spark's own, RocksDB": (None, own_join),
+        "Tidegate, no limit": (None, bounded_join(None)),
+    }
+    found: dict[str, list[Measured]] = {name: [] for name in contenders}
+    for _ in range(2):
+        for name, (store, join) in contenders.items():
+            tg.configure(spark)
+            if store:
+                spark.conf.set(PROVIDER, store)
+            found[name].append(measure(spark, folder, join))
+    tg.configure(spark)
+    table = Table(
+        f"{ROWS:,} rows a micro-batch",
+        "thousand rows/s",
+        "x default store",
+        "x RocksDB",
+        "results",
+        "state MB",
+    )
+    rates = {name: max(m.rate for m in runs) for name, runs in found.items()}
+    for name, runs in found.items():
+        ratios = [
+            rates[name] / rates[peer] for peer in ("Spark's own, default store", "Spark's own, RocksDB")
+        ]
+        best = max(runs, key=lambda m: m.rate)
+        table.add_row(
+            name,
+            f"{best.rate / 1e3:.0f}",
+            *(f"{r:.2f}" for r in ratios),
+            f"{best.results:,.0f}",
+            f"{best.state_bytes / 1e6:.1f}",
+        )
+    console.print(table)
+    phases = max(found["Tidegate, a tenth of the window"], key=lambda m: m.rate).phases
+    console.print(
+        "a micro-batch of Tidegate, ms:", ", ".join(f"{name} {ms:.0f}" for name, ms in phases.items())
+    )
+
+
+def over_budgets(console: Console, spark: SparkSession, folder: Path) -> None:
+    """Rows a second against the budget."""
+    table = Table("budget, rows", "thousand rows/s", "results")
+    for budget in (1_000, 10_000, 100_000, 1_000_000):
+        got = measure(spark, folder, bounded_join(budget))
+        table.add_row(f"{budget:,}", f"{got.rate / 1e3:.0f}", f"{got.results:,.0f}")
+    console.print(table)
+
+
+def over_sizes(console: Console, spark: SparkSession, root: Path) -> None:
+    """Rows a second against the micro-batch, at a tenth of the window."""
+    table = Table("rows a micro-batch", "thousand rows/s")
+    for rows in (10_000, 100_000, 750_000):
+        folder = root / str(rows)
+        write(folder, rows, WARM + 4)
+        got = measure(spark, folder, bounded_join(rows // 5))
+        table.add_row(f"{rows:,}", f"{got.rate / 1e3:.0f}")
+    console.print(table)
+
+
+def main() -> None:
+    """Run all of it."""
+    console = Console()
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        write(root / "main", ROWS, BATCHES)
+        spark = local("bench", memory="4g")
+        try:
+            against_spark(console, spark, root / "main")
+            over_budgets(console, spark, root / "main")
+            over_sizes(console, spark, root)
+        finally:
+            spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,325 @@
+"""The page that a demo leaves: what was found, plotted; one file that works without a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any, Final
+
+import plotly.graph_objects as go
+
+_COLOURS: Final = {"until_expiry": "#0f766e", "random": "#7c86a2", "fifo": "#c2622d"}
+_MORE_COLOURS: Final = ("#6d4fb3", "#b3396b", "#4f7a28", "#2b6cb0")
+_INK: Final = "#1f2933"
+_QUIET: Final = "#7b8794"
+_LINE: Final = "#e4e7eb"
+_WHY: Final = {
+    "until_expiry": "Bids crowd towards the end of an auction, and a row that stays until then meets them.",
+    "fifo": "Partners came soon after a row, so the newest rows are the ones to keep.",
+}
+_FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How far a query had come after a micro-batch."""
+
+    minute: float
+    rows_in: int
+    results: int
+    exact: int
+
+
+@dataclass
+class Track:
+    """What one policy did.
+
+    Parameters
+    ----------
+    policy
+        Its name.
+    budget
+        How many rows it may buffer.
+    readings
+        One a micro-batch.
+    memory
+        Minute of the stream and rows buffered, now and then.
+    peak_rows
+        The most that it ever buffered, once that was read.
+    """
+
+    policy: str
+    budget: int
+    readings: list[Reading] = field(default_factory=list)
+    memory: list[tuple[float, int]] = field(default_factory=list)
+    peak_rows: int | None = None
+
+    @property
+    def rows_in(self) -> int:
+        """How many rows arrived."""
+        return self.readings[-1].rows_in if self.readings else 0
+
+    @property
+    def results(self) -> int:
+        """How many results it found."""
+        return self.readings[-1].results if self.readings else 0
+
+    @property
+    def exact(self) -> int:
+        """How many an exact join would have found in the same rows."""
+        return self.readings[-1].exact if self.readings else 0
+
+    @property
+    def recall(self) -> float:
+        """The share of the exact results that it found."""
+        return self.results / self.exact if self.exact else 0.0
+
+    def cells(self) -> list[str]:
+        """Its line in a table: rows in, results, exact, recall, peak rows, budget."""
+        peak = "-" if self.peak_rows is None else f"{self.peak_rows:,}"
+        return [
+            f"{self.rows_in:,}",
+            f"{self.results:,}",
+            f"{self.exact:,}",
+            f"{self.recall:.1%}" if self.exact else "-",
+            peak,
+            f"{self.budget:,}",
+        ]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished demo.
+
+    Parameters
+    ----------
+    tracks
+        One a policy.
+    budget
+        How many rows each might buffer.
+    needed
+        Minute of the stream and how many auctions were open: what an exact join must hold.
+    window
+        How many minutes an auction is open.
+    seconds
+        How long it took, the start of Spark aside.
+    interrupted
+        Whether it was stopped early.
+    page
+        Where the page is.
+    """
+
+    tracks: list[Track]
+    budget: int
+    needed: list[tuple[int, int]]
+    window: int
+    seconds: float
+    interrupted: bool
+    page: Path
+
+
+def colour(policy: str) -> str:
+    """The colour of a policy, the same everywhere."""
+    return _COLOURS.get(policy) or _MORE_COLOURS[sum(policy.encode()) % len(_MORE_COLOURS)]
+
+
+def findings(outcome: Outcome) -> list[str]:
+    """What was seen, in sentences."""
+    ranked = sorted((t for t in outcome.tracks if t.exact), key=lambda track: -track.recall)
+    if not ranked:
+        return ["No micro-batch was finished, so there is nothing to compare."]
+    best, last = ranked[0], ranked[-1]
+    need = max(rows for _, rows in outcome.needed)
+    first = (
+        f"Within {outcome.budget:,} rows, where an exact join holds {need:,}, {best.policy} found "
+        f"{best.recall:.1%} of all results"
+    )
+    if best is not last and last.results:
+        first += f": {best.results / last.results:.1f} times as many as {last.policy}"
+    sentences = [first + "."]
+    if best is not last and best.policy in _WHY:
+        sentences.append(_WHY[best.policy])
+    if all(track.peak_rows is not None and track.peak_rows <= outcome.budget for track in outcome.tracks):
+        sentences.append("No query ever buffered more than its budget.")
+    return sentences
+
+
+def write_page(outcome: Outcome, path: Path) -> None:
+    """Write the page; the plots' JavaScript is in it."""
+    figures = [_recall(outcome), _memory(outcome)]
+    # Plotly's own script goes in once, with the first figure.
+    recall, memory = (_html(figure, script=not i) for i, figure in enumerate(figures))
+    rows = "".join(_row(track) for track in outcome.tracks)
+    policies = " ".join(track.policy for track in outcome.tracks)
+    text = _PAGE.substitute(
+        font=_FONT,
+        ink=_INK,
+        quiet=_QUIET,
+        line=_LINE,
+        findings=" ".join(map(escape, findings(outcome))),
+        note="It was stopped early; this is what was found until then. " if outcome.interrupted else "",
+        minutes=len(outcome.needed) - 1,
+        seconds=f"{outcome.seconds:.0f}",
+        window=outcome.window,
+        rows=rows,
+        recall=recall,
+        memory=memory,
+        budget=outcome.budget,
+        best=escape(max(outcome.tracks, key=lambda t: t.recall).policy if outcome.tracks else "fifo"),
+        policies=escape(policies),
+    )
+    path.write_text(text, encoding="utf-8")
+
+
+def _row(track: Track) -> str:
+    name = f'<td><i style="background:{colour(track.policy)}"></i>{escape(track.policy)}</td>'
+    return f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in track.cells())}</tr>"
+
+
+def _recall(outcome: Outcome) -> go.Figure:
+    figure = _figure("minute of the stream", "recall so far")
+    for track in outcome.tracks:
+        seen = [reading for reading in track.readings if reading.exact]
+        figure.add_scatter(
+            x=[reading.minute for reading in seen],
+            y=[reading.results / reading.exact for reading in seen],
+            name=track.policy,
+            mode="lines",
+            line={"color": colour(track.policy), "width": 2.5},
+            hovertemplate="%{y:.1%}",
+        )
+        if seen:
+            _label(figure, seen[-1].minute, track.recall, f"{track.policy} {track.recall:.1%}", track.policy)
+    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
+    return figure
+
+
+def _memory(outcome: Outcome) -> go.Figure:
+    figure = _figure("minute of the stream", "rows buffered")
+    minutes, rows = zip(*outcome.needed, strict=True)
+    figure.add_scatter(
+        x=minutes,
+        y=rows,
+        name="exact join",
+        mode="lines",
+        line={"color": "#cbd2d9", "width": 0},
+        fill="tozeroy",
+        fillcolor="#eef1f4",
+        hovertemplate="%{y:,}",
+    )
+    _label(figure, minutes[-1], rows[-1], "an exact join", None)
+    figure.add_hline(y=outcome.budget, line={"color": _INK, "width": 1, "dash": "dot"})
+    _label(figure, minutes[-1], outcome.budget, f"budget {outcome.budget:,}", None)
+    for track in outcome.tracks:
+        figure.add_scatter(
+            x=[0.0, *(minute for minute, _ in track.memory)],
+            y=[0, *(held for _, held in track.memory)],
+            name=track.policy,
+            mode="lines+markers",
+            line={"color": colour(track.policy), "width": 2.5},
+            marker={"size": 6},
+            hovertemplate="%{y:,}",
+        )
+    figure.update_yaxes(rangemode="tozero", tickformat=",")
+    return figure
+
+
+def _label(figure: go.Figure, x: float, y: float, text: str, policy: str | None) -> None:
+    """Name a line at its end, where the eye is, instead of in a legend."""
+    figure.add_annotation(
+        x=x,
+        y=y,
+        text=text,
+        showarrow=False,
+        xanchor="left",
+        xshift=8,
+        font={"color": colour(policy) if policy else _QUIET, "size": 13},
+    )
+
+
+def _figure(x: str, y: str) -> go.Figure:
+    axis = {
+        "gridcolor": _LINE,
+        "zeroline": False,
+        "ticks": "",
+        "title": {"font": {"size": 13}},
+        "automargin": True,
+    }
+    return go.Figure(
+        layout={
+            "template": "none",
+            "height": 340,
+            "margin": {"l": 64, "r": 150, "t": 12, "b": 48},
+            "font": {"family": _FONT, "size": 13, "color": _QUIET},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "showlegend": False,
+            "hovermode": "x unified",
+            "xaxis": {**axis, "title": {"text": x, "font": {"size": 13}}, "showgrid": False},
+            "yaxis": {**axis, "title": {"text": y, "font": {"size": 13}}},
+        }
+    )
+
+
+def _html(figure: go.Figure, *, script: bool) -> str:
+    config: dict[str, Any] = {"displayModeBar": False, "responsive": True}
+    html: str = figure.to_html(full_html=False, include_plotlyjs=script, config=config)
+    return html
+
+
+_PAGE: Final = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Tidegate: auctions and bids in a tenth of the memory</title>
+<style>
+body { font: 16px/1.55 $font; color: $ink; background: #fff; margin: 0 auto;
+  padding: 48px 32px 64px; max-width: 940px; }
+h1 { font-size: 28px; line-height: 1.2; margin: 0 0 12px; letter-spacing: -0.01em; }
+h2 { font-size: 17px; margin: 44px 0 2px; }
+p { margin: 0 0 8px; max-width: 70ch; }
+.lead { font-size: 18px; }
+.quiet { color: $quiet; font-size: 14px; }
+table { border-collapse: collapse; width: 100%; margin: 28px 0 0; font-variant-numeric: tabular-nums; }
+th, td { text-align: right; padding: 8px 0 8px 20px; border-bottom: 1px solid $line; }
+th { font-weight: 500; font-size: 13px; color: $quiet; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td i { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-right: 10px; }
+pre { background: #f5f7fa; border-radius: 6px; padding: 16px 18px; font-size: 13.5px; line-height: 1.5;
+  overflow-x: auto; }
+code { font-family: ui-monospace, 'SF Mono', Menlo, 'DejaVu Sans Mono', monospace; font-size: 0.93em; }
+</style>
+</head>
+<body>
+<h1>Auctions and bids, joined in a tenth of the memory</h1>
+<p class="lead">$findings</p>
+<p class="quiet">${note}A streaming join on Spark over $minutes minutes of the stream,
+each auction open for $window minutes; one query a policy, side by side, in $seconds s.</p>
+<table>
+<thead><tr><th>policy</th><th>rows in</th><th>results</th><th>exact</th><th>recall</th>
+<th>peak rows</th><th>budget</th></tr></thead>
+<tbody>$rows</tbody>
+</table>
+<h2>Recall</h2>
+<p class="quiet">Results found so far, as a share of those that an exact join has found.</p>
+$recall
+<h2>Memory</h2>
+<p class="quiet">Rows buffered, read from each query's checkpoint, against the budget and against
+what an exact join must hold.</p>
+$memory
+<h2>To go on</h2>
+<p>The results are beside this page, in <code>results/</code>; inputs and checkpoints too.
+Join your own streams the same way:</p>
+<pre><code>import tidegate as tg
+
+joined = tg.join(auctions, bids, on="auction", time=("opened_at", "placed_at"),
+                 window=("$window minutes", "0 seconds"), lateness="10 seconds",
+                 budget=tg.Budget(rows=$budget), policy="$best")</code></pre>
+<p><code>tidegate policies</code> lists the policies and says when to use each;
+<code>tg.simulate(left, right, ...)</code> tries one on recorded data, without Spark.</p>
+</body>
+</html>
+""")
