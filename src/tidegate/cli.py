@@ -1,4 +1,4 @@
-"""The command line: `tidegate policies | bench`."""
+"""The command line: `tidegate demo | run | policies | bench`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import importlib
 import inspect
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from tidegate import policies
@@ -39,6 +40,38 @@ def list_policies() -> None:
     console.print(table)
 
 
+@app.command("run")
+def run_pipeline(
+    file: Annotated[Path, typer.Argument(help="The pipeline, a TOML file.")],
+    check: Annotated[bool, typer.Option("--check", help="Only check it; starts no Spark.")] = False,
+    log: Annotated[Path | None, typer.Option(help="Where Spark's own words go.")] = None,
+) -> None:
+    """Run a pipeline: two sources, a join, a sink."""
+    pipeline = _on_spark("pipeline")
+    if check:
+        console.print(f"{file}: {pipeline.check(file)}", markup=False, highlight=False, soft_wrap=True)
+        return
+    try:
+        pipeline.run(file, log=log)
+    except pipeline.QueryFailedError as error:
+        _complain(error)
+        raise typer.Exit(1) from error
+
+
+def _on_spark(module: str) -> Any:  # noqa: ANN401 - a module
+    """Load a part that needs Spark, only when it is asked for."""
+    try:
+        return importlib.import_module(f"tidegate.spark.{module}")
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"this command needs {error.name}; run: pip install 'tidegate[spark,dashboard]'"
+        ) from error
+
+
+def _complain(error: Exception) -> None:
+    Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+
+
 @app.command()
 def bench(
     what: Annotated[
@@ -60,5 +93,5 @@ def run() -> None:
     try:
         app()
     except InputError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        _complain(error)
         sys.exit(2)

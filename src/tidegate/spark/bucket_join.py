@@ -20,6 +20,7 @@ from tidegate.engine.operator import Join, Operator, Outcome, Residual
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import find
 from tidegate.policies.random import mix
+from tidegate.spark.ordering import ordered
 from tidegate.spark.packing import CONTENT, KEY, from_bytes, to_bytes
 from tidegate.streams.trace import one_chunk
 from tidegate.types import FOREVER, SIDES, Budget, InputError, Pairs, Rows, Window
@@ -148,7 +149,8 @@ class BucketJoin:
             and nothing is late.
         """
         arrivals: dict[Side, pa.Table] = {}
-        for side, table in tables.items():
+        for side, given in tables.items():
+            table = in_utc(given)
             if side == "left":
                 self.counts.rows_left += table.num_rows
             else:
@@ -190,6 +192,8 @@ class BucketJoin:
             if timeless.num_rows:
                 yield {side: timeless}
             ordered[side] = _in_order(table.filter(time.is_valid()), self.plan.side(side).time)
+        if not ordered:
+            return
         times = {side: _times(table, self.plan.side(side).time) for side, table in ordered.items()}
         merged = np.sort(np.concatenate(list(times.values())), kind="stable")
         done = dict.fromkeys(times, 0)
@@ -253,7 +257,7 @@ class BucketJoin:
         rows: dict[Side, Rows] = {}
         for side in SIDES:
             table = arrivals.get(side)
-            key = _NO_INTS if table is None else _column(table, KEY)
+            key = _NO_INTS if table is None else self._keys(table)
             sizes = None
             if by_bytes:
                 sizes = _NO_INTS if table is None else row_sizes(table)
@@ -266,6 +270,12 @@ class BucketJoin:
                 payload=sizes,
             )
         return rows
+
+    def _keys(self, table: pa.Table) -> Array:
+        keys = _column(table, KEY)
+        if keys.dtype.kind == "f" and isinstance(self.plan.join.condition, str):
+            return ordered(keys)
+        return keys
 
     def _residual(self, batches: dict[Side, _Candidates]) -> Residual | None:
         """What must hold of a pair beside equal keys and the window."""
@@ -320,13 +330,19 @@ class BucketJoin:
         """Remember, by a hash of the key, until when a row that was shed could have matched."""
         span = self.plan.join.window.left if shed.side == "left" else self.plan.join.window.right
         until = shed.time + span if isinstance(span, int) else np.full(len(shed), FOREVER)
-        np.maximum.at(self.marks[shed.side], _slot(shed.key), until)
+        np.maximum.at(self.marks[shed.side], self._slot(shed.key), until)
 
     def _uncertain(self, rows: Rows) -> Array:
         """Whether a partner may have been shed: one with the same hash whose window reached these rows."""
         other: Side = "right" if rows.side == "left" else "left"
-        uncertain: Array = self.marks[other][_slot(rows.key)] >= rows.time
+        uncertain: Array = self.marks[other][self._slot(rows.key)] >= rows.time
         return uncertain
+
+    def _slot(self, keys: Array) -> Array:
+        if self.plan.join.condition != "=":
+            return np.zeros(len(keys), np.int64)
+        slots: Array = mix(keys.view(np.uint64)) % np.uint64(_MARKS)
+        return slots.astype(np.int64)
 
     def _alone(self, side: Side, table: pa.Table, uncertain: Array) -> pa.RecordBatch:
         return self._assembled({side: table}, uncertain)
@@ -499,11 +515,6 @@ def _array(data: bytes) -> Array:
     return np.frombuffer(data, np.uint8)
 
 
-def _slot(keys: Array) -> Array:
-    slots: Array = mix(keys.view(np.uint64)) % np.uint64(_MARKS)
-    return slots.astype(np.int64)
-
-
 def _column(table: pa.Table, name: str) -> Array:
     values: Array = one_chunk(table.column(name)).to_numpy(zero_copy_only=False)
     return values
@@ -523,14 +534,42 @@ def _in_order(table: pa.Table, time: str) -> pa.Table:
 
 
 def row_sizes(table: pa.Table) -> Array:
-    """Bytes of each row: exact for flat columns, the column's mean where values are nested."""
-    total = np.zeros(table.num_rows, np.int64)
-    for column in map(one_chunk, table.columns):
-        kind = column.type
-        if pa.types.is_primitive(kind):
-            total += max(1, kind.bit_width // 8)
-        elif pa.types.is_binary(kind) or pa.types.is_string(kind):
-            total += 4 + pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-        else:
-            total += column.nbytes // max(1, table.num_rows)
-    return total
+    """Bytes of each row's values, nested ones included."""
+    return sum((_sizes(one_chunk(column)) for column in table.columns), np.zeros(table.num_rows, np.int64))
+
+
+def _sizes(column: pa.Array) -> Array:
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return sum((_sizes(column.field(i)) for i in range(kind.num_fields)), np.ones(len(column), np.int64))
+    if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = [column.keys, column.items] if pa.types.is_map(kind) else [column.values]
+        upto = np.concatenate(([0], np.cumsum(sum(_sizes(values) for values in inner))))
+        offsets = column.offsets.to_numpy(zero_copy_only=False)
+        sizes: Array = offsets.itemsize + upto[offsets[1:]] - upto[offsets[:-1]]
+        return sizes
+    try:
+        return np.full(len(column), max(1, kind.bit_width // 8), np.int64)
+    except ValueError:
+        lengths: Array = pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+        return 4 + lengths.astype(np.int64)
+
+
+def in_utc(table: pa.Table) -> pa.Table:
+    """Mark every timestamp as UTC, which it is: a session's zone is only how Spark shows it."""
+    schema = pa.schema([field.with_type(_utc(field.type)) for field in table.schema])
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _utc(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, "UTC" if kind.tz else None)
+    if pa.types.is_struct(kind):
+        return pa.struct([kind.field(i).with_type(_utc(kind.field(i).type)) for i in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(
+            kind.key_field.with_type(_utc(kind.key_type)), kind.item_field.with_type(_utc(kind.item_type))
+        )
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_utc(kind.value_type)))
+    return kind

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tidegate.policies.random import mix
+
 if TYPE_CHECKING:
     from tidegate.types import Array
 
@@ -43,9 +45,8 @@ def labels(buckets: int) -> tuple[int, ...]:
 
 def bucket_of(keys: Array, buckets: int) -> Array:
     """The bucket of each 64-bit key."""
-    # Not the bits that the operator's index uses: rows of one bucket must still spread there.
-    mixed = keys.view(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
-    return ((mixed >> np.uint64(32)) % np.uint64(buckets)).astype(np.uint16)
+    mixed: Array = mix(keys.view(np.uint64)) % np.uint64(buckets)
+    return mixed.astype(np.uint16)
 
 
 def spark_hash(values: Array) -> Array:

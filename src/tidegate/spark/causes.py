@@ -10,6 +10,7 @@ _STACK: Final = re.compile(r"^\s*(at |\.\.\. \d+ more|Driver stacktrace|JVM stac
 _RAISED: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Iteration)\b(?:: .*)?$")
 _CAUSED: Final = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+)(?:: (.*))?$")
 _THROWN: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
+_CALL: Final = re.compile(r"^An error occurred while calling \S+\s+: ")
 _QUERY: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ", re.DOTALL)
 _TASK: Final = re.compile(r"Job aborted due to stage failure: .*?Lost task [^:]*: ", re.DOTALL)
 _PLAN: Final = re.compile(
@@ -35,17 +36,15 @@ def root_cause(error: BaseException) -> str:
     ...     at org.apache.spark.api.python.Runner.run(Runner.scala:1)''')))
     ZeroDivisionError: division by zero
     """
-    text = _QUERY.sub("", str(error).strip())
-    lines = text.splitlines() or [type(error).__name__]
-    found = _python(lines) or _caused(lines) or _first(text)
+    text = _CALL.sub("", _QUERY.sub("", str(error).strip()))
+    lines = text.splitlines()
+    found = _python(lines) or _caused(lines) or _first(text) or [type(error).__name__]
     return "\n".join(found[:_LINES])
 
 
 def _python(lines: list[str]) -> list[str]:
     """What the last traceback of Python ends with."""
-    starts = [
-        i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (most recent call last)")
-    ]
+    starts = [i for i, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     if not starts:
         return []
     tail = lines[starts[-1] + 1 :]

@@ -7,6 +7,7 @@ itself; what it holds is read from its checkpoint.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import threading
@@ -31,6 +32,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from tidegate.spark.causes import root_cause
 from tidegate.spark.demo_page import Outcome, Reading, Track, colour, findings, write_page
 from tidegate.spark.inspection import inspect
 from tidegate.spark.join import join
@@ -53,9 +55,10 @@ _SIDES: Final = {
     "auctions": "auction bigint, opened_at timestamp",
     "bids": "auction bigint, placed_at timestamp, price double",
 }
-_FILES_AHEAD: Final = 3
+_FILES_AHEAD: Final = 2
 _POLL: Final = 0.3
-_INSPECT_EVERY: Final = 2.5
+_INSPECT_EVERY: Final = 5.0
+_JAVA: Final = "JAVA_TOOL_OPTIONS"
 _METRIC: Final = "found"
 
 
@@ -73,7 +76,7 @@ class Scale:
         How long an auction is open, which is the join's window.
     """
 
-    files: int = 40
+    files: int = 30
     auctions: int = 8_000
     minutes: int = 10
 
@@ -222,7 +225,7 @@ class Runner:
         """Read how far the query has come; a query that failed raises."""
         failure = self._query.exception()
         if failure is not None:
-            raise RuntimeError(f"the query of policy {self.track.policy!r} failed: {failure}")
+            raise RuntimeError(f"the query of policy {self.track.policy!r} failed: {root_cause(failure)}")
         for progress in self._query.recentProgress:
             if progress.batchId <= self._batch or _METRIC not in progress.observedMetrics:
                 continue
@@ -263,7 +266,7 @@ def run_demo(
     spark: SparkSession | None = None,
     scale: Scale | None = None,
     policies: Sequence[str] = POLICIES,
-    seconds: float = 60.0,
+    seconds: float = 65.0,
     seed: int = 0,
 ) -> Outcome:
     """Run the demo, show its progress, and leave a page with plots; Ctrl-C ends it early, with what there is.
@@ -287,14 +290,15 @@ def run_demo(
     """
     _make_room(folder)
     feed = Feed(scale or Scale(), seed)
-    with _interruptible() as halted:
-        with console.status("Starting Spark ..."):
-            base = spark or local("tidegate demo", log=folder / "spark.log")
-        try:
+    with console.status("Starting Spark ..."):
+        base = spark or _short_lived(folder / "spark.log")
+    try:
+        # After Spark's start, which sets a handler of its own.
+        with _interruptible() as halted:
             outcome = _race(base, feed, folder, console, policies, seconds, halted)
-        finally:
-            if spark is None:
-                base.stop()
+    finally:
+        if spark is None:
+            base.stop()
     write_page(outcome, folder / "index.html")
     _show(outcome, console)
     return outcome
@@ -329,6 +333,18 @@ def _interruptible() -> Iterator[threading.Event]:
         yield halted
     finally:
         signal.signal(signal.SIGINT, usual)
+
+
+def _short_lived(log: Path) -> SparkSession:
+    """A Spark for a minute or two: compiling Java thoroughly would take more time than it saves."""
+    usual = os.environ.get(_JAVA)
+    os.environ[_JAVA] = f"{usual or ''} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC".strip()
+    try:
+        return local("tidegate demo", log=log)
+    finally:
+        os.environ.pop(_JAVA)
+        if usual is not None:
+            os.environ[_JAVA] = usual
 
 
 def _session(base: SparkSession) -> SparkSession:

@@ -15,6 +15,7 @@ _MORE_COLOURS: Final = ("#6d4fb3", "#b3396b", "#4f7a28", "#2b6cb0")
 _INK: Final = "#1f2933"
 _QUIET: Final = "#7b8794"
 _LINE: Final = "#e4e7eb"
+_NONE: Final = "rgba(0,0,0,0)"
 _WHY: Final = {
     "until_expiry": "Bids crowd towards the end of an auction, and a row that stays until then meets them.",
     "fifo": "Partners came soon after a row, so the newest rows are the ones to keep.",
@@ -137,7 +138,7 @@ def findings(outcome: Outcome) -> list[str]:
         f"{best.recall:.1%} of all results"
     )
     if best is not last and last.results:
-        first += f": {best.results / last.results:.1f} times as many as {last.policy}"
+        first += f": {best.recall / last.recall:.1f} times as many as {last.policy}"
     sentences = [first + "."]
     if best is not last and best.policy in _WHY:
         sentences.append(_WHY[best.policy])
@@ -179,7 +180,8 @@ def _row(track: Track) -> str:
 
 
 def _recall(outcome: Outcome) -> go.Figure:
-    figure = _figure("minute of the stream", "recall so far")
+    top = min(1.0, 3 * max((track.recall for track in outcome.tracks), default=1.0)) or 1.0
+    figure = _figure("recall so far", len(outcome.needed) - 1, 1.02 * top)
     for track in outcome.tracks:
         seen = [reading for reading in track.readings if reading.exact]
         figure.add_scatter(
@@ -190,75 +192,81 @@ def _recall(outcome: Outcome) -> go.Figure:
             line={"color": colour(track.policy), "width": 2.5},
             hovertemplate="%{y:.1%}",
         )
-        if seen:
-            _label(figure, seen[-1].minute, track.recall, f"{track.policy} {track.recall:.1%}", track.policy)
-    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
+    ends = [(t.recall, f"{t.policy} {t.recall:.1%}", colour(t.policy)) for t in outcome.tracks if t.exact]
+    _label(figure, ends, 0.07 * top)
+    figure.update_yaxes(tickformat=".0%")
     return figure
 
 
 def _memory(outcome: Outcome) -> go.Figure:
-    figure = _figure("minute of the stream", "rows buffered")
     minutes, rows = zip(*outcome.needed, strict=True)
+    top = max(*rows, outcome.budget)
+    figure = _figure("rows buffered", minutes[-1], 1.04 * top)
     figure.add_scatter(
         x=minutes,
         y=rows,
         name="exact join",
         mode="lines",
-        line={"color": "#cbd2d9", "width": 0},
+        line={"color": "#b8c2cc", "width": 1},
         fill="tozeroy",
-        fillcolor="#eef1f4",
+        fillcolor="#f0f3f6",
         hovertemplate="%{y:,}",
     )
-    _label(figure, minutes[-1], rows[-1], "an exact join", None)
     figure.add_hline(y=outcome.budget, line={"color": _INK, "width": 1, "dash": "dot"})
-    _label(figure, minutes[-1], outcome.budget, f"budget {outcome.budget:,}", None)
+    # All are at the budget nearly always, so lines would hide one another; readings were taken in turn.
     for track in outcome.tracks:
         figure.add_scatter(
-            x=[0.0, *(minute for minute, _ in track.memory)],
-            y=[0, *(held for _, held in track.memory)],
+            x=[minute for minute, _ in track.memory],
+            y=[held for _, held in track.memory],
             name=track.policy,
-            mode="lines+markers",
-            line={"color": colour(track.policy), "width": 2.5},
-            marker={"size": 6},
+            mode="markers",
+            marker={"color": colour(track.policy), "size": 10, "line": {"color": "#fff", "width": 1.5}},
             hovertemplate="%{y:,}",
+            cliponaxis=False,
         )
-    figure.update_yaxes(rangemode="tozero", tickformat=",")
+    ends = [(rows[-1], "an exact join", _QUIET), (outcome.budget, f"budget {outcome.budget:,}", _INK)]
+    _label(figure, ends, 0.07 * top)
+    figure.update_yaxes(tickformat=",")
     return figure
 
 
-def _label(figure: go.Figure, x: float, y: float, text: str, policy: str | None) -> None:
-    """Name a line at its end, where the eye is, instead of in a legend."""
-    figure.add_annotation(
-        x=x,
-        y=y,
-        text=text,
-        showarrow=False,
-        xanchor="left",
-        xshift=8,
-        font={"color": colour(policy) if policy else _QUIET, "size": 13},
-    )
+def _label(figure: go.Figure, ends: list[tuple[float, str, str]], gap: float) -> None:
+    """Name lines at their ends, where the eye is, instead of in a legend; at least `gap` apart."""
+    lowest = -gap
+    for y, text, shade in sorted(ends):
+        lowest = max(y, lowest + gap)
+        figure.add_annotation(
+            x=1,
+            xref="paper",
+            y=lowest,
+            text=text,
+            showarrow=False,
+            xanchor="left",
+            xshift=8,
+            font={"color": shade, "size": 13},
+        )
 
 
-def _figure(x: str, y: str) -> go.Figure:
-    axis = {
-        "gridcolor": _LINE,
-        "zeroline": False,
-        "ticks": "",
-        "title": {"font": {"size": 13}},
-        "automargin": True,
-    }
+def _figure(y: str, right: float, top: float) -> go.Figure:
+    axis = {"gridcolor": _LINE, "zeroline": False, "ticks": "outside", "ticklen": 6, "tickcolor": _NONE}
+    name = {"font": {"size": 13}, "standoff": 12}
     return go.Figure(
         layout={
             "template": "none",
             "height": 340,
-            "margin": {"l": 64, "r": 150, "t": 12, "b": 48},
+            "margin": {"l": 72, "r": 160, "t": 12, "b": 48},
             "font": {"family": _FONT, "size": 13, "color": _QUIET},
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
+            "paper_bgcolor": _NONE,
+            "plot_bgcolor": _NONE,
             "showlegend": False,
             "hovermode": "x unified",
-            "xaxis": {**axis, "title": {"text": x, "font": {"size": 13}}, "showgrid": False},
-            "yaxis": {**axis, "title": {"text": y, "font": {"size": 13}}},
+            "xaxis": {
+                **axis,
+                "title": {"text": "minute of the stream", **name},
+                "range": [0, max(right, 1)],
+                "showgrid": False,
+            },
+            "yaxis": {**axis, "title": {"text": y, **name}, "range": [0, top]},
         }
     )
 
@@ -280,7 +288,7 @@ body { font: 16px/1.55 $font; color: $ink; background: #fff; margin: 0 auto;
   padding: 48px 32px 64px; max-width: 940px; }
 h1 { font-size: 28px; line-height: 1.2; margin: 0 0 12px; letter-spacing: -0.01em; }
 h2 { font-size: 17px; margin: 44px 0 2px; }
-p { margin: 0 0 8px; max-width: 70ch; }
+p { margin: 0 0 8px; }
 .lead { font-size: 18px; }
 .quiet { color: $quiet; font-size: 14px; }
 table { border-collapse: collapse; width: 100%; margin: 28px 0 0; font-variant-numeric: tabular-nums; }
@@ -304,7 +312,8 @@ each auction open for $window minutes; one query a policy, side by side, in $sec
 <tbody>$rows</tbody>
 </table>
 <h2>Recall</h2>
-<p class="quiet">Results found so far, as a share of those that an exact join has found.</p>
+<p class="quiet">Results found so far, as a share of those that an exact join has found.
+All begin at 100 %, until the budget is full.</p>
 $recall
 <h2>Memory</h2>
 <p class="quiet">Rows buffered, read from each query's checkpoint, against the budget and against

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
@@ -19,7 +20,7 @@ from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.processor import Processor, QueryPlan, batch_job
 from tidegate.spark.session import PARTITIONS, check_provider
 from tidegate.spark.side import Keyed, SideFrame, keyed, quoted
-from tidegate.spark.where import EntangledError, Where, parse, take_apart
+from tidegate.spark.where import EntangledError, Where, check, parse, take_apart
 from tidegate.types import SIDES, Budget, Condition, InputError, Split, check_choice
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 On: TypeAlias = "str | Sequence[str | tuple[str, str]]"
 
 _MOST_BUCKETS: Final = 64
+_TOO_MANY_BUCKETS: Final = 4096
 _LONG_WATERMARK: Final = 10
 
 
@@ -109,19 +111,20 @@ def join(
         left's alone.
     """
     check_choice(how, How, "how")
+    if isinstance(step, bool) or not isinstance(step, int) or step < 1:
+        raise InputError(f"step={step!r} is not a number of rows; give at least 1")
     streaming = _streaming(left, right)
-    times = (time, time) if isinstance(time, str) else tuple(time)
+    times = _two_names(time, "time")
     span = window_of(window)
     frames: dict[Side, SideFrame] = {
         side: SideFrame.of(side, frame, at, lateness, streaming=streaming)
         for side, frame, at in zip(SIDES, (left, right), times, strict=True)
     }
+    _check_times(frames)
     keys = keyed(frames["left"], frames["right"], on, condition, by)
     core = Join(span, Budget.of(budget), find(policy), split, condition=condition, seed=seed)
     spark = left.sparkSession
     count = _buckets(buckets, keys, spark.conf.get(PARTITIONS) or "200")
-    if core.budget is not None:
-        core.budget.divided(count)
     if streaming:
         check_provider(spark)
         _warn_watermarks(frames, core)
@@ -140,6 +143,7 @@ def join(
         ),
         count,
     )
+    plan.check()
     packed = [
         frames[side]
         .packed(keys.expressions(side), getattr(parts, side) if parts else {})
@@ -166,6 +170,27 @@ def _streaming(left: DataFrame, right: DataFrame) -> bool:
     return bool(left.isStreaming)
 
 
+def _two_names(value: object, what: str) -> tuple[str, str]:
+    if isinstance(value, str):
+        return value, value
+    if (
+        isinstance(value, tuple | list)
+        and len(value) == len(SIDES)
+        and all(isinstance(v, str) for v in value)
+    ):
+        return value[0], value[1]
+    raise InputError(f"{what}={value!r} is not a column; give its name, or (left, right) where names differ")
+
+
+def _check_times(frames: dict[Side, SideFrame]) -> None:
+    kinds = {side: frame.by_name(frame.time).dataType.simpleString() for side, frame in frames.items()}
+    if kinds["left"] != kinds["right"]:
+        raise InputError(
+            f"the left time is {kinds['left']}, the right one {kinds['right']}; cast one, "
+            f'e.g. F.col({frames["right"].time!r}).cast("{kinds["left"]}")'
+        )
+
+
 def _buckets(buckets: int | None, keys: Keyed, partitions: str) -> int:
     if keys.dealt_by is None:
         if (buckets or 1) != 1:
@@ -178,8 +203,8 @@ def _buckets(buckets: int | None, keys: Keyed, partitions: str) -> int:
         return 1
     if buckets is None:
         return min(int(partitions), _MOST_BUCKETS)
-    if not isinstance(buckets, int) or buckets < 1:
-        raise InputError(f"buckets={buckets!r} is not a number of buckets; give at least 1")
+    if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _TOO_MANY_BUCKETS:
+        raise InputError(f"buckets={buckets!r} is not a number of buckets; give 1 to {_TOO_MANY_BUCKETS}")
     return buckets
 
 
@@ -202,12 +227,42 @@ def _taken_apart(
     if where is None:
         return None, None
     tree = parse(where, frames["left"].names, frames["right"].names)
+    _check_boolean(where, tree, frames)
     try:
-        return None, take_apart(tree)
+        parts = take_apart(tree)
+        check(parts, {side: _part_types(frames[side], getattr(parts, side)) for side in SIDES}, where)
     except EntangledError:
         if how != "inner":
             raise
         return tree, None
+    return None, parts
+
+
+def _empty(frame: SideFrame) -> DataFrame:
+    return frame.frame.sparkSession.createDataFrame([], StructType(list(frame.fields)))
+
+
+def _check_boolean(where: str, tree: exp.Expression, frames: dict[Side, SideFrame]) -> None:
+    """Let Spark itself say what the condition means, on no rows."""
+    both = _empty(frames["left"]).alias("l").crossJoin(_empty(frames["right"]).alias("r"))
+    try:
+        kind = both.select(F.expr(tree.sql("spark"))).schema.fields[0].dataType
+    except PySparkException as error:
+        raise InputError(f"where={where!r}: {str(error).splitlines()[0]}") from error
+    if not isinstance(kind, BooleanType):
+        raise InputError(
+            f"where={where!r} is of type {kind.simpleString()}; write a condition, true or false"
+        )
+
+
+def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataType]:
+    schema = _empty(frame).select(*(F.expr(sql).alias(name) for name, sql in parts.items())).schema
+    try:
+        return {field.name: _arrow(field.dataType) for field in schema.fields}
+    except PySparkException as error:
+        raise EntangledError(
+            f"where: {str(error).splitlines()[0]}; cast it to a number or a string"
+        ) from error
 
 
 def _result(
@@ -220,7 +275,7 @@ def _result(
     output: list[Output] = []
 
     def add(name: str, field: StructField, a: str | None, b: str | None, *, nullable: bool) -> None:
-        if name in [f.name for f in fields]:
+        if name.casefold() in [f.name.casefold() for f in fields]:
             raise InputError(
                 f"the result would have two columns {name!r}; rename one before the join, or choose another "
                 f"suffix than {suffix!r}"
@@ -230,24 +285,22 @@ def _result(
 
     for field in left.fields:
         both = shared.get(field.name) if how != "left_semi" else None
-        other = right.by_name(both) if both else None
-        nullable = (other.nullable if other else True) if how in ("right", "full") else False
-        add(
-            field.name,
-            field,
-            left.column(field.name),
-            right.column(both) if both else None,
-            nullable=nullable,
-        )
+        other = right.column(both) if both else None
+        source, nullable = field, False
+        if how in ("right", "full"):
+            nullable = right.by_name(both).nullable if both else True
+            wider = keys.wider(field, right.by_name(both)) if both else field.dataType
+            source = StructField(field.name, wider, field.nullable, field.metadata)
+        add(field.name, source, left.column(field.name), other, nullable=nullable)
     if how != "left_semi":
-        taken = {field.name for field in left.fields}
+        taken = {field.name.casefold() for field in left.fields}
         for field in right.fields:
             if field.name in shared.values():
                 continue
-            name = field.name + suffix if field.name in taken else field.name
+            name = field.name + suffix if field.name.casefold() in taken else field.name
             add(name, field, None, right.column(field.name), nullable=how in ("left", "full"))
     if how in ("left", "right", "full"):
-        if UNCERTAIN in [f.name for f in fields]:
+        if UNCERTAIN in [f.name.casefold() for f in fields]:
             raise InputError(
                 f"an input has a column {UNCERTAIN!r}, which an outer join adds; rename it first"
             )

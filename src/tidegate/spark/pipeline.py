@@ -20,7 +20,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.errors import AnalysisException, PySparkException
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import TimestampNTZType, TimestampType
@@ -31,7 +33,7 @@ from rich.table import Table
 from tidegate.spark.causes import root_cause
 from tidegate.spark.join import join
 from tidegate.spark.pipeline_file import Engine, Pipeline, Sink, Source, check_inputs, load
-from tidegate.spark.session import PARTITIONS, _silenced, configure
+from tidegate.spark.session import PARTITIONS, configure, silenced
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "Pipeline", "QueryFailedError", "check", "load", "run"]
 
+# What Spark has no class for in Python comes as it left the JVM.
+_SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
 _TICK: Final = 0.3
 _SHOWN_ROWS: Final = 20
 _RESULTS: Final = "tidegate_results"
@@ -78,9 +82,13 @@ class Outcome:
     stopped: bool = False
 
     def __str__(self) -> str:
-        batches = f"{self.batches:,} micro-batch{'es' * (self.batches != 1)}, " if self.batches else ""
+        batches = f"{_counted(self.batches)}, " if self.batches else ""
         rows = "" if self.rows is None else f"{self.rows:,} rows in, "
         return f"{batches}{rows}{self.results:,} results in {self.seconds:.1f} s"
+
+
+def _counted(batches: int) -> str:
+    return f"{batches:,} micro-batch{'es' * (batches != 1)}"
 
 
 def check(path: str | Path) -> Pipeline:
@@ -126,14 +134,27 @@ def run(
     check_inputs(pipeline)
     console = console or Console(stderr=True)
     if spark is not None:
-        return _run(pipeline, spark, console)
+        with _hushed():
+            return _run(pipeline, spark, console)
     with console.status("starting Spark"), _told(pipeline, "spark"):
         spark = _session(pipeline.spark, log)
     try:
-        return _run(pipeline, spark, console)
+        with _hushed():
+            return _run(pipeline, spark, console)
     finally:
         with console.status("stopping Spark"):
             spark.stop()
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep PySpark from printing the stack of an error that is told here in a line."""
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    old, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = old
 
 
 def _session(engine: Engine, log: Path | None) -> SparkSession:
@@ -148,13 +169,14 @@ def _session(engine: Engine, log: Path | None) -> SparkSession:
     if engine.local:
         builder = (
             builder.config("spark.ui.enabled", "false")
+            .config("spark.driver.memory", "2g")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.sql.session.timeZone", "UTC")
         )
     for name, value in conf.items():
         builder = builder.config(name, value)
-    with _silenced(log):
+    with silenced(log):
         spark = builder.getOrCreate()
     if not engine.remote:
         spark.sparkContext.setLogLevel("ERROR" if log else "OFF")
@@ -223,7 +245,7 @@ def _selected(pipeline: Pipeline, part: str, frame: DataFrame, select: tuple[str
     try:
         chosen = frame.selectExpr(*select)
         _ = chosen.schema
-    except PySparkException:
+    except _SPARK_ERRORS:
         for number, expression in enumerate(select):
             with _told(pipeline, f"{part}.select[{number}]"):
                 _ = frame.selectExpr(expression).schema
@@ -323,7 +345,9 @@ class _Tally:
     @property
     def line(self) -> str:
         rows, results = sum(self.rows.values()), sum(self.results.values())
-        return f"{len(self.rows):,} micro-batches · {rows:,} rows in · {results:,} results · {self.rate:,.0f} rows/s"
+        return (
+            f"{_counted(len(self.rows))} · {rows:,} rows in · {results:,} results · {self.rate:,.0f} rows/s"
+        )
 
 
 def _shower(sink: Sink, console: Console) -> Callable[[DataFrame, int], None]:
@@ -355,7 +379,9 @@ def _conclude(pipeline: Pipeline, outcome: Outcome, console: Console) -> None:
     console.print(f"{outcome} -> {pipeline.sink.place}", highlight=False, markup=False, soft_wrap=True)
     if outcome.stopped and pipeline.streaming:
         resumed = (
-            f"run it again to go on from {pipeline.checkpoint}" if pipeline.checkpoint else "no checkpoint"
+            f"run it again to go on from {pipeline.checkpoint}"
+            if pipeline.checkpoint
+            else "it has no checkpoint to go on from"
         )
         console.print(f"stopped; {resumed}", highlight=False, markup=False, soft_wrap=True)
     elif outcome.stopped:
@@ -399,16 +425,14 @@ def _told(pipeline: Pipeline, key: str, name: str | None = None) -> Iterator[Non
         yield
     except InputError as error:
         raise InputError(f"{pipeline.file}: {key}: {error}") from error
-    except PySparkException as error:
-        cause = _missing_connector(error, name) or root_cause(error)
-        raise InputError(f"{pipeline.file}: {key}: {cause}") from error
+    except _SPARK_ERRORS as error:
+        if missing := _missing_connector(error, name):
+            raise InputError(f"{pipeline.file}: {key.partition('.')[0]}.format: {missing}") from error
+        raise InputError(f"{pipeline.file}: {key}: {root_cause(error)}") from error
 
 
-def _missing_connector(error: PySparkException, name: str | None) -> str | None:
-    missing = isinstance(error, AnalysisException) and re.search(
-        r"Failed to find( the)? data source|DATA_SOURCE_NOT_FOUND", str(error)
-    )
-    if not missing or name is None:
+def _missing_connector(error: BaseException, name: str | None) -> str | None:
+    if name is None or not re.search(r"Failed to find( the)? data source", str(error)):
         return None
     if name not in _CONNECTORS:
         return f"this Spark has no {name!r}; add its package to spark.conf under spark.jars.packages"
@@ -427,7 +451,7 @@ def _failed(pipeline: Pipeline, stop: threading.Event | None = None) -> Iterator
     """Tell the root cause of a failure; what fails because it was stopped has not failed."""
     try:
         yield
-    except PySparkException as error:
+    except _SPARK_ERRORS as error:
         if stop is not None and stop.is_set():
             return
         raise QueryFailedError(f"{pipeline.file}: the query failed: {root_cause(error)}") from error

@@ -217,10 +217,8 @@ def load(path: str | Path) -> Pipeline:
     engine = _engine(top.table("spark"))
     base = Path(path).resolve().parent
     parts = {name: top.table(name) for name in ("left", "right", "join", "sink")}
-    times, lateness = _times(parts["join"])
     left, right = (
-        _source(parts[side], side, base, engine, times[i], lateness, streaming=streaming)
-        for i, side in enumerate(SIDES)
+        _source(parts[side], parts["join"], side, base, engine, streaming=streaming) for side in SIDES
     )
     joining = _joining(parts["join"])
     sink = _sink(parts["sink"], base, streaming=streaming)
@@ -239,12 +237,16 @@ def check_inputs(pipeline: Pipeline) -> None:
     if not pipeline.spark.local:
         return
     for side in SIDES:
-        path = pipeline.side(side).path
-        if path and not _elsewhere(path) and not re.search(r"[*?{\[]", path) and not Path(path).exists():
+        source = pipeline.side(side)
+        if source.path is None or _elsewhere(source.path) or re.search(r"[*?{\[]", source.path):
+            continue
+        path, key = Path(source.path), f"{pipeline.file}: {side}.path"
+        if not path.exists():
             raise InputError(
-                f"{pipeline.file}: {side}.path: {path} does not exist; a relative path starts from the folder "
-                "of the pipeline file"
+                f"{key}: {path} does not exist; a relative path starts from the folder of the pipeline file"
             )
+        if pipeline.streaming and source.format in FILES and not path.is_dir():
+            raise InputError(f"{key}: {path} is a file; a stream of files reads a folder: {path.parent}")
 
 
 def _engine(spark: Table) -> Engine:
@@ -259,27 +261,27 @@ def _engine(spark: Table) -> Engine:
     return engine
 
 
-def _times(join: Table) -> tuple[tuple[str | None, str | None], int | None]:
-    """What [join] says for both sides: their times and their lateness."""
-    time = join.read("time", _both, None)
-    return (time, time) if isinstance(time, str) or time is None else time, join.read("lateness", _span, None)
-
-
-def _source(
-    part: Table,
-    side: Side,
-    base: Path,
-    engine: Engine,
-    time: str | None,
-    lateness: int | None,
-    *,
-    streaming: bool,
-) -> Source:
+def _timing(part: Table, join: Table, side: Side, *, streaming: bool) -> tuple[str, int | None]:
+    """The time and the lateness of a side: its own, or what [join] says for both."""
+    both = join.read("time", _both, None)
+    shared = both if both is None or isinstance(both, str) else both[SIDES.index(side)]
     own = part.read("time", filled, None)
-    if own and time:
-        part.note("time", f"join.time names {time!r} too; keep one of them")
-    if not own and not time and "time" not in part:
+    if own and shared:
+        part.note("time", f"join.time names {shared!r} too; keep one of them")
+    if "time" not in part and "time" not in join and join.there:
         part.note("time", 'missing; name the column of event time: time = "...", or join.time for both sides')
+    lateness = part.read("lateness", _span, join.read("lateness", _span, None))
+    if streaming and "lateness" not in part and "lateness" not in join and join.there:
+        part.note(
+            "lateness",
+            'missing; say how late a row may come, so that state can be let go: lateness = "10 minutes", '
+            "or join.lateness for both sides",
+        )
+    return own or shared or "", lateness
+
+
+def _source(part: Table, join: Table, side: Side, base: Path, engine: Engine, *, streaming: bool) -> Source:
+    time, lateness = _timing(part, join, side, streaming=streaming)
     source = Source(
         side=side,
         format=part.read("format", _format(_SOURCES), None),
@@ -289,15 +291,9 @@ def _source(
         options=part.read("options", scalars, {}),
         select=part.read("select", texts, ()),
         where=part.read("where", filled, None),
-        time=own or time or "",
-        lateness=part.read("lateness", _span, lateness),
+        time=time,
+        lateness=lateness,
     )
-    if streaming and source.lateness is None and "lateness" not in part:
-        part.note(
-            "lateness",
-            'missing; say how late a row may come, so that state can be let go: lateness = "10 minutes", '
-            "or join.lateness for both sides",
-        )
     _check_place(part, source.format, source.path, source.table)
     _check_source(part, source, engine, streaming=streaming)
     return source

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from tidegate.spark.bucket_join import BucketJoin, BucketPlan
 from tidegate.spark.buckets import labels
 from tidegate.spark.packing import from_bytes, to_bytes
-from tidegate.types import SIDES
+from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
@@ -43,8 +43,28 @@ class QueryPlan:
         """The plan of one bucket: its share of the budget and its own seed."""
         number = labels(self.buckets).index(label)
         join = self.bucket.join
-        budget = None if join.budget is None else join.budget.divided(self.buckets)[number]
-        return replace(self.bucket, join=replace(join, budget=budget, partition=number))
+        budget, split = join.budget, join.split
+        if budget is not None and isinstance(split, tuple):
+            split = (_share(split[0], self.buckets, number), _share(split[1], self.buckets, number))
+            budget = replace(budget, **{budget.unit: sum(split)})
+        elif budget is not None:
+            budget = budget.divided(self.buckets)[number]
+        return replace(self.bucket, join=replace(join, budget=budget, split=split, partition=number))
+
+    def check(self) -> None:
+        """Refuse a budget that some bucket could not use."""
+        for label in labels(self.buckets):
+            try:
+                self.of(label)
+            except InputError as error:
+                raise InputError(
+                    f"a bucket's share of the budget is too small: {error} (of {self.buckets} buckets)"
+                ) from error
+
+
+def _share(whole: int, parts: int, number: int) -> int:
+    share, extra = divmod(whole, parts)
+    return share + (number < extra)
 
 
 def gathered(rows: Iterator[tuple[int, bytes]], limit: int = _INPUT_BYTES) -> Iterator[dict[Side, pa.Table]]:

@@ -90,14 +90,14 @@ def local(app: str, *, cores: int | None = None, memory: str = "2g", log: Path |
         .config("spark.driver.memory", memory)
         .config("spark.sql.session.timeZone", "UTC")
     )
-    with _silenced(log):
+    with silenced(log):
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR" if log else "OFF")
     return configure(spark, partitions=count)
 
 
 @contextlib.contextmanager
-def _silenced(log: Path | None) -> Iterator[None]:
+def silenced(log: Path | None) -> Iterator[None]:
     """Start programs with their output in a file: Spark's process and its workers write where they began."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -73,9 +73,10 @@ class SideFrame:
     ) -> SideFrame:
         """Look a DataFrame over, and refuse what could not work."""
         names = frame.columns
-        double = next((name for name in names if names.count(name) > 1), None)
+        folded = [name.casefold() for name in names]
+        double = next((name for name in names if folded.count(name.casefold()) > 1), None)
         if double is not None:
-            raise InputError(f"{side} has two columns {double!r}; rename one with withColumnRenamed or toDF")
+            raise InputError(f"{side} has two columns {double!r} (case aside); rename one, e.g. with toDF")
         _check_names(side, [time], names)
         kind = frame.schema[time].dataType
         if not isinstance(kind, _TIMES):
@@ -83,8 +84,13 @@ class SideFrame:
                 f"{side}.{time} is of type {kind.simpleString()}; give a timestamp, "
                 f"e.g. {side}.withColumn({time!r}, F.to_timestamp({time!r}))"
             )
+        if streaming and isinstance(kind, TimestampNTZType):
+            raise InputError(
+                f"{side}.{time} is of type {kind.simpleString()}, on which Spark keeps no watermark; "
+                f'cast it first: {side}.withColumn("{time}", F.col("{time}").cast("timestamp"))'
+            )
         if lateness is not None and streaming:
-            frame = frame.withWatermark(time, f"{microseconds(lateness, 'lateness')} microseconds")
+            frame = frame.withWatermark(quoted(time), f"{microseconds(lateness, 'lateness')} microseconds")
         delay = _delay(frame, time) if streaming else None
         if streaming and delay is None:
             raise InputError(
@@ -187,6 +193,14 @@ class Keyed:
     dealt_by: str | None
     described: str
 
+    @staticmethod
+    def wider(left: StructField, right: StructField) -> DataType:
+        """The type that holds either side's key: the larger integer."""
+        kinds = [type(left.dataType), type(right.dataType)]
+        if all(kind in _INTEGERS for kind in kinds):
+            return max((left.dataType, right.dataType), key=lambda kind: _INTEGERS.index(type(kind)))
+        return left.dataType
+
     def expressions(self, side: Side) -> dict[str, str]:
         """The hidden columns of one side."""
         return self.left if side == "left" else self.right
@@ -234,8 +248,16 @@ def keyed(
 
 
 def _pairs(on: str | Sequence[str | tuple[str, str]]) -> list[tuple[str, str]]:
+    if not isinstance(on, str | Sequence):
+        raise InputError(
+            f"on={on!r} names no column; write on='key', on=['a', 'b'] or on=[('left_id', 'right_id')]"
+        )
     names = [on] if isinstance(on, str) else list(on)
-    return [(name, name) if isinstance(name, str) else (name[0], name[1]) for name in names]
+    pairs = [(name, name) if isinstance(name, str) else tuple(name) for name in names]
+    for pair in pairs:
+        if len(pair) != 2 or not all(isinstance(name, str) for name in pair):  # noqa: PLR2004 - left and right
+            raise InputError(f"on has {pair!r}; write a name, or a pair of names (left, right)")
+    return [(pair[0], pair[1]) for pair in pairs]
 
 
 def _check_key(left: StructField, right: StructField) -> None:
@@ -245,8 +267,13 @@ def _check_key(left: StructField, right: StructField) -> None:
                 f"{field.name!r} of type {field.dataType.simpleString()} cannot be a key: Spark defines no equality "
                 "for it; use a column derived from it, e.g. to_json(...)"
             )
+        if "collate" in field.dataType.simpleString():
+            raise InputError(
+                f"the key {field.name!r} is {field.dataType.simpleString()}; keys compare by their bytes: "
+                f"use lower({field.name}) or {field.name} COLLATE UTF8_BINARY"
+            )
     a, b = left.dataType, right.dataType
-    if a != b and not (isinstance(a, _INTEGERS) and isinstance(b, _INTEGERS)):
+    if a.simpleString() != b.simpleString() and not (isinstance(a, _INTEGERS) and isinstance(b, _INTEGERS)):
         raise InputError(
             f"the left key {left.name!r} is {a.simpleString()}, the right one {right.name!r} is "
             f"{b.simpleString()}; cast one, e.g. F.col({right.name!r}).cast({a.simpleString()!r})"
@@ -265,7 +292,7 @@ def _integer(frame: SideFrame, name: str) -> str:
     if isinstance(kind, TimestampType):
         return f"unix_micros({column})"
     if isinstance(kind, TimestampNTZType):
-        return f"unix_micros(to_utc_timestamp(cast({column} as timestamp), current_timezone()))"
+        return f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {column})"
     return f"cast({column} as bigint)"
 
 
@@ -277,8 +304,6 @@ def _equality(frame: SideFrame, names: list[str]) -> dict[str, str]:
         if isinstance(kind, FloatType | DoubleType):
             # -0.0 and 0.0 are one key, as in Spark's own joins.
             column = f"({column} + cast(0 as {kind.simpleString()}))"
-        elif "collate" in kind.simpleString():
-            column = f"collation_key({column})"
         elif isinstance(kind, _INTEGERS):
             column = f"cast({column} as bigint)"
         columns.append(column)

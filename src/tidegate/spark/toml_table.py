@@ -46,7 +46,9 @@ class Document:
 
     def note(self, key: str, message: str) -> None:
         """Note what is wrong with a key."""
-        self._notes.append(f"{self.path}: {key}: {message}")
+        note = f"{self.path}: {key}: {message}"
+        if note not in self._notes:  # a key may be read twice
+            self._notes.append(note)
 
     @property
     def sound(self) -> bool:

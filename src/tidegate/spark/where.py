@@ -8,16 +8,16 @@ is larger than any number and equal to itself. Nothing is ever evaluated as Pyth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 
+from tidegate.spark.ordering import ordered
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _COMPARE: Final[dict[type[exp.Expression], str]] = {
     exp.GTE: "greater_equal",
 }
 _CONNECT: Final[dict[type[exp.Expression], str]] = {exp.And: "and_kleene", exp.Or: "or_kleene"}
+_UNARY: Final[dict[type[exp.Expression], str]] = {exp.Not: "invert", exp.Abs: "abs_checked"}
 _ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
     exp.Add: "add_checked",
     exp.Sub: "subtract_checked",
@@ -80,68 +81,129 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
         tree = sqlglot.parse_one(text, read="spark")
     except sqlglot.errors.SqlglotError as error:
         raise InputError(f"where={text!r} cannot be parsed: {error}") from error
-    for column in tree.find_all(exp.Column):
-        name, table = column.name, column.table
-        owners = {"l": left, "r": right}
-        if not table:
-            found = [alias for alias, names in owners.items() if name in names]
+    owners = {"l": {n.casefold(): n for n in left}, "r": {n.casefold(): n for n in right}}
+
+    def qualified(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Column):
+            return node
+        words = [part.name for part in node.parts]
+        if words[0].casefold() in owners and len(words) > 1:
+            alias, name, *fields = words[0].casefold(), *words[1:]
+        else:
+            name, *fields = words
+            found = [alias for alias, names in owners.items() if name.casefold() in names]
             if len(found) != 1:
                 where = "both sides" if found else "neither side"
                 raise InputError(f"where={text!r}: column {name!r} is on {where}; write l.{name} or r.{name}")
-            table = found[0]
-        if table not in owners or name not in owners[table]:
+            alias = found[0]
+        if name.casefold() not in owners[alias]:
             known = ", ".join([f"l.{n}" for n in left] + [f"r.{n}" for n in right])
-            raise InputError(f"where={text!r}: there is no column {table}.{name}; there are {known}")
-        column.replace(exp.column(name, table=table, quoted=True))
-    return cast("exp.Expression", tree)
+            raise InputError(f"where={text!r}: there is no column {alias}.{name}; there are {known}")
+        column: exp.Expression = exp.column(owners[alias][name.casefold()], table=alias, quoted=True)
+        for field in fields:
+            column = exp.Dot(this=column, expression=exp.to_identifier(field, quoted=True))
+        return column
+
+    return tree.transform(qualified)
+
+
+def sides_of(tree: exp.Expression) -> set[Side]:
+    """Which sides an expression looks at."""
+    return {"left" if column.table == "l" else "right" for column in tree.find_all(exp.Column)}
 
 
 def take_apart(tree: exp.Expression) -> Where:
-    """Separate what one side can compute from what needs both."""
+    """Separate what one side can compute from what needs both.
+
+    Examples
+    --------
+    >>> where = take_apart(parse("l.a != 0 and r.b > 10 / l.a", ["a"], ["b"]))
+    >>> where.left["w1"]
+    'CASE WHEN (`a` <> 0) THEN 10 / `a` END'
+    """
     parts: dict[Side, dict[str, str]] = {"left": {}, "right": {}}
-    return Where(_node(tree, parts), parts["left"], parts["right"])
+    return Where(_node(tree, parts, {"left": [], "right": []}), parts["left"], parts["right"])
 
 
-def _node(tree: exp.Expression, parts: dict[Side, dict[str, str]]) -> Node:
-    sides: set[Side] = {"left" if c.table == "l" else "right" for c in tree.find_all(exp.Column)}
+def _bare(tree: exp.Expression) -> str:
+    """The SQL of a one-sided expression, over the columns of its side."""
+    stripped = tree.copy().transform(
+        lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
+    )
+    return cast("str", stripped.sql("spark"))
+
+
+def _node(tree: exp.Expression, parts: dict[Side, dict[str, str]], guards: dict[Side, list[str]]) -> Node:
+    sides = sides_of(tree)
     if len(sides) <= 1:
         side: Side = next(iter(sides), "left")
         name = f"w{len(parts[side])}"
-        bare = tree.transform(lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n)
-        parts[side][name] = bare.sql("spark")
+        sql = _bare(tree)
+        # Spark would not look further once AND or OR is decided, so neither may a part that could fail.
+        guard = " AND ".join(guards[side])
+        parts[side][name] = f"CASE WHEN {guard} THEN {sql} END" if guard else sql
         return ("column", side, name)
     if isinstance(tree, exp.Paren):
-        return _node(tree.this, parts)
-    if isinstance(tree, exp.Not):
-        return ("invert", _node(tree.this, parts))
-    if isinstance(tree, exp.Abs):
-        return ("abs_checked", _node(tree.this, parts))
+        return _node(tree.this, parts, guards)
+    if type(tree) in _UNARY:
+        return (_UNARY[type(tree)], _node(tree.this, parts, guards))
     if isinstance(tree, exp.Between):
         low = exp.GTE(this=tree.this.copy(), expression=tree.args["low"].copy())
         high = exp.LTE(this=tree.this.copy(), expression=tree.args["high"].copy())
-        return ("and_kleene", _node(low, parts), _node(high, parts))
-    for kinds in (_COMPARE, _CONNECT, _ARITHMETIC):
+        return ("and_kleene", _node(low, parts, guards), _node(high, parts, guards))
+    if type(tree) in _CONNECT:
+        return _connected(tree, parts, guards)
+    for kinds in (_COMPARE, _ARITHMETIC):
         if type(tree) in kinds:
-            return (kinds[type(tree)], _node(tree.this, parts), _node(tree.expression, parts))
+            return (kinds[type(tree)], _node(tree.this, parts, guards), _node(tree.expression, parts, guards))
     raise EntangledError(
         f"where: {tree.sql('spark')!r} looks at both sides; between the sides use comparisons, AND, OR, NOT, "
         "BETWEEN, +, -, * and abs (within one side any Spark SQL expression will do)"
     )
 
 
+def _connected(
+    tree: exp.Expression, parts: dict[Side, dict[str, str]], guards: dict[Side, list[str]]
+) -> Node:
+    """A chain of ANDs or of ORs, in which what comes first guards what follows on the same side."""
+    joined: Node | None = None
+    for term in cast("Iterator[exp.Expression]", tree.flatten()):
+        node = _node(term, parts, guards)
+        joined = node if joined is None else (_CONNECT[type(tree)], joined, node)
+        decided = sides_of(term)
+        if len(decided) == 1:
+            side = next(iter(decided))
+            sql = _bare(term)
+            guard = f"({sql})" if isinstance(tree, exp.And) else f"NOT coalesce({sql}, false)"
+            guards = guards | {side: [*guards[side], guard]}
+    return joined or ()
+
+
+def check(where: Where, types: dict[Side, dict[str, pa.DataType]], text: str) -> None:
+    """Evaluate a condition on no pairs at all: what cannot be computed on these types is found out now."""
+    try:
+        result = _evaluated(where.tree, lambda side, name: pa.nulls(0, types[side][name]))
+    except pa.ArrowException as error:
+        raise EntangledError(
+            f"where={text!r} cannot be evaluated between the sides ({str(error).splitlines()[0]}); "
+            "cast both to one type of number, string, date or time"
+        ) from error
+    if not pa.types.is_boolean(result.type):
+        raise EntangledError(
+            f"where={text!r} is of type {result.type}, not a condition; compare it with something"
+        )
+
+
 def _evaluated(node: Node, fetch: Fetch) -> pa.Array:
     if node[0] == "column":
         return fetch(node[1], node[2])
     operands = [_evaluated(operand, fetch) for operand in node[1:]]
-    if node[0] in _COMPARE.values() and all(pa.types.is_floating(operand.type) for operand in operands):
+    if node[0] in _COMPARE.values() and any(pa.types.is_floating(operand.type) for operand in operands):
         operands = [_ordered(operand) for operand in operands]
     return pc.call_function(node[0], operands)
 
 
-def _ordered(floats: pa.Array) -> pa.Array:
-    """Integers in the order of SQL's floats: -0.0 equals 0.0, and NaN equals itself above all numbers."""
-    values = floats.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
-    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
-    numbers = np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
-    numbers[np.isnan(values)] = np.iinfo(np.int64).max
-    return pa.array(numbers, mask=floats.is_null().to_numpy(zero_copy_only=False))
+def _ordered(numbers: pa.Array) -> pa.Array:
+    floats = numbers.cast(pa.float64(), safe=False)
+    values = ordered(floats.fill_null(0.0).to_numpy(zero_copy_only=False))
+    return pa.array(values, mask=floats.is_null().to_numpy(zero_copy_only=False))

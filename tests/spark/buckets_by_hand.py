@@ -1,0 +1,189 @@
+"""A bucket of a join driven by hand, without Spark, and the plain loops that say what it should give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.operator import Join
+from tidegate.spark.bucket_join import BucketJoin, BucketPlan, Output, SideColumns
+from tidegate.types import SIDES, Band, Window
+
+if TYPE_CHECKING:
+    from tidegate.policies import Policy
+    from tidegate.spark.bucket_join import How
+    from tidegate.types import Budget, Condition, Side
+
+
+class Arrival(NamedTuple):
+    """A row: its key (null for none), its time, and a text that is its own."""
+
+    key: int | None
+    time: int
+    text: str
+
+
+Batch = dict["Side", list[Arrival]]
+
+
+def table(rows: Sequence[Arrival], zone: str = "UTC") -> pa.Table:
+    """Rows as they come out of a pack."""
+    return pa.table(
+        {
+            "k": pa.array([row.key for row in rows], pa.int64()),
+            "h": pa.array([hash((row.key, row.time, row.text)) for row in rows], pa.int64()),
+            "c0": pa.array([row.key for row in rows], pa.int64()),
+            "c1": pa.array([row.time for row in rows], pa.int64()).cast(pa.timestamp("us", zone)),
+            "c2": pa.array([row.text for row in rows], pa.string()),
+        }
+    )
+
+
+def plan(
+    window: tuple[int | None, int | None] = (10, 10),
+    budget: Budget | int | str | None = None,
+    policy: Policy | str = "fifo",
+    how: How = "inner",
+    condition: Condition = "=",
+    layout: dict[str, Any] | None = None,
+    seed: int = 0,
+) -> BucketPlan:
+    columns = SideColumns(("c0", "c1", "c2"), "c1")
+    time, left, right = pa.timestamp("us", "UTC"), ("c0", "c1", "c2"), ("c1", "c2")
+    kinds = {"c0": pa.int64(), "c1": time, "c2": pa.string()}
+    output = [Output(name, "c0" if name == "c0" and condition == "=" else None, kinds[name]) for name in left]
+    if condition != "=":
+        right = ("c0", "c1", "c2")
+    if how != "left_semi":
+        output += [Output(None, name, kinds[name]) for name in right]
+    return BucketPlan(
+        join=Join(Window(*window), budget, policy, condition=condition, seed=seed),  # type: ignore[arg-type]
+        how=how,
+        left=columns,
+        right=columns,
+        output=tuple(output),
+        checked=False,
+        where=None,
+        layout={"buckets": 1, "how": how} if layout is None else layout,
+    )
+
+
+class Result(NamedTuple):
+    """The texts of both partners, null for none, and whether a lack of one is uncertain."""
+
+    left: str | None
+    right: str | None
+    uncertain: bool
+
+
+@dataclass
+class Hand:
+    """Feeds a bucket micro-batches, and keeps what it gives."""
+
+    plan: BucketPlan
+    bucket: BucketJoin = field(init=False)
+    results: list[Result] = field(default_factory=list)
+    chunks: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bucket = BucketJoin(self.plan)
+
+    def step(self, batch: Batch, watermark: int | None = 0, zone: str = "UTC") -> None:
+        if watermark is not None:
+            self.bucket.heard(None, watermark)
+        tables = {side: table(rows, zone) for side, rows in batch.items() if rows}
+        self._keep(self.bucket.step(tables, watermark))
+
+    def finish(self) -> None:
+        self._keep(self.bucket.finish())
+
+    def restart(self, plan: BucketPlan | None = None) -> None:
+        self.plan = plan or self.plan
+        self.bucket = BucketJoin.load(self.plan, self.bucket.save())
+
+    def _keep(self, batches: Any) -> None:  # noqa: ANN401 - an iterator of Arrow's
+        for batch in batches:
+            self.chunks.append(batch.num_rows)
+            texts = [
+                next(
+                    (batch.column(i).to_pylist() for i, o in enumerate(self.plan.output) if getattr(o, side) == "c2"),
+                    [None] * batch.num_rows,
+                )
+                for side in SIDES
+            ]
+            flags = batch.column(len(self.plan.output)).to_pylist() if self.plan.flags_uncertain else None
+            self.results += map(Result, *texts, flags or [False] * batch.num_rows)
+
+    @property
+    def rows_in(self) -> int:
+        return self.bucket.counts.rows_left + self.bucket.counts.rows_right
+
+    @property
+    def accounted(self) -> int:
+        """Where all rows that came in are now."""
+        tally, counts = self.bucket.operator.tally, self.bucket.counts
+        return tally.evicted + tally.expired + self.bucket.operator.rows + counts.late + counts.null_keys
+
+    @property
+    def bytes(self) -> int:
+        """What is really held: the operator's columns and all others."""
+        own = (column.nbytes for side in SIDES for column in self._columns(side))
+        return sum(own) + sum(table.nbytes for table in self.bucket.payload.values())
+
+    def _columns(self, side: Side) -> list[Any]:
+        return list(self.bucket.operator.buffers[side].rows.columns().values())
+
+
+def watermarks(batches: Sequence[Batch], delay: int) -> list[int]:
+    """The watermark of each micro-batch: the lesser of both sides', from what came before; 0 at first."""
+    seen: dict[Side, int] = dict.fromkeys(SIDES, 0)
+    found = []
+    for batch in batches:
+        found.append(max(0, min(seen.values())))
+        for side in SIDES:
+            seen[side] = max([seen[side], *(row.time - delay for row in batch.get(side, []))])
+    return found
+
+
+def timely(batches: Sequence[Batch], marks: Sequence[int]) -> dict[Side, list[Arrival]]:
+    """The rows that are not late: later than the watermark of the micro-batch before."""
+    rows: dict[Side, list[Arrival]] = {side: [] for side in SIDES}
+    for number, batch in enumerate(batches):
+        late = marks[number - 1] if number else 0
+        for side in SIDES:
+            rows[side] += [row for row in batch.get(side, []) if row.time > late]
+    return rows
+
+
+def holds(condition: Condition, left: int, right: int) -> bool:
+    if isinstance(condition, Band):
+        return condition.low <= right - left <= condition.high
+    compare = {
+        "=": np.equal,
+        "<": np.less,
+        "<=": np.less_equal,
+        "!=": np.not_equal,
+        ">": np.greater,
+        ">=": np.greater_equal,
+    }
+    return bool(compare[condition](left, right))
+
+
+def pairs(
+    rows: dict[Side, list[Arrival]], window: tuple[int | None, int | None], condition: Condition = "="
+) -> list[tuple[str, str]]:
+    """Every pair that matches, by brute force."""
+    ahead, behind = (10**15 if span is None else span for span in window)
+    return [
+        (a.text, b.text)
+        for a in rows["left"]
+        for b in rows["right"]
+        if a.key is not None
+        and b.key is not None
+        and holds(condition, a.key, b.key)
+        and -behind <= b.time - a.time <= ahead
+    ]

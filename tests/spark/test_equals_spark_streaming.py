@@ -1,0 +1,110 @@
+"""With an ample budget, a streaming join gives what Spark's own gives, row for row, for the same watermarks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tidegate as tg
+from tests.spark import streams
+from tests.spark.streams import HOWS, SENTINEL, Case
+from tidegate.types import SIDES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def sides(spark: SparkSession, folder: Path, case: Case) -> list[DataFrame]:
+    delay = f"{case.delay} milliseconds"
+    return [streams.read(spark, folder / side, time, delay) for side, time in zip(SIDES, "tu", strict=True)]
+
+
+def own(left: DataFrame, right: DataFrame, case: Case) -> DataFrame:
+    """Spark's own join, with the columns that ours gives."""
+    ahead, behind = case.window
+    right = right.withColumnsRenamed({"k": "k2", "s": "s2"})
+    ends = (f"t - interval {behind} milliseconds", f"t + interval {ahead} milliseconds")
+    earliest, latest = (end.replace("+ interval -", "- interval ").replace("- interval -", "+ interval ") for end in ends)
+    window = f"u >= {earliest} and u <= {latest}"
+    condition = " and ".join([*(f"{name} = {name}2" for name in case.on), window])
+    joined = left.join(right, streams.F.expr(condition), case.how)
+    if case.how == "left_semi":
+        return joined
+    keys = {name: streams.F.coalesce(name, f"{name}2").alias(name) for name in case.on}
+    columns = [keys.get(name, streams.F.col(name)) for name in ("k", "s", "t", "a")]
+    others = [streams.F.col(f"{name}2").alias(f"{name}_right") for name in ("k", "s") if name not in case.on]
+    return joined.select(*columns, *others, "u", "b")
+
+
+def counted(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+    return Counter(row for row in rows if SENTINEL not in row)
+
+
+def compare(spark: SparkSession, folder: Path, case: Case) -> dict[str, int]:
+    """Run both, compare, and return what was counted."""
+    for side, batches in zip(SIDES, case.sides(), strict=True):
+        streams.write(folder / side, [streams.table(side, rows) for rows in batches])
+    theirs = streams.Running.start(own(*sides(spark, folder, case), case), folder / "own")
+    ahead, behind = (f"{span} ms" for span in case.window)
+    joined = tg.join(
+        *sides(spark, folder, case), on=list(case.on), time=("t", "u"), window=(ahead, behind), how=case.how
+    )
+    if case.how in ("left", "right", "full"):
+        assert joined.columns[-1] == "uncertain"
+    results = streams.run(joined, folder / "checkpoint")
+    if case.how in ("left", "right", "full"):
+        assert not any(row[-1] for row in results)
+        results = [row[:-1] for row in results]
+    got, wanted = counted(results), counted(theirs.rows())
+    assert not got - wanted
+    assert not wanted - got
+    counts = tg.inspect(folder / "checkpoint", "counts", spark=spark).collect()
+    names = ("rows_left", "rows_right", "late", "null_keys", "expired")
+    return {name: sum(row[name] for row in counts) for name in names} | {"results": got.total()}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(8, "inner"),
+        Case(4, "left", on=("k", "s")),
+        Case(12, "right", on=("s",)),
+        # Spark's streaming full join lets null keys match each other; ours never does.
+        Case(19, "full", nulls=False),
+        Case(11, "left_semi", on=("s", "k")),
+    ],
+    ids=lambda case: f"{case.how}-{'-'.join(case.on)}",
+)
+def test_a_seeded_stream(spark: SparkSession, tmp_path: Path, case: Case) -> None:
+    counts = compare(spark, tmp_path, case)
+    # What the seeds are chosen for: all of it happens.
+    assert counts["results"] > 50
+    assert counts["late"] > 0
+    assert counts["expired"] > 0
+    assert (counts["null_keys"] > 0) == case.nulls
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 125))
+def test_more_seeds(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    how = HOWS[seed % 5]
+    on = [("k",), ("s",), ("k", "s")][seed % 3]
+    compare(spark, tmp_path, Case(seed, how, on, nulls=how != "full", batches=3 + seed % 4, rows=10 + seed % 50))
+
+
+@pytest.mark.slow
+def test_one_side_ends_long_before_the_other(spark: SparkSession, tmp_path: Path) -> None:
+    """An idle side holds the watermark, and with it every row that waits."""
+    left, right = Case(7, "full", nulls=False).sides()
+    for side, batches in (("left", left[:2]), ("right", right[:-2])):
+        streams.write(tmp_path / side, [streams.table(side, rows) for rows in batches])  # type: ignore[arg-type]
+    case = Case(7, "full", nulls=False)
+    wanted = counted(streams.run(own(*sides(spark, tmp_path, case), case), tmp_path / "own"))
+    ahead, behind = (f"{span} ms" for span in case.window)
+    joined = tg.join(*sides(spark, tmp_path, case), on="k", time=("t", "u"), window=(ahead, behind), how="full")
+    assert counted([row[:-1] for row in streams.run(joined, tmp_path / "checkpoint")]) == wanted

@@ -1,0 +1,235 @@
+"""What cannot work is refused before a query starts, in words that name the value and the line to add."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tidegate as tg
+from tests.spark.streams import conf
+from tidegate.types import Budget, InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+Frames = Callable[[bool], tuple["DataFrame", "DataFrame"]]
+
+
+@pytest.fixture(scope="module")
+def frames(spark: SparkSession) -> Frames:
+    def made(streaming: bool) -> tuple[DataFrame, DataFrame]:  # noqa: FBT001
+        if streaming:
+            source = spark.readStream.format("rate").load()
+        else:
+            source = spark.range(3).selectExpr("timestamp_seconds(id) as timestamp", "id as value")
+        left = source.selectExpr("value as k", "timestamp as t", "string(value) as s", "value as a")
+        right = source.selectExpr("value as k", "timestamp as u", "string(value) as s", "value as b")
+        if streaming:
+            return left.withWatermark("t", "5 seconds"), right.withWatermark("u", "5 seconds")
+        return left, right
+
+    return made
+
+
+def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN401 - of join
+    with pytest.raises(InputError) as caught:
+        tg.join(left, right, **({"on": "k", "time": ("t", "u"), "window": ("5 s", "5 s")} | settings))  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named", "remedy"),
+    [
+        ({"on": "key"}, "left has no column 'key'", "it has k, t, s, a"),
+        ({"on": [("k", "key")]}, "right has no column 'key'", "it has k, u, s, b"),
+        ({"on": []}, "on= names no column", "write on='key'"),
+        ({"on": 5}, "5", "write on='key'"),
+        ({"on": [("k", "s")]}, "'k' is bigint, the right one 's' is string", "cast one"),
+        ({"time": "t"}, "right has no column 't'", "it has k, u, s, b"),
+        ({"time": ("a", "u")}, "left.a is of type bigint", "to_timestamp"),
+        ({"time": ("s", "u")}, "left.s is of type string", "left.withColumn('s', F.to_timestamp('s'))"),
+        ({"time": ("t",)}, "('t',)", "time="),
+        ({"time": ("t", "u", "u")}, "('t', 'u', 'u')", "time="),
+        ({"window": 5}, "5", "write window=('10 minutes', '0 seconds')"),
+        ({"window": (5, 5)}, "5 has no unit", "'10 minutes'"),
+        ({"window": ("1 month", "0 s")}, "'1 month'", "'10 minutes'"),
+        ({"window": ("1 s", "-2 s")}, "(1000000, -2000000)", "at least 0"),
+        ({"how": "outer"}, "'outer'", "'full'"),
+        ({"how": "anti"}, "'anti'", "'left_semi'"),
+        ({"policy": "fifi"}, "'fifi'", "fifo"),
+        ({"budget": 1, "buckets": 2}, "a budget of 1 rows", "at least 2"),
+        ({"budget": "64 parsecs"}, "'64 parsecs'", "'64 MB'"),
+        ({"budget": 0}, "a budget of 0 rows", "at least 1"),
+        ({"budget": 3, "buckets": 2, "split": "even"}, "3", "at least 4"),
+        ({"budget": 10, "split": (8, 8)}, "(8, 8)", "budget of 10"),
+        ({"buckets": 0}, "0", "at least 1"),
+        ({"buckets": -4}, "-4", "at least 1"),
+        ({"buckets": 1.5}, "1.5", "at least 1"),
+        ({"buckets": True}, "True", "at least 1"),
+        ({"condition": "=="}, "'=='", "'='"),
+        ({"condition": "<", "on": ["k", ("a", "b")], "by": "s"}, "'<'", "name one with on="),
+        ({"condition": "<", "on": "s", "by": "k"}, "'s' is string", "cast it to double or bigint"),
+        ({"condition": "<", "buckets": 4}, "buckets=4", "by="),
+        ({"condition": "<", "by": "nothing"}, "'nothing'", "it has"),
+        ({"by": "s"}, "by='s'", "add it to on="),
+        ({"where": "l.missing > 1"}, "l.missing", "there are l.k, l.t"),
+        ({"where": "l.a >"}, "'l.a >'", "parse"),
+        ({"where": "s > 'x'"}, "'s' is on both sides", "write l.s or r.s"),
+        ({"where": "l.a % r.b = 0", "how": "left"}, "`l`.`a` % `r`.`b`", "use comparisons"),
+        ({"where": "l.a + r.b"}, "l.a + r.b", "boolean"),
+        ({"where": "l.a"}, "l.a", "boolean"),
+        ({"where": "l.s = r.b", "how": "left"}, "l.s = r.b", "cast"),
+        ({"step": 0}, "0", "at least 1"),
+        ({"lateness": 5}, "lateness 5", "'10 minutes'"),
+        ({"lateness": "-5 seconds"}, "-5 seconds", "lateness"),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:a condition without equality")
+def test_a_bad_setting(frames: Frames, settings: dict[str, Any], named: str, remedy: str) -> None:
+    streaming = "lateness" in settings
+    left, right = frames(streaming)
+    message = refusal(left, right, **settings)
+    assert named in message
+    assert remedy in message
+
+
+def test_what_is_no_dataframe(frames: Frames) -> None:
+    left, _ = frames(False)  # noqa: FBT003
+    assert "right is a dict; give a Spark DataFrame" in refusal(left, {"k": [1]})
+
+
+def test_streaming_and_batch_do_not_mix(frames: Frames) -> None:
+    (stream, _), (_, batch) = frames(True), frames(False)  # noqa: FBT003
+    message = refusal(stream, batch)
+    assert "left is streaming and right is not" in message
+    assert "spark.readStream" in message
+    assert "right is streaming and left is not" in refusal(batch, stream, time=("u", "t"))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_missing_watermark(spark: SparkSession, frames: Frames, side: str) -> None:
+    left, right = frames(True)  # noqa: FBT003
+    bare = spark.readStream.format("rate").load().toDF("t" if side == "left" else "u", "k")
+    message = refusal(*((bare, right) if side == "left" else (left, bare)))
+    time = "t" if side == "left" else "u"
+    assert f"{side} has no watermark on '{time}'" in message
+    assert f'{side}.withWatermark("{time}", "10 minutes")' in message
+    assert 'lateness="10 minutes"' in message
+
+
+def test_lateness_sets_the_watermark(spark: SparkSession) -> None:
+    left, right = (spark.readStream.format("rate").load().toDF(time, "k") for time in "tu")
+    tg.join(left, right, on="k", time=("t", "u"), window=("5 s", "5 s"), lateness="5 seconds")
+
+
+def test_a_watermark_survives_a_derived_column(frames: Frames) -> None:
+    left, right = frames(True)  # noqa: FBT003
+    shifted = left.selectExpr("k", "t + interval 1 second as t")
+    tg.join(shifted, right, on="k", time=("t", "u"), window=("5 s", "5 s"))
+
+
+def test_a_timestamp_without_zone_cannot_have_a_watermark(frames: Frames) -> None:
+    left, right = frames(True)  # noqa: FBT003
+    message = refusal(left.selectExpr("k", "cast(t as timestamp_ntz) as t"), right)
+    assert "timestamp_ntz" in message
+    assert "cast" in message
+
+
+def test_times_with_and_without_zone_do_not_mix(frames: Frames) -> None:
+    left, right = frames(False)  # noqa: FBT003
+    message = refusal(left.withColumn("t", left["t"].cast("timestamp_ntz")), right)
+    assert "timestamp_ntz" in message
+    assert "cast" in message
+
+
+def test_a_very_long_watermark_warns(frames: Frames) -> None:
+    left, right = frames(True)  # noqa: FBT003
+    long = left.withColumnRenamed("t", "t2").selectExpr("k", "t2")
+    with pytest.warns(UserWarning, match=r"left watermark waits 36000 s, far longer than the window of 5 s"):
+        tg.join(
+            _rate(long).withWatermark("t2", "10 hours"), right, on="k", time=("t2", "u"), window=("5 s", "5 s")
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tg.join(left, right, on="k", time=("t", "u"), window=("5 s", "5 s"))
+
+
+def _rate(frame: DataFrame) -> DataFrame:
+    return frame.sparkSession.readStream.format("rate").load().toDF("t2", "k")
+
+
+def test_a_condition_without_by_warns_of_scale(frames: Frames) -> None:
+    left, right = frames(False)  # noqa: FBT003
+    with pytest.warns(UserWarning, match=r"runs in one bucket, on one core; name a column with by="):
+        tg.join(left, right, on="k", time=("t", "u"), window=("5 s", "5 s"), condition="<")
+
+
+def test_the_wrong_state_store(spark: SparkSession, frames: Frames) -> None:
+    left, right = frames(True)  # noqa: FBT003
+    hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+    with conf(spark, spark__sql__streaming__stateStore__providerClass=hdfs):
+        message = refusal(left, right)
+        assert hdfs in message
+        assert "tidegate.configure(spark)" in message
+        batch = frames(False)  # noqa: FBT003
+        tg.join(*batch, on="k", time=("t", "u"), window=("5 s", "5 s"))
+
+
+def test_two_columns_of_one_name(frames: Frames) -> None:
+    left, right = frames(False)  # noqa: FBT003
+    double = left.selectExpr("k", "t", "a", "s as a")
+    assert "left has two columns 'a'; rename one" in refusal(double, right)
+
+
+def test_names_that_differ_in_case_only(frames: Frames) -> None:
+    left, right = frames(False)  # noqa: FBT003
+    message = refusal(left.selectExpr("k", "t", "a", "s as A"), right)
+    assert re.search(r"'[aA]'", message)
+    assert "rename" in message
+
+
+@pytest.mark.parametrize(
+    "sql", ["map(k, 1)", "parse_json('1')", "interval 1 month 2 days", "array(map(k, 1))", "struct(map(k, 1) as m)"]
+)
+def test_what_cannot_be_a_key(frames: Frames, sql: str) -> None:
+    left, right = (frame.selectExpr("*", f"{sql} as z") for frame in frames(False))  # noqa: FBT003
+    message = refusal(left, right, on="z")
+    assert "'z' of type" in message
+    assert "cannot be a key" in message
+    assert "use a column derived from it" in message
+
+
+def test_keys_of_other_types(frames: Frames) -> None:
+    left, right = frames(False)  # noqa: FBT003
+    message = refusal(left.selectExpr("cast(k as decimal(10,2)) k", "t"), right.selectExpr("cast(k as decimal(12,2)) k", "u"))
+    assert "decimal(10,2)" in message
+    assert "decimal(12,2)" in message
+    assert "cast" in message
+
+
+def test_integers_of_any_width_are_one_key_type(frames: Frames) -> None:
+    left, right = frames(False)  # noqa: FBT003
+    joined = tg.join(
+        left.selectExpr("cast(k as tinyint) k", "t"), right.selectExpr("k", "u"), on="k", time=("t", "u"), window=("0 s", "0 s")
+    )
+    assert joined.count() == 3
+
+
+def test_an_unknown_checkpoint(spark: SparkSession, tmp_path: str) -> None:
+    with pytest.raises(InputError, match="give the checkpointLocation of a query that has run"):
+        tg.inspect(tmp_path, spark=spark)
+    with pytest.raises(InputError, match=r"'row' is not known; use one of 'rows', 'counts'"):
+        tg.inspect(tmp_path, "row", spark=spark)  # type: ignore[arg-type]
+
+
+def test_a_budget_of_the_library_is_taken_as_it_is(frames: Frames) -> None:
+    left, right = frames(False)  # noqa: FBT003
+    for budget in (10, "1 MB", Budget(rows=10), None):
+        tg.join(left, right, on="k", time=("t", "u"), window=("5 s", "5 s"), budget=budget)

@@ -1,0 +1,374 @@
+"""Pipeline files: what they may say, and that the example runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from tidegate.policies import Random
+from tidegate.spark import pipeline
+from tidegate.spark.causes import root_cause
+from tidegate.spark.pipeline_file import Joining, Trigger
+from tidegate.types import Band, Budget, InputError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+SOUND = {
+    "checkpoint": "out/checkpoint",
+    "left": {"format": "csv", "path": "l", "schema": "k INT, t TIMESTAMP"},
+    "right": {"format": "csv", "path": "r", "schema": "k INT, u TIMESTAMP"},
+    "join": {
+        "on": "k",
+        "time": ["t", "u"],
+        "lateness": "5 seconds",
+        "window": ["1 minute", "0 s"],
+        "budget": 9,
+    },
+    "sink": {"format": "parquet", "path": "out/results"},
+}
+
+
+def toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {toml(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value)
+
+
+def write(folder: Path, changes: dict[str, object], extra: str = "") -> Path:
+    """A sound pipeline with changes by dotted key; None takes a key out."""
+    values = json.loads(json.dumps(SOUND))
+    for name, value in changes.items():
+        *tables, key = name.split("/")
+        at = values
+        for table in tables:
+            at = at.setdefault(table, {})
+        if value is None:
+            at.pop(key)
+        else:
+            at[key] = value
+    path = folder / "p.toml"
+    path.write_text("\n".join(f"{key} = {toml(value)}" for key, value in values.items()) + "\n" + extra)
+    return path
+
+
+def refused(folder: Path, changes: dict[str, object]) -> list[str]:
+    path = write(folder, changes)
+    with pytest.raises(InputError) as raised:
+        pipeline.load(path)
+    return [line.removeprefix(f"{path}: ") for line in str(raised.value).splitlines()]
+
+
+def test_sound_pipeline_loads_with_paths_from_its_folder(tmp_path: Path) -> None:
+    loaded = pipeline.load(write(tmp_path, {"right/path": "s3a://bucket/r", "sink/path": "/out"}))
+    assert loaded.left.path == str(tmp_path / "l")
+    assert loaded.right.path == "s3a://bucket/r"
+    assert loaded.sink.path == "/out"
+    assert loaded.checkpoint == str(tmp_path / "out/checkpoint")
+    assert (loaded.left.time, loaded.right.time, loaded.left.lateness) == ("t", "u", 5_000_000)
+    assert loaded.join == Joining("k", ("1 minute", "0 s"), Budget(rows=9))
+    assert str(loaded).startswith("stream of csv and csv, inner join within 9 rows (fifo), to /out")
+
+
+def test_every_key_of_the_join_is_read(tmp_path: Path) -> None:
+    changes: dict[str, object] = {
+        "join/on": [["k", "k"]],
+        "join/window": ["forever", "1 hour"],
+        "join/budget": {"bytes": "64 MB"},
+        "join/policy": {"name": "random", "seed": 3},
+        "join/how": "left",
+        "join/where": "l.a > r.b",
+        "join/condition": {"low": -1, "high": 2.5},
+        "join/by": ["x", "y"],
+        "join/split": [100, 200],
+        "join/buckets": 3,
+        "join/suffix": "_r",
+        "join/seed": 7,
+        "join/step": 10,
+    }
+    assert pipeline.load(write(tmp_path, changes)).join == Joining(
+        on=[("k", "k")],
+        window=(None, "1 hour"),
+        budget=Budget(bytes=64_000_000),
+        policy=Random(seed=3),
+        how="left",
+        where="l.a > r.b",
+        condition=Band(-1, 2.5),
+        by=("x", "y"),
+        split=(100, 200),
+        buckets=3,
+        suffix="_r",
+        seed=7,
+        step=10,
+    )
+
+
+def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
+    changes: dict[str, object] = {
+        "streaming": True,
+        "join/time": None,
+        "join/lateness": None,
+        "left/time": "t",
+        "left/lateness": "1 minute",
+        "left/select": ["k", "t"],
+        "left/where": "k > 0",
+        "left/options": {"header": True, "sep": ";", "a": {"b": 1}},
+        "right": {"table": "db.r", "time": "u", "lateness": "2 minutes"},
+        "sink": {
+            "table": "db.s",
+            "partition_by": ["k"],
+            "select": ["k"],
+            "mode": "append",
+            "options": {"x": 1},
+        },
+        "trigger/processing_time": "10 seconds",
+        "spark": {"master": "local[3]", "app": "a", "conf": {"spark": {"x.y": 1.5}}},
+    }
+    loaded = pipeline.load(write(tmp_path, changes))
+    assert loaded.left.options == {"header": "true", "sep": ";", "a.b": "1"}
+    assert (loaded.left.select, loaded.left.where, loaded.left.lateness) == (("k", "t"), "k > 0", 60_000_000)
+    assert (loaded.right.table, loaded.right.time, loaded.right.lateness) == ("db.r", "u", 120_000_000)
+    assert (loaded.sink.table, loaded.sink.partition_by, loaded.sink.select) == ("db.s", ("k",), ("k",))
+    assert loaded.trigger == Trigger(every=10_000_000)
+    assert loaded.spark.conf == {"spark.x.y": "1.5"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("streaming", "yes", "expected true or false, got 'yes'"),
+        ("chekpoint", "c", "not a key here; did you mean checkpoint?"),
+        (
+            "zebra",
+            1,
+            "not a key here; there are checkpoint, join, left, right, sink, spark, streaming, trigger",
+        ),
+        ("left", None, "missing; add a table [left] with what to read"),
+        ("left", "csv", "expected a table, got 'csv'"),
+        ("join", None, "missing; add a table [join] with on, time, window and budget"),
+        ("sink", None, "missing; add a table [sink] with where results go"),
+        ("checkpoint", None, "missing; the stream notes there what it has done"),
+        ("checkpoint", "out/results", "is sink.path too; give each a folder of its own"),
+        ("left/format", None, 'missing; write format = "parquet"'),
+        ("left/format", 3, "expected a string, got 3"),
+        ("left/format", "parqet", "'parqet' is not known; did you mean 'parquet'?"),
+        ("left/path", None, "missing; csv needs one"),
+        ("left/path", "  ", "is empty"),
+        ("left/path", "out/results", "is sink.path too"),
+        ("left/schema", None, "missing; a stream of files needs one"),
+        ("left/table", "t", None),
+        ("left/options", ["a"], "expected a table, got ['a']"),
+        ("left/options", {"a": [1]}, "a: expected a string, a number, or true or false, got [1]"),
+        ("left/select", "k", 'expected a list of strings like ["a", "b"], got \'k\''),
+        ("left/select", [], 'expected a list of strings like ["a", "b"], got []'),
+        ("left/time", "t", "join.time names 't' too; keep one of them"),
+        ("left/lateness", "5", "'5' is not a span of time"),
+        ("left/lateness", 5, "expected a string, got 5"),
+        ("left/lateness", "-5 seconds", "'-5 seconds' is negative; give 0 seconds or more"),
+        ("left/checkpoint", "c", "checkpoint stands at the top of the file, above the first [table]"),
+        ("left/budget", 5, "not a key here; budget belongs in [join]"),
+        ("join/on", None, "missing; name the key"),
+        ("join/on", [], "expected a column, or a list"),
+        ("join/on", [["a", "b", "c"]], "expected a column, or [left, right], got ['a', 'b', 'c']"),
+        ("join/time", 5, "expected a column, or [left, right], got 5"),
+        ("join/window", None, "missing; how long rows stay joinable"),
+        ("join/window", ["1 minute"], "expected [left, right] like"),
+        ("join/window", ["1 fortnight", "0 seconds"], "window '1 fortnight' is not a span of time"),
+        ("join/window", ["1 second", "-2 seconds"], "is empty: left + right must be at least 0"),
+        ("join/budget", 0, "a budget of 0 rows holds nothing"),
+        ("join/budget", "64 pigs", "budget '64 pigs' is not a size"),
+        ("join/budget", 1.5, 'expected a number of rows like 50000, or bytes like "64 MB", got 1.5'),
+        ("join/budget", {"row": 5}, "'row' is not a unit"),
+        ("join/budget", {"rows": 5, "bytes": 5}, "a budget is in rows or in bytes"),
+        ("join/policy", "fifi", "policy 'fifi' is not known; use one of fifo"),
+        ("join/policy", 3, 'expected a name like "fifo"'),
+        ("join/policy", {"name": "random", "sed": 1}, "policy 'random' has no 'sed'; it has seed"),
+        ("join/policy", {"name": "random", "seed": "a"}, "seed of policy 'random' cannot be 'a'"),
+        ("join/policy", {"name": "fifo", "seed": 1}, "policy 'fifo' has no 'seed' and takes no settings"),
+        ("join/how", "outer", "how 'outer' is not known; use one of 'inner', 'left'"),
+        ("join/where", "l.a >", "'l.a >' cannot be parsed"),
+        ("join/condition", "~", "condition '~' is not known"),
+        ("join/condition", {"low": 1}, "a band is written { low = -5, high = 5 }"),
+        ("join/condition", {"low": 2, "high": 1}, "is empty; the lower end comes first"),
+        ("join/by", "x", 'goes with a condition other than "="'),
+        ("join/split", "odd", 'expected "shared", "even" or [left, right]'),
+        ("join/split", [5, 5], "split (5, 5) adds up to 10, more than the budget of 9 rows"),
+        ("join/buckets", 0, "0 is too small; give at least 1"),
+        ("join/buckets", 10, "a budget of 9 rows cannot be divided among 10"),
+        ("join/seed", True, "expected a whole number, got true"),
+        ("join/budgt", 5, "not a key here; did you mean budget?"),
+        ("sink/format", "memory", '"memory" is gone when the run ends'),
+        ("sink/mode", "update", "mode 'update' is not known; use one of 'append'"),
+        ("sink/mode", "overwrite", "'overwrite' is for batches"),
+        ("sink/path", None, "missing; parquet needs one"),
+        ("sink/partition_by", "k", "expected a list of strings"),
+        ("trigger/processing_time", "soon", "'soon' is not a span of time"),
+        ("trigger/once", True, "not a key here; there are available_now, processing_time"),
+        ("spark/conf", {"a": [1]}, "a: expected a string, a number, or true or false"),
+        ("spark/mastr", "local", "not a key here; did you mean master?"),
+    ],
+)
+def test_what_is_wrong_is_told_under_its_key(
+    tmp_path: Path, key: str, value: object, message: str | None
+) -> None:
+    told = refused(tmp_path, {key: value})
+    if message is None:  # a table stands in for a format and a path, which are told off instead
+        assert [line.split(": ")[0] for line in told] == ["left.format", "left.path"]
+        return
+    assert len(told) == 1
+    assert told[0].startswith(f"{key.replace('/', '.')}: ")
+    assert message in told[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "messages"),
+    [
+        ({"join/time": None}, ["left.time: missing", "right.time: missing"]),
+        ({"join/lateness": None}, ["left.lateness: missing", "right.lateness: missing"]),
+        ({"join/budget": -1, "join/how": "x"}, ["join.budget: a budget of -1", "join.how: how 'x'"]),
+        (
+            {"join/condition": "<", "join/on": ["a", "b"]},
+            ["join.on: the condition compares one column, got 2"],
+        ),
+        ({"join/condition": "<", "join/buckets": 2}, ["join.buckets: 2 need join.by"]),
+        ({"spark/master": "local", "spark/remote": "sc://h"}, ["spark.remote: stands beside spark.master"]),
+        (
+            {"trigger/available_now": True, "trigger/processing_time": "1 s"},
+            ["trigger.processing_time: stands beside trigger.available_now"],
+        ),
+        ({"left": {"format": "rate", "path": "x"}}, ["left.path: rate takes none"]),
+        ({"left": {"format": "rate", "schema": "k INT"}}, ["left.schema: rate has its own columns"]),
+        ({"left": {"format": "rate"}, "streaming": False}, ["left.format: rate is a stream only"]),
+        (
+            {"left": {"format": "socket"}},
+            ["left.options: socket needs host", "left.options: socket needs port"],
+        ),
+        (
+            {"left": {"format": "kafka"}},
+            [
+                "left.options: kafka needs kafka.bootstrap.servers",
+                "left.options: kafka needs one of subscribe",
+            ],
+        ),
+        (
+            {"sink": {"format": "kafka", "options": {"kafka.bootstrap.servers": "h:1"}}},
+            ["sink.select: missing; kafka writes a column value"],
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_told(
+    tmp_path: Path, changes: dict[str, object], messages: list[str]
+) -> None:
+    told = refused(tmp_path, changes)
+    assert len(told) == len(messages)
+    assert all(line.startswith(message) for line, message in zip(told, messages, strict=True))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"streaming": False, "checkpoint": None, "join/lateness": None, "left/schema": None},
+        {"sink": {"format": "console"}, "checkpoint": None},
+        {"left": {"format": "com.example.Source"}},
+        {"left": {"format": "delta", "path": "x"}},
+        {"left/schema": None, "spark/conf": {"spark.sql.streaming.schemaInference": True}},
+        {"left": {"format": "text", "path": "x", "select": ["cast(value as timestamp) as t", "1 as k"]}},
+        {"left": {"format": "kafka", "options": {"kafka": {"bootstrap.servers": "h:1"}, "subscribe": "a"}}},
+        {"join/budget": None},
+    ],
+)
+def test_what_is_in_order_loads(tmp_path: Path, changes: dict[str, object]) -> None:
+    pipeline.load(write(tmp_path, changes))
+
+
+def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, {}, extra="a = = 1\n")
+    with pytest.raises(InputError, match=r"p\.toml: not TOML: .*line"):
+        pipeline.load(path)
+    with pytest.raises(InputError, match=r"none\.toml: cannot be read: No such file"):
+        pipeline.load(tmp_path / "none.toml")
+
+
+def test_check_looks_for_input_paths_where_spark_sees_them(tmp_path: Path) -> None:
+    path = write(tmp_path, {})
+    with pytest.raises(InputError, match=r"left\.path: .*/l does not exist; a relative path starts from"):
+        pipeline.check(path)
+    (tmp_path / "l").mkdir()
+    (tmp_path / "r").touch()
+    with pytest.raises(InputError, match=r"right\.path: .*/r is a file; a stream of files reads a folder"):
+        pipeline.check(path)
+    pipeline.check(write(tmp_path, {"right/path": "r*"}))
+    pipeline.check(write(tmp_path, {"spark/master": "spark://host:7077"}))
+
+
+def test_examples_are_sound() -> None:
+    for path in sorted(EXAMPLES.glob("*.toml")):
+        assert pipeline.check(path).file == path
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            (
+                "[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: "
+                "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: "
+                "Lost task 0.0 in stage 1.0 (TID 2) (host executor driver): "
+                "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+                '  File "worker.py", line 1, in main\n    process()\n'
+                "tidegate.types.InputError: the checkpoint has 2 buckets\nand the query 5\n\n"
+                "\tat org.apache.spark.api.python.BasePythonRunner.x(PythonRunner.scala:1)\nDriver stacktrace:"
+            ),
+            "the checkpoint has 2 buckets\nand the query 5",
+        ),
+        (
+            (
+                "An error occurred while calling o1.load.\n: java.lang.RuntimeException: no\n\tat a.b(C.java:1)\n"
+                "Caused by: java.io.IOException: disk full\n\tat d.e(F.java:2)\n\t... 14 more\n"
+            ),
+            "IOException: disk full",
+        ),
+        (
+            "[X] Cannot resolve `a`. SQLSTATE: 42703; line 1 pos 0;\n'Project ['a]\n+- Y",
+            "[X] Cannot resolve `a`.",
+        ),
+        ("", "ValueError"),
+    ],
+)
+def test_root_cause_is_a_few_lines(text: str, cause: str) -> None:
+    assert root_cause(ValueError(text)) == cause
+
+
+@pytest.mark.spark
+def test_example_runs_and_equals_spark_s_own_join(spark: SparkSession, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    told = io.StringIO()
+    path = tmp_path / "examples" / "auctions.toml"
+    outcome = pipeline.run(path, spark=spark, console=Console(file=told, width=200))
+
+    loaded = pipeline.load(path)
+    auctions, bids = (
+        spark.read.csv(str(side.path), schema=str(side.schema), header=True)
+        for side in (loaded.left, loaded.right)
+    )
+    exact = auctions.join(bids, "auction").where(
+        (F.col("placed_at") - F.col("opened_at")).between(
+            F.expr("INTERVAL '0' SECOND"), F.expr("INTERVAL '2' MINUTE")
+        )
+        & (F.col("price") >= F.col("reserve"))
+    )
+    written = spark.read.parquet(str(loaded.sink.path))
+    assert sorted(written.collect()) == sorted(exact.select(*written.columns).collect())
+    assert (outcome.batches, outcome.rows, outcome.results) == (1, 1222, written.count())
+    assert f"-> {tmp_path}/build/auctions/results" in told.getvalue()
