@@ -110,7 +110,11 @@ class Hand:
             self.chunks.append(batch.num_rows)
             texts = [
                 next(
-                    (batch.column(i).to_pylist() for i, o in enumerate(self.plan.output) if getattr(o, side) == "c2"),
+                    (
+                        batch.column(i).to_pylist()
+                        for i, o in enumerate(self.plan.output)
+                        if getattr(o, side) == "c2"
+                    ),
                     [None] * batch.num_rows,
                 )
                 for side in SIDES

@@ -170,7 +170,9 @@ class Case:
     @property
     def window(self) -> tuple[int, int]:
         """Milliseconds."""
-        return random.Random(self.seed).choice([(4000, 1000), (8000, 0), (3000, 3000), (6000, -2000), (0, 0), (-1000, 5000)])  # noqa: E501, S311
+        return random.Random(self.seed).choice(
+            [(4000, 1000), (8000, 0), (3000, 3000), (6000, -2000), (0, 0), (-1000, 5000)]
+        )
 
     @property
     def delay(self) -> int:

@@ -53,7 +53,9 @@ def texts(hand: Hand) -> Counter[tuple[str | None, str | None]]:
 
 
 class TestOneBucket:
-    @given(batches(), st.sampled_from(WINDOWS), st.sampled_from(POLICIES), st.integers(1, 12), st.integers(0, 20))
+    @given(
+        batches(), st.sampled_from(WINDOWS), st.sampled_from(POLICIES), st.integers(1, 12), st.integers(0, 20)
+    )
     def test_never_more_than_the_budget_is_buffered(
         self,
         stream: list[Batch],
@@ -71,7 +73,9 @@ class TestOneBucket:
             assert hand.accounted == hand.rows_in
         assert hand.bucket.operator.tally.peak_rows <= budget
 
-    @given(batches(), st.sampled_from(WINDOWS), st.sampled_from(POLICIES), st.integers(1, 12), st.integers(0, 20))
+    @given(
+        batches(), st.sampled_from(WINDOWS), st.sampled_from(POLICIES), st.integers(1, 12), st.integers(0, 20)
+    )
     def test_results_are_a_part_of_the_exact_join(
         self,
         stream: list[Batch],
@@ -245,7 +249,8 @@ def files(rows: int, batches: int, side: str) -> Iterator[pa.Table]:
             {
                 "k": pa.array([j % 10 if j % 2 else 1 for j in range(size)], pa.int64()),
                 "t": pa.array(
-                    [streams.at(10_000 * i + j * 10_000 // size) for j in range(size)], pa.timestamp("us", "UTC")
+                    [streams.at(10_000 * i + j * 10_000 // size) for j in range(size)],
+                    pa.timestamp("us", "UTC"),
                 ),
                 f"{side}_text": [f"{side}{i}-{j}" for j in range(size)],
             }

@@ -37,7 +37,19 @@ def test_what_can_be_read(text: str | timedelta, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "10", "minutes", "ten minutes", "1 month", "2 years", "10 minutes or so", "1 fortnight", "5 %", "1:30"]
+    "text",
+    [
+        "",
+        "10",
+        "minutes",
+        "ten minutes",
+        "1 month",
+        "2 years",
+        "10 minutes or so",
+        "1 fortnight",
+        "5 %",
+        "1:30",
+    ],
 )
 def test_what_cannot_be_read_is_named_with_the_remedy(text: str) -> None:
     with pytest.raises(InputError, match="write it like '10 minutes'") as caught:
@@ -56,7 +68,10 @@ def test_a_timedelta_is_exact(span: timedelta) -> None:
     assert timedelta(microseconds=microseconds(span, "window")) == span
 
 
-@given(st.integers(-(10**6), 10**6), st.sampled_from([("second", 10**6), ("min", 6 * 10**7), ("ms", 1000), ("d", 864 * 10**8)]))
+@given(
+    st.integers(-(10**6), 10**6),
+    st.sampled_from([("second", 10**6), ("min", 6 * 10**7), ("ms", 1000), ("d", 864 * 10**8)]),
+)
 def test_a_number_and_a_unit(number: int, unit: tuple[str, int]) -> None:
     assert microseconds(f"{number} {unit[0]}", "window") == number * unit[1]
 

@@ -29,7 +29,9 @@ def own(left: DataFrame, right: DataFrame, case: Case) -> DataFrame:
     ahead, behind = case.window
     right = right.withColumnsRenamed({"k": "k2", "s": "s2"})
     ends = (f"t - interval {behind} milliseconds", f"t + interval {ahead} milliseconds")
-    earliest, latest = (end.replace("+ interval -", "- interval ").replace("- interval -", "+ interval ") for end in ends)
+    earliest, latest = (
+        end.replace("+ interval -", "- interval ").replace("- interval -", "+ interval ") for end in ends
+    )
     window = f"u >= {earliest} and u <= {latest}"
     condition = " and ".join([*(f"{name} = {name}2" for name in case.on), window])
     joined = left.join(right, streams.F.expr(condition), case.how)
@@ -94,7 +96,9 @@ def test_a_seeded_stream(spark: SparkSession, tmp_path: Path, case: Case) -> Non
 def test_more_seeds(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     how = HOWS[seed % 5]
     on = [("k",), ("s",), ("k", "s")][seed % 3]
-    compare(spark, tmp_path, Case(seed, how, on, nulls=how != "full", batches=3 + seed % 4, rows=10 + seed % 50))
+    compare(
+        spark, tmp_path, Case(seed, how, on, nulls=how != "full", batches=3 + seed % 4, rows=10 + seed % 50)
+    )
 
 
 @pytest.mark.slow
@@ -106,5 +110,7 @@ def test_one_side_ends_long_before_the_other(spark: SparkSession, tmp_path: Path
     case = Case(7, "full", nulls=False)
     wanted = counted(streams.run(own(*sides(spark, tmp_path, case), case), tmp_path / "own"))
     ahead, behind = (f"{span} ms" for span in case.window)
-    joined = tg.join(*sides(spark, tmp_path, case), on="k", time=("t", "u"), window=(ahead, behind), how="full")
+    joined = tg.join(
+        *sides(spark, tmp_path, case), on="k", time=("t", "u"), window=(ahead, behind), how="full"
+    )
     assert counted([row[:-1] for row in streams.run(joined, tmp_path / "checkpoint")]) == wanted

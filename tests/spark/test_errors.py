@@ -154,7 +154,11 @@ def test_a_very_long_watermark_warns(frames: Frames) -> None:
     long = left.withColumnRenamed("t", "t2").selectExpr("k", "t2")
     with pytest.warns(UserWarning, match=r"left watermark waits 36000 s, far longer than the window of 5 s"):
         tg.join(
-            _rate(long).withWatermark("t2", "10 hours"), right, on="k", time=("t2", "u"), window=("5 s", "5 s")
+            _rate(long).withWatermark("t2", "10 hours"),
+            right,
+            on="k",
+            time=("t2", "u"),
+            window=("5 s", "5 s"),
         )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -196,7 +200,8 @@ def test_names_that_differ_in_case_only(frames: Frames) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["map(k, 1)", "parse_json('1')", "interval 1 month 2 days", "array(map(k, 1))", "struct(map(k, 1) as m)"]
+    "sql",
+    ["map(k, 1)", "parse_json('1')", "interval 1 month 2 days", "array(map(k, 1))", "struct(map(k, 1) as m)"],
 )
 def test_what_cannot_be_a_key(frames: Frames, sql: str) -> None:
     left, right = (frame.selectExpr("*", f"{sql} as z") for frame in frames(False))  # noqa: FBT003
@@ -208,7 +213,10 @@ def test_what_cannot_be_a_key(frames: Frames, sql: str) -> None:
 
 def test_keys_of_other_types(frames: Frames) -> None:
     left, right = frames(False)  # noqa: FBT003
-    message = refusal(left.selectExpr("cast(k as decimal(10,2)) k", "t"), right.selectExpr("cast(k as decimal(12,2)) k", "u"))
+    message = refusal(
+        left.selectExpr("cast(k as decimal(10,2)) k", "t"),
+        right.selectExpr("cast(k as decimal(12,2)) k", "u"),
+    )
     assert "decimal(10,2)" in message
     assert "decimal(12,2)" in message
     assert "cast" in message
@@ -217,7 +225,11 @@ def test_keys_of_other_types(frames: Frames) -> None:
 def test_integers_of_any_width_are_one_key_type(frames: Frames) -> None:
     left, right = frames(False)  # noqa: FBT003
     joined = tg.join(
-        left.selectExpr("cast(k as tinyint) k", "t"), right.selectExpr("k", "u"), on="k", time=("t", "u"), window=("0 s", "0 s")
+        left.selectExpr("cast(k as tinyint) k", "t"),
+        right.selectExpr("k", "u"),
+        on="k",
+        time=("t", "u"),
+        window=("0 s", "0 s"),
     )
     assert joined.count() == 3
 

@@ -16,7 +16,9 @@ from tidegate.spark.buckets import bucket_of, labels
 from tidegate.spark.packing import Pack, from_bytes, to_bytes, unpack
 
 Rows = list[tuple[int | None, int]]
-ROWS: st.SearchStrategy[Rows] = st.lists(st.tuples(st.none() | st.integers(-(2**63), 2**63 - 1), st.integers(0, 99)))
+ROWS: st.SearchStrategy[Rows] = st.lists(
+    st.tuples(st.none() | st.integers(-(2**63), 2**63 - 1), st.integers(0, 99))
+)
 
 
 def batch(rows: Rows) -> pa.RecordBatch:
@@ -56,7 +58,9 @@ def test_every_bucket_hears_of_every_micro_batch(parts: list[Rows], buckets: int
 
 
 def test_without_a_deciding_column_all_go_to_the_first() -> None:
-    found = [(label, rows) for label, _, rows in packed(Pack(1, 1, None), [batch([(1, 1), (None, 2)])]) if rows]
+    found = [
+        (label, rows) for label, _, rows in packed(Pack(1, 1, None), [batch([(1, 1), (None, 2)])]) if rows
+    ]
     assert [(label, rows.num_rows) for label, rows in found] == [(labels(1)[0], 2)]
 
 

@@ -326,7 +326,8 @@ Join your own streams the same way:</p>
 
 joined = tg.join(auctions, bids, on="auction", time=("opened_at", "placed_at"),
                  window=("$window minutes", "0 seconds"), lateness="10 seconds",
-                 budget=tg.Budget(rows=$budget), policy="$best")</code></pre>
+                 budget=tg.Budget(rows=$budget), policy="$best",
+                 split=($budget, 0))  # bids join what opened before them: none need stay</code></pre>
 <p><code>tidegate policies</code> lists the policies and says when to use each;
 <code>tg.simulate(left, right, ...)</code> tries one on recorded data, without Spark.</p>
 </body>

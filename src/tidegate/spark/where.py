@@ -78,9 +78,12 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
     '`l`.`amount` > `r`.`price`'
     """
     try:
-        tree = sqlglot.parse_one(text, read="spark")
+        trees = sqlglot.parse(text, read="spark")
     except sqlglot.errors.SqlglotError as error:
         raise InputError(f"where={text!r} cannot be parsed: {error}") from error
+    tree = trees[0] if len(trees) == 1 else None
+    if tree is None:
+        raise InputError(f"where={text!r} is not one expression; write a single condition")
     owners = {"l": {n.casefold(): n for n in left}, "r": {n.casefold(): n for n in right}}
 
     def qualified(node: exp.Expression) -> exp.Expression:
