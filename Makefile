@@ -42,5 +42,5 @@ lock: $(ENV) ## make requirements.lock anew; what need not change keeps its vers
 	@bash scripts/lock
 
 clean: ## back to a fresh clone
-	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse
+	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse tidegate-demo
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

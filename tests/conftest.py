@@ -25,8 +25,10 @@ settings.load_profile("tidegate")
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One small Spark for the whole run."""
-    from tidegate.spark.session import local  # noqa: PLC0415 - the core's tests do without
+    from tidegate.spark.session import SHORT_LIVED, local  # noqa: PLC0415 - the core's tests do without
 
-    session = local("tests", cores=2, memory="1g", log=tmp_path_factory.mktemp("spark") / "log")
+    session = local(
+        "tests", cores=2, memory="1g", java=SHORT_LIVED, log=tmp_path_factory.mktemp("spark") / "log"
+    )
     yield session
     session.stop()

@@ -40,6 +40,17 @@ def list_policies() -> None:
     console.print(table)
 
 
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where inputs, results and the page go.")] = Path(
+        "tidegate-demo"
+    ),
+    seconds: Annotated[float, typer.Option(help="After this time nothing more is written.")] = 65.0,
+) -> None:
+    """See a bounded join at work: auctions and bids on local Spark, in a tenth of the memory."""
+    _on_spark("demo").run_demo(folder, console, seconds=seconds)
+
+
 @app.command("run")
 def run_pipeline(
     file: Annotated[Path, typer.Argument(help="The pipeline, a TOML file.")],

@@ -267,7 +267,7 @@ class Bounded:
         for sides, limit in self._shares():
             pool = [row for row in there if row.side in sides]
             used = 0
-            for row in sorted(pool, key=self._rank, reverse=True):
+            for row in sorted(pool, key=lambda row: self._rank(row, now), reverse=True):
                 cost = row.size if self.in_bytes else 1
                 if limit is None or used + cost <= limit:
                     used += cost
@@ -277,9 +277,19 @@ class Bounded:
                     done.evicted += 1
         return sorted(keep, key=lambda row: row.arrival)
 
-    def _rank(self, row: Row) -> tuple[Time, int]:
-        """The best has the highest; of equals the newest is better."""
-        return (row.time if self.policy == "fifo" else -row.arrival, row.arrival)
+    def _rank(self, row: Row, now: Time) -> tuple[bool, Time, int]:
+        """The best has the highest; of equals the newest is better.
+
+        Last come rows whose window is over at the largest time seen, once the step's rows have been matched:
+        they only wait for rows out of order.
+        """
+        span = self.window[0] if row.side == "left" else self.window[1]
+        timely = (
+            self.order == "shed-first" or span is None or isinstance(span, Last) or now - row.time <= span
+        )
+        if not timely:
+            return (timely, 0, row.arrival)
+        return (timely, row.time if self.policy == "fifo" else -row.arrival, row.arrival)
 
     def _shares(self) -> list[tuple[tuple[Side, ...], int | None]]:
         if self.limit is None or self.split == "shared":

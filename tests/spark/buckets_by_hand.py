@@ -53,11 +53,10 @@ def plan(
     seed: int = 0,
 ) -> BucketPlan:
     columns = SideColumns(("c0", "c1", "c2"), "c1")
-    time, left, right = pa.timestamp("us", "UTC"), ("c0", "c1", "c2"), ("c1", "c2")
+    time, left = pa.timestamp("us", "UTC"), ("c0", "c1", "c2")
     kinds = {"c0": pa.int64(), "c1": time, "c2": pa.string()}
     output = [Output(name, "c0" if name == "c0" and condition == "=" else None, kinds[name]) for name in left]
-    if condition != "=":
-        right = ("c0", "c1", "c2")
+    right = left[1:] if condition == "=" else left
     if how != "left_semi":
         output += [Output(None, name, kinds[name]) for name in right]
     return BucketPlan(
@@ -135,8 +134,8 @@ class Hand:
     @property
     def bytes(self) -> int:
         """What is really held: the operator's columns and all others."""
-        own = (column.nbytes for side in SIDES for column in self._columns(side))
-        return sum(own) + sum(table.nbytes for table in self.bucket.payload.values())
+        own = (int(column.nbytes) for side in SIDES for column in self._columns(side))
+        return sum(own) + sum(int(table.nbytes) for table in self.bucket.payload.values())
 
     def _columns(self, side: Side) -> list[Any]:
         return list(self.bucket.operator.buffers[side].rows.columns().values())

@@ -20,7 +20,7 @@ from pyspark.sql.types import BinaryType, TimestampNTZType, TimestampType, Varia
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from tidegate.spark.bucket_join import How
 
@@ -152,12 +152,15 @@ Row = tuple[int | None, int, int]
 """Key, time in milliseconds, number."""
 
 
+_WINDOWS = [(4000, 1000), (8000, 0), (3000, 3000), (6000, -2000), (0, 0), (-1000, 5000)]
+
+
 @dataclass(frozen=True)
 class Case:
     """A seeded stream of both sides and the settings of its join.
 
-    Micro-batches are out of order within themselves and among each other, some rows beyond the watermark; now and then a
-    side is idle; rows repeat, times coincide, and keys are null.
+    Rows are out of order within a micro-batch and across, some beyond the watermark; now and then a side is
+    idle; rows repeat, times coincide, and keys are null.
     """
 
     seed: int
@@ -170,9 +173,7 @@ class Case:
     @property
     def window(self) -> tuple[int, int]:
         """Milliseconds."""
-        return random.Random(self.seed).choice(
-            [(4000, 1000), (8000, 0), (3000, 3000), (6000, -2000), (0, 0), (-1000, 5000)]
-        )
+        return random.Random(self.seed).choice(_WINDOWS)  # noqa: S311 - not for secrets
 
     @property
     def delay(self) -> int:

@@ -155,7 +155,7 @@ def test_one_key_that_is_an_integer_inside(spark: SparkSession, kind: str, zone:
 @pytest.mark.parametrize("kind", ORDERED)
 def test_comparisons_and_bands(spark: SparkSession, kind: str) -> None:
     left, right = (frame.cache() for frame in tables(spark, kind, seed=3, cases=6))
-    conditions: list[tuple[Condition, str]] = [(c, f"l.k {c} r.k") for c in ("<", "<=", "!=", ">", ">=")]  # type: ignore[misc]
+    conditions: list[tuple[Condition, str]] = [(c, f"l.k {c} r.k") for c in ("<", "<=", "!=", ">", ">=")]
     if kind in BANDS:
         band = BANDS[kind]
         difference = "datediff(r.k, l.k)" if kind == "date" else "try_subtract(r.k, l.k)"

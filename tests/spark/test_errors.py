@@ -66,12 +66,12 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
         ({"budget": 1, "buckets": 2}, "a budget of 1 rows", "at least 2"),
         ({"budget": "64 parsecs"}, "'64 parsecs'", "'64 MB'"),
         ({"budget": 0}, "a budget of 0 rows", "at least 1"),
-        ({"budget": 3, "buckets": 2, "split": "even"}, "3", "at least 4"),
+        ({"budget": 3, "buckets": 2, "split": "even"}, "share of the budget", "at least 2"),
         ({"budget": 10, "split": (8, 8)}, "(8, 8)", "budget of 10"),
-        ({"buckets": 0}, "0", "at least 1"),
-        ({"buckets": -4}, "-4", "at least 1"),
-        ({"buckets": 1.5}, "1.5", "at least 1"),
-        ({"buckets": True}, "True", "at least 1"),
+        ({"buckets": 0}, "buckets=0", "give 1 to"),
+        ({"buckets": -4}, "buckets=-4", "give 1 to"),
+        ({"buckets": 1.5}, "buckets=1.5", "give 1 to"),
+        ({"buckets": True}, "buckets=True", "give 1 to"),
         ({"condition": "=="}, "'=='", "'='"),
         ({"condition": "<", "on": ["k", ("a", "b")], "by": "s"}, "'<'", "name one with on="),
         ({"condition": "<", "on": "s", "by": "k"}, "'s' is string", "cast it to double or bigint"),
@@ -82,8 +82,8 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
         ({"where": "l.a >"}, "'l.a >'", "parse"),
         ({"where": "s > 'x'"}, "'s' is on both sides", "write l.s or r.s"),
         ({"where": "l.a % r.b = 0", "how": "left"}, "`l`.`a` % `r`.`b`", "use comparisons"),
-        ({"where": "l.a + r.b"}, "l.a + r.b", "boolean"),
-        ({"where": "l.a"}, "l.a", "boolean"),
+        ({"where": "l.a + r.b"}, "l.a + r.b", "true or false"),
+        ({"where": "l.a"}, "l.a", "true or false"),
         ({"where": "l.s = r.b", "how": "left"}, "l.s = r.b", "cast"),
         ({"step": 0}, "0", "at least 1"),
         ({"lateness": 5}, "lateness 5", "'10 minutes'"),
@@ -189,7 +189,9 @@ def test_the_wrong_state_store(spark: SparkSession, frames: Frames) -> None:
 def test_two_columns_of_one_name(frames: Frames) -> None:
     left, right = frames(False)  # noqa: FBT003
     double = left.selectExpr("k", "t", "a", "s as a")
-    assert "left has two columns 'a'; rename one" in refusal(double, right)
+    message = refusal(double, right)
+    assert "left has two columns 'a'" in message
+    assert "rename one" in message
 
 
 def test_names_that_differ_in_case_only(frames: Frames) -> None:
@@ -201,7 +203,13 @@ def test_names_that_differ_in_case_only(frames: Frames) -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    ["map(k, 1)", "parse_json('1')", "interval 1 month 2 days", "array(map(k, 1))", "struct(map(k, 1) as m)"],
+    [
+        "map(k, 1)",
+        "parse_json('1')",
+        "make_interval(0, 1, 0, 2)",
+        "array(map(k, 1))",
+        "struct(map(k, 1) as m)",
+    ],
 )
 def test_what_cannot_be_a_key(frames: Frames, sql: str) -> None:
     left, right = (frame.selectExpr("*", f"{sql} as z") for frame in frames(False))  # noqa: FBT003

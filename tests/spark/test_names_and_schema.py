@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tidegate as tg
 from tests.spark import streams
@@ -73,7 +74,7 @@ def test_what_a_suffix_cannot_resolve_is_refused(frames: tuple[DataFrame, DataFr
     left, right = frames
     taken = right.withColumnRenamed("b", "a_right")
     for suffix in ("_right", ""):
-        with pytest.raises(InputError, match="would have two columns 'a.*'; rename one before the join"):
+        with pytest.raises(InputError, match=r"would have two columns 'a.*'; rename one before the join"):
             tg.join(left, taken if suffix else right, on="k", time=("t", "u"), window=WINDOW, suffix=suffix)
     also = left.withColumnRenamed("n", "a_right")
     with pytest.raises(InputError, match="two columns 'a_right'"):
@@ -155,7 +156,7 @@ def test_odd_names(spark: SparkSession, how: How) -> None:
 
 def test_odd_names_in_a_stream_and_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     """With `lateness=`, and looked into with `inspect`; no watermark is left on the result."""
-    names = [name for name in ODD if name not in ("{}",)]
+    names = [name for name in ODD if name != "{}"]
     for side in ("left", "right"):
         columns = {
             "k.k": pa.array([1, 2]),
@@ -179,7 +180,7 @@ def test_odd_names_in_a_stream_and_its_checkpoint(spark: SparkSession, tmp_path:
 
 
 def test_user_metadata_is_kept(spark: SparkSession) -> None:
-    left = spark.range(1).select("id", streams.F.timestamp_seconds("id").alias("t", metadata={"unit": "s"}))
+    left = spark.range(1).select("id", F.timestamp_seconds("id").alias("t", metadata={"unit": "s"}))
     joined = tg.join(left, left, on="id", time="t", window=WINDOW)
     assert joined.schema["t"].metadata == {"unit": "s"}
     assert joined.columns == ["id", "t", "t_right"]

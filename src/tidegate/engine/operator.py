@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from tidegate.engine.arrivals import Floors
 from tidegate.engine.buffer import Buffer, kept
 from tidegate.engine.compiled import kernel
 from tidegate.engine.index import PAIRS_AT_A_TIME, Axes, Index
@@ -40,7 +41,7 @@ from tidegate.types import (
 )
 
 if TYPE_CHECKING:
-    from tidegate.engine.arrivals import Floors, Moment
+    from tidegate.engine.arrivals import Moment
     from tidegate.policies import Policy
     from tidegate.types import Array, Condition, Side, Time
 
@@ -382,7 +383,7 @@ class Operator:
         in_bytes = budget.unit == "bytes"
         if sum(r.nbytes if in_bytes else len(r) for r in wanting) <= budget.limit:
             return
-        scores = np.concatenate([self.policy.scores(r, now) for r in wanting])
+        scores = np.concatenate([self._scores(r, now) for r in wanting])
         ids = np.concatenate([r.id for r in wanting])
         sizes = np.concatenate([r.sizes() for r in wanting]) if in_bytes else None
         out = ~best(scores, ids, sizes, budget)
@@ -391,6 +392,18 @@ class Operator:
             worst = np.flatnonzero(out[start : start + len(some)])
             pool.evict(side, worst if pool.whole(side) else pool.staying(side)[worst])
             start += len(some)
+
+    def _scores(self, rows: Rows, now: Time) -> Array:
+        """The policy's scores; but a row that only waits for rows out of order goes before any other.
+
+        Before the arrivals have been matched that cannot be said: what is over now may match the first of them.
+        """
+        scores = self.policy.scores(rows, now)
+        overdue = _NONE if self.join.order == "shed-first" else self._expired(rows, Floors(now, now), 0)
+        if len(overdue):
+            scores = scores.astype(np.float64)
+            scores[overdue] = -np.inf
+        return scores
 
     def _bury(self, rows: Rows, places: Array, now: Time, *, expired: bool) -> Departed:
         gone = rows.take(places)

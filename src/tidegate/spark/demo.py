@@ -7,7 +7,6 @@ itself; what it holds is read from its checkpoint.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 import threading
@@ -36,7 +35,7 @@ from tidegate.spark.causes import root_cause
 from tidegate.spark.demo_page import Outcome, Reading, Track, colour, findings, write_page
 from tidegate.spark.inspection import inspect
 from tidegate.spark.join import join
-from tidegate.spark.session import configure, local
+from tidegate.spark.session import SHORT_LIVED, configure, local
 from tidegate.streams import Auctions
 from tidegate.types import Array, InputError
 
@@ -48,7 +47,7 @@ MEMORY_SHARE: Final = 0.1
 _MARKER: Final = ".tidegate-demo"
 _SPAN: Final = timedelta(minutes=1)
 _BIDS: Final = 5.0
-_LATENESS: Final = 3.0
+_LATENESS: Final = 4.0
 _START: Final = np.datetime64("2026-01-01T00:00:00", "us").astype(np.int64)
 _MICROS: Final = 1_000_000
 _SIDES: Final = {
@@ -58,7 +57,6 @@ _SIDES: Final = {
 _FILES_AHEAD: Final = 2
 _POLL: Final = 0.3
 _INSPECT_EVERY: Final = 5.0
-_JAVA: Final = "JAVA_TOOL_OPTIONS"
 _METRIC: Final = "found"
 
 
@@ -77,8 +75,8 @@ class Scale:
     """
 
     files: int = 30
-    auctions: int = 8_000
-    minutes: int = 10
+    auctions: int = 10_000
+    minutes: int = 8
 
     def __post_init__(self) -> None:
         if min(self.files, self.auctions, self.minutes) < 1:
@@ -291,7 +289,7 @@ def run_demo(
     _make_room(folder)
     feed = Feed(scale or Scale(), seed)
     with console.status("Starting Spark ..."):
-        base = spark or _short_lived(folder / "spark.log")
+        base = spark or local("tidegate demo", java=SHORT_LIVED, log=folder / "spark.log")
     try:
         # After Spark's start, which sets a handler of its own.
         with _interruptible() as halted:
@@ -333,18 +331,6 @@ def _interruptible() -> Iterator[threading.Event]:
         yield halted
     finally:
         signal.signal(signal.SIGINT, usual)
-
-
-def _short_lived(log: Path) -> SparkSession:
-    """A Spark for a minute or two: compiling Java thoroughly would take more time than it saves."""
-    usual = os.environ.get(_JAVA)
-    os.environ[_JAVA] = f"{usual or ''} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC".strip()
-    try:
-        return local("tidegate demo", log=log)
-    finally:
-        os.environ.pop(_JAVA)
-        if usual is not None:
-            os.environ[_JAVA] = usual
 
 
 def _session(base: SparkSession) -> SparkSession:

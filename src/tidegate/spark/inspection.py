@@ -70,7 +70,6 @@ def inspect(
                 )
             )
         )
-        first = states.limit(1).collect()
     except PySparkException as error:
         raise InputError(
             f"no state of a join can be read at {str(checkpoint)!r}; give the checkpointLocation of a query that has "
@@ -78,6 +77,7 @@ def inspect(
         ) from error
     if what == "counts":
         return states.mapInArrow(_counts, _COUNTS)
+    first = states.limit(1).collect()
     if not first:
         return session.createDataFrame([], _ROWS)
     layout = Saved.of(reassembled([chunk.payload for chunk in first[0].chunks])).layout

@@ -33,7 +33,7 @@ from rich.table import Table
 from tidegate.spark.causes import root_cause
 from tidegate.spark.join import join
 from tidegate.spark.pipeline_file import Engine, Pipeline, Sink, Source, check_inputs, load
-from tidegate.spark.session import PARTITIONS, configure, silenced
+from tidegate.spark.session import PARTITIONS, QUIET, configure, silenced
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
@@ -167,13 +167,7 @@ def _session(engine: Engine, log: Path | None) -> SparkSession:
     else:
         builder = builder.master(engine.master).config("spark.ui.showConsoleProgress", "false")
     if engine.local:
-        builder = (
-            builder.config("spark.ui.enabled", "false")
-            .config("spark.driver.memory", "2g")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.sql.session.timeZone", "UTC")
-        )
+        conf = QUIET | {"spark.driver.memory": "2g"} | conf
     for name, value in conf.items():
         builder = builder.config(name, value)
     with silenced(log):

@@ -29,6 +29,19 @@ _CONFS: Final = {
 }
 
 
+QUIET: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""For a Spark of one's own on this machine."""
+
+SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Compiling Java thoroughly takes more time than it saves in a session of a minute or two."""
+
+
 def configure(spark: _Session, *, partitions: int | None = None) -> _Session:
     """Set a session up for streaming joins, and return it.
 
@@ -60,7 +73,9 @@ def check_provider(spark: SparkSession) -> None:
         )
 
 
-def local(app: str, *, cores: int | None = None, memory: str = "2g", log: Path | None = None) -> SparkSession:
+def local(
+    app: str, *, cores: int | None = None, memory: str = "2g", java: str = "", log: Path | None = None
+) -> SparkSession:
     """Make a quiet Spark on this machine, set up for streaming joins, for the command line and the demo.
 
     Parameters
@@ -71,6 +86,8 @@ def local(app: str, *, cores: int | None = None, memory: str = "2g", log: Path |
         How many to use; all by default.
     memory
         What Spark's own process may take.
+    java
+        Options for it; `SHORT_LIVED` for a session of a minute or two.
     log
         Where its words go; nowhere by default.
     """
@@ -80,16 +97,10 @@ def local(app: str, *, cores: int | None = None, memory: str = "2g", log: Path |
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     count = cores or os.cpu_count() or 1
-    builder = (
-        SparkSession.builder.master(f"local[{count}]")
-        .appName(app)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", memory)
-        .config("spark.sql.session.timeZone", "UTC")
-    )
+    builder = SparkSession.builder.master(f"local[{count}]").appName(app)
+    confs = QUIET | {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": java}
+    for name, value in confs.items():
+        builder = builder.config(name, value)
     with silenced(log):
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR" if log else "OFF")

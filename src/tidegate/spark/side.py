@@ -90,7 +90,10 @@ class SideFrame:
                 f'cast it first: {side}.withColumn("{time}", F.col("{time}").cast("timestamp"))'
             )
         if lateness is not None and streaming:
-            frame = frame.withWatermark(quoted(time), f"{microseconds(lateness, 'lateness')} microseconds")
+            wait = microseconds(lateness, "lateness")
+            if wait < 0:
+                raise InputError(f"lateness {lateness!r} is negative; give '0 seconds' or more")
+            frame = frame.withWatermark(quoted(time), f"{wait} microseconds")
         delay = _delay(frame, time) if streaming else None
         if streaming and delay is None:
             raise InputError(

@@ -1,0 +1,55 @@
+"""The same joins through Spark Connect, in a process of its own: classic and Connect do not mix in one.
+
+Run as a program: python -m tests.spark.connected FOLDER; it writes what it got to FOLDER/connect.json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tidegate as tg
+from tests.spark import restarted, streams
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def results(spark: SparkSession, folder: Path, name: str) -> dict[str, list[str]]:
+    """A batch join, a streaming one, and a look into its checkpoint, as sorted texts."""
+    left, right = (spark.read.parquet(str(folder / side)) for side in ("left", "right"))
+    batch = tg.join(
+        left, right, on="k", time="t", window=("15 s", "15 s"), how="full", where="l.left_text < r.right_text"
+    )
+    checkpoint, out = folder / f"{name}_checkpoint", folder / f"{name}_out"
+    joined = restarted.query(spark, folder, "random")
+    query = (
+        joined.writeStream.format("parquet")
+        .option("path", str(out))
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    stream = spark.read.parquet(str(out))
+    counts = tg.inspect(checkpoint, "counts", spark=spark)
+    inside = tg.inspect(checkpoint, spark=spark)
+    frames = {"batch": batch, "stream": stream.select(*joined.columns), "counts": counts, "rows": inside}
+    return {what: sorted(map(str, streams.texts(frame).elements())) for what, frame in frames.items()}
+
+
+def main() -> None:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - only where it is a program
+
+    folder = Path(sys.argv[1])
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    tg.configure(spark, partitions=2)
+    (folder / "connect.json").write_text(json.dumps(results(spark, folder, "connect")))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+# ruff: noqa: E501 - a value is one line
+"""Every Spark type passes through bit for bit: matched, alone on either side, in a stream and in a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import tidegate as tg
+from tests.spark import streams
+from tests.spark.streams import conf, texts
+from tidegate.types import SIDES, InputError
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+VALUES: dict[str, list[str]] = {
+    "bigint": ["9007199254740993L", "-9223372036854775808L", "9223372036854775807L"],
+    "int": ["2147483647", "int('-2147483648')"],
+    "smallint": ["32767S", "-1S"],
+    "tinyint": ["127Y", "-1Y"],
+    "boolean": ["true", "false"],
+    "double": ["double('NaN')", "double('-0.0')", "double('Infinity')", "double('4.9E-324')", "0.1D"],
+    "float": ["float('NaN')", "float('-0.0')", "float('-Infinity')", "float('1.4E-45')"],
+    "dec": ["cast('99999999999999999999.999999999999999999' as decimal(38,18))", "cast('-0.000000000000000001' as decimal(38,18))"],
+    "small_dec": ["cast('-9.99' as decimal(3,2))", "cast('0' as decimal(3,2))"],
+    "wide_dec": ["cast('99999999999999999999999999999999999999' as decimal(38,0))", "cast(1 as decimal(38,0))"],
+    "string": ["''", "'a\\\\0b'", "'\U0001f600 e\u0301 \u00e9 \u202e\uffff'", "repeat('x', 5000)", "'line\\nbreak'"],
+    "binary": ["X''", "X'00FF00'", "X'80'"],
+    "date": ["date'0001-01-01'", "date'9999-12-31'", "date'1582-10-10'"],
+    "ts": ["timestamp'0001-01-01 00:00:00Z'", "timestamp'9999-12-31 12:59:59.999999Z'", "timestamp'1883-11-18 12:03:57.000001Z'", "timestamp'2026-11-01 06:30:00Z'"],
+    "ntz": ["timestamp_ntz'0001-01-01 00:00:00'", "timestamp_ntz'9999-12-31 23:59:59.999999'", "timestamp_ntz'2026-03-08 02:30:00'"],
+    "day_time": ["interval '-106751991 04:00:54.775808' day to second", "interval '1 02:03:04.000005' day to second"],
+    "hours": ["interval '5' hour", "interval '-5' hour"],
+    "year_month": ["interval '178956970-7' year to month", "interval '-1-1' year to month"],
+    "years": ["interval '3' year", "interval '-3' year"],
+    "calendar": ["make_interval(1, -2, 3, -4, 5, -6, 7.000008)", "make_interval(0, 0, 0, 0, 0, 0, -0.000001)", "make_interval(178956970, 7, 0, 2147483647)"],
+    "array": ["array(1, null, 3)", "cast(array() as array<int>)"],
+    "nested": ["array(array('a', null), null, array())", "array(array(''))"],
+    "map": ["map('b', 1, 'a', null)", "cast(map() as map<string,int>)"],
+    "struct": [
+        "named_struct('x', 9007199254740993L, 'y', cast(null as string), 'z', array(double('NaN'), null))",
+        "named_struct('x', 0L, 'y', '', 'z', cast(null as array<double>))",
+    ],
+    "deep": [
+        "map(1, named_struct('t', timestamp'2026-07-01 00:00:00.000001Z', 'm', map(date'0001-01-01', array(timestamp_ntz'9999-01-01 00:00:00'))))",
+        "map(2, named_struct('t', cast(null as timestamp), 'm', cast(null as map<date,array<timestamp_ntz>>)))",
+    ],
+    "decimals": ["array(cast('1.5' as decimal(38,18)), null)", "array(cast('-1.5' as decimal(38,18)))"],
+    "variant": ["parse_json('{\"a\": [1, null, 9007199254740993], \"b\": \"\u00e9\"}')", "parse_json('null')", "to_variant_object(named_struct('d', date'2026-01-01'))"],
+    "nothing": ["null"],
+    "char": ["cast('ab' as char(4))"],
+    "collated": ["'Ab' collate UTF8_LCASE", "'' collate UTF8_LCASE"],
+}  # fmt: skip
+
+
+def columns(side: str) -> list[str]:
+    """Each type as a column that may be null and, under its name with an `!`, as one that may not."""
+    found = []
+    for name, values in VALUES.items():
+        if name == "nothing":
+            found.append(f"null as `{side}_{name}`")
+            continue
+        whens = " ".join(f"when {i} then {value}" for i, value in enumerate(values))
+        found.append(f"case k % {len(values) + 1} {whens} end as `{side}_{name}`")
+        found.append(f"coalesce(case k % {len(values)} {whens} end, {values[0]}) as `{side}_{name}!`")
+    return found
+
+
+RANGES = {"left": (1, 13), "right": (7, 19)}
+"""The keys of each side: some match, some do not."""
+
+
+def tables(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    left, right = (
+        spark.range(*RANGES[side], 1, 2)
+        .selectExpr("id as k", f"timestamp_seconds(id) as `{side} t`")
+        .selectExpr("*", *columns(side))
+        for side in SIDES
+    )
+    return left, right
+
+
+def assert_equal(
+    got: Counter[tuple[str | None, ...]], wanted: Counter[tuple[str | None, ...]], names: list[str]
+) -> None:
+    """Say which column differs, where one does."""
+    assert [row[0] for row in sorted(got, key=str)] == [row[0] for row in sorted(wanted, key=str)]
+    for name, *columns in zip(names, *sorted(got, key=str), strict=True):
+        theirs = [row[names.index(name)] for row in sorted(wanted, key=str)]
+        assert (name, list(columns)) == (name, theirs)
+    assert got == wanted
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_batch(spark: SparkSession, zone: str) -> None:
+    with conf(spark, spark__sql__session__timeZone=zone):
+        left, right = tables(spark)
+        joined = tg.join(
+            left, right, on="k", time=("left_t", "right_t"), window=("0 s", "0 s"), how="full"
+        ).drop("uncertain")
+        own = left.join(right, "k", "full")
+        assert joined.columns == own.columns
+        assert [f.dataType for f in joined.schema.fields] == [f.dataType for f in own.schema.fields]
+        assert_equal(texts(joined), texts(own), own.columns)
+        inner = tg.join(left, right, on="k", time=("left_t", "right_t"), window=("0 s", "0 s"))
+        assert [f.nullable for f in inner.schema.fields] == [
+            f.nullable for f in left.join(right, "k").schema.fields
+        ]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_stream(spark: SparkSession, tmp_path: Path, zone: str) -> None:
+    """Through state, timers and `inspect` too: rows come in two micro-batches, then those without a partner leave."""
+    with conf(spark, spark__sql__session__timeZone=zone):
+        sides = []
+        for side in SIDES:
+            first, last = RANGES[side]
+            parts = [range(first, 9), range(9, last), [FAR], [FAR + 1]]
+            tables_ = [keys(part if side == "left" else reversed(list(part))) for part in parts]
+            source = streams.read(spark, streams.write(tmp_path / side, tables_), "t", "0 seconds")
+            sides.append(source.withColumnRenamed("t", f"{side} t").selectExpr("*", *columns(side)))
+        joined = tg.join(*sides, on="k", time=("left t", "right t"), window=("3 s", "3 s"), how="full")
+        streams.run_to_files(
+            joined.drop("uncertain", "left_nothing", "right_nothing"),
+            tmp_path / "checkpoint",
+            tmp_path / "out",
+        )
+        left, right = tables(spark)
+        own = left.join(right, "k", "full").drop("left_nothing", "right_nothing")
+        got = spark.read.schema(own.schema).parquet(*map(str, sorted((tmp_path / "out").glob("batch=*"))))
+        assert_equal(texts(got.where(f"k < {FAR}")), texts(own), own.columns)
+        inside = tg.inspect(tmp_path / "checkpoint", spark=spark).where("side = 'left'").select("left.*")
+        assert [f.dataType for f in inside.schema.fields] == [f.dataType for f in left.schema.fields]
+        assert inside.where("k < 9000").count() == 0
+        assert inside.count() > 0
+
+
+FAR = 100_000
+
+
+def keys(values: Iterable[int]) -> pa.Table:
+    """Keys that tell their own time: to the second, as in `tables`."""
+    found = list(values)
+    times = pa.array([value * 1_000_000 for value in found], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    return pa.table({"k": pa.array(found, pa.int64()), "t": times})
+
+
+def test_time_of_day(spark: SparkSession) -> None:
+    with conf(spark, spark__sql__timeType__enabled="true"):
+        frame = spark.sql(
+            "select k, timestamp_seconds(1) t, if(k = 1, null, time'23:59:59.999999') a, time'00:00:00' b "
+            "from values (1), (2) as v(k)"
+        )
+        other = frame.selectExpr("k + 1 as k", "t as u", "a as c", "b as d")
+        joined = tg.join(frame, other, on="k", time=("t", "u"), window=("0 s", "0 s"), how="full").drop(
+            "uncertain"
+        )
+        own = frame.join(other, "k", "full")
+        assert joined.schema.simpleString() == own.schema.simpleString()
+        assert texts(joined) == texts(own)
+        by_time = tg.join(frame, other, on=[("a", "c")], time=("t", "u"), window=("0 s", "0 s"))
+        assert by_time.count() == 1
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in VALUES if n not in ("map", "deep", "variant", "calendar", "nothing")]
+)
+def test_a_type_as_the_key(spark: SparkSession, name: str) -> None:
+    """All values of a type, each its own key; null is none."""
+    values = [*VALUES[name], VALUES[name][0]]
+    rows = " union all ".join(f"select {value} as k, {i} as i" for i, value in enumerate(values))
+    left = spark.sql(f"select *, timestamp_seconds(1) t from ({rows} union all select null, -1)")  # noqa: S608 - our own values
+    right = left.withColumnsRenamed({"t": "u", "i": "j"})
+    joined = tg.join(left, right, on="k", time=("t", "u"), window=("0 s", "0 s"))
+    own = left.join(right, "k")
+    assert texts(joined.drop("k")) == texts(own.drop("k"))
+    assert texts(joined.select("k")) == texts(own.select("k"))
+
+
+@pytest.mark.parametrize("name", ["map", "deep", "variant", "calendar"])
+def test_a_type_that_cannot_be_the_key(spark: SparkSession, name: str) -> None:
+    left = spark.sql(f"select {VALUES[name][0]} as k, timestamp_seconds(1) t")
+    with pytest.raises(InputError, match="cannot be a key: Spark defines no equality for it"):
+        tg.join(left, left, on="k", time="t", window=("0 s", "0 s"))
+
+
+@pytest.mark.parametrize("sql", ["array(interval '1' month)", "named_struct('x', make_interval(1))"])
+def test_what_cannot_travel_is_refused(spark: SparkSession, sql: str) -> None:
+    left = spark.sql(f"select 1 k, {sql} as z, timestamp_seconds(1) t")
+    with pytest.raises(InputError, match=r"column 'left.z' is of type .*interval.*; convert it"):
+        tg.join(left, left, on="k", time="t", window=("0 s", "0 s"))
