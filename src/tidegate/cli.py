@@ -1,4 +1,4 @@
-"""The command line: `tidegate demo | run | policies | bench`."""
+"""The command line: `tidegate demo | run | reproduce | policies | bench`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tidegate import policies
+from tidegate import experiments, policies
 from tidegate.types import InputError
 
 app = typer.Typer(
@@ -81,6 +81,21 @@ def _on_spark(module: str) -> Any:  # noqa: ANN401 - a module
 
 def _complain(error: Exception) -> None:
     Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Which; all by default.")] = None,
+) -> None:
+    """Make tables of the papers again, with this code."""
+    for name in names or experiments.ALL:
+        if name not in experiments.ALL:
+            raise InputError(f"{name!r} cannot be reproduced yet; there is {', '.join(experiments.ALL)}")
+        made = experiments.ALL[name]()
+        table = Table(*made.header, title=f"{made.title} ({name})", title_justify="left")
+        for row in made.rows:
+            table.add_row(*row, end_section=row[1] == "total")
+        console.print(table)
 
 
 @app.command()

@@ -98,6 +98,8 @@ class Window:
 
     def __post_init__(self) -> None:
         left, right = (_span(self.left, "left"), _span(self.right, "right"))
+        object.__setattr__(self, "left", left)
+        object.__setattr__(self, "right", right)
         if isinstance(left, Last) or isinstance(right, Last):
             negative = [
                 span for span in (left, right) if not isinstance(span, Last) and span is not None and span < 0
@@ -144,7 +146,17 @@ def _span(value: WindowSpan, side: Side) -> Time | Last | None:
     return plain
 
 
-_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_UNITS = {
+    "b": 1,
+    "byte": 1,
+    "bytes": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+}
 
 
 @dataclass(frozen=True)

@@ -189,10 +189,14 @@ class Bounded:
     def run(self, arrived: Arrived) -> Run:
         done = Run()
         held: list[Row] = []
+        self.latest: dict[Side, Time | None] = {"left": None, "right": None}
         counts: dict[Side, int] = {"left": 0, "right": 0}
         for new in cut(arrived.rows, self.step):
             now, first = max(row.clock for row in new), min(row.clock for row in new)
             there = held + new
+            for row in new:
+                seen = self.latest[row.side]
+                self.latest[row.side] = row.time if seen is None else max(seen, row.time)
             if self.order == "shed-first":
                 # Before the step anything from its first instant on may come, of either side.
                 begin = first - self.lateness
@@ -267,7 +271,7 @@ class Bounded:
         for sides, limit in self._shares():
             pool = [row for row in there if row.side in sides]
             used = 0
-            for row in sorted(pool, key=lambda row: self._rank(row, now), reverse=True):
+            for row in sorted(pool, key=self._rank, reverse=True):
                 cost = row.size if self.in_bytes else 1
                 if limit is None or used + cost <= limit:
                     used += cost
@@ -277,16 +281,22 @@ class Bounded:
                     done.evicted += 1
         return sorted(keep, key=lambda row: row.arrival)
 
-    def _rank(self, row: Row, now: Time) -> tuple[bool, Time, int]:
+    def _rank(self, row: Row) -> tuple[bool, Time, int]:
         """The best has the highest; of equals the newest is better.
 
-        Last come rows whose window is over at the largest time seen, once the step's rows have been matched:
-        they only wait for rows out of order.
+        Last come rows whose window is over at the other side's largest time, once the step's rows have been
+        matched: they only wait for rows out of order.
         """
         span = self.window[0] if row.side == "left" else self.window[1]
-        timely = (
-            self.order == "shed-first" or span is None or isinstance(span, Last) or now - row.time <= span
-        )
+        seen = self.latest["right" if row.side == "left" else "left"]
+        timely = True
+        if (
+            span is not None
+            and not isinstance(span, Last)
+            and seen is not None
+            and self.order == "probe-first"
+        ):
+            timely = seen - row.time <= span
         if not timely:
             return (timely, 0, row.arrival)
         return (timely, row.time if self.policy == "fifo" else -row.arrival, row.arrival)

@@ -77,10 +77,12 @@ class Running:
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows that it gave."""
+        return [tuple(row) for row in self.table().collect()]
+
+    def table(self) -> DataFrame:
+        """The same, as Spark has them."""
         self.query.awaitTermination()
-        rows = [tuple(row) for row in self.spark.table(self.name).collect()]
-        self.spark.catalog.dropTempView(self.name)
-        return rows
+        return self.spark.table(self.name)
 
 
 def run(frame: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:

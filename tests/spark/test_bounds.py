@@ -174,7 +174,8 @@ class TestOneBucket:
         for i, batch in enumerate(stream):
             hand.step({s: [r._replace(text=r.text * (1 + 7 * i)) for r in batch[s]] for s in SIDES})
             assert hand.bucket.operator.nbytes <= budget
-            assert hand.bytes <= budget
+            # Arrow's texts end in one offset more than there are rows.
+            assert hand.bytes <= budget + 4 * len(SIDES)
 
     def test_bytes_count_nested_values_one_by_one(self) -> None:
         # One long list among many short ones: a mean would let it in for the price of a short one.
@@ -253,7 +254,7 @@ def files(rows: int, batches: int, side: str) -> Iterator[pa.Table]:
                     [streams.at(10_000 * i + j * 10_000 // size) for j in range(size)],
                     pa.timestamp("us", "UTC"),
                 ),
-                f"{side}_text": [f"{side}{i}-{j}" for j in range(size)],
+                f"{side}_text": pa.array([f"{side}{i}-{j}" for j in range(size)], pa.string()),
             }
         )
 

@@ -152,6 +152,7 @@ def undisturbed(spark: SparkSession, folder: Path, policy: str) -> Counter[str]:
     return rows_of(spark, folder / "calm_out")
 
 
+@pytest.mark.slow
 def test_killed_once(spark: SparkSession, tmp_path: Path) -> None:
     restarted.sources(tmp_path, 0, 4)
     wanted = undisturbed(spark, tmp_path, "random")

@@ -14,7 +14,10 @@ F = TypeVar("F", bound="Callable[..., object]")
 
 def kernel(function: F) -> F:
     """Compile `function` at its first call with these types, or load what an earlier process compiled."""
-    return cast("F", njit(cache=True, nogil=True, error_model="numpy")(function))
+    try:
+        return cast("F", njit(cache=True, nogil=True, error_model="numpy")(function))
+    except RuntimeError:  # no folder to keep it in: compile anew in each process
+        return cast("F", njit(nogil=True, error_model="numpy")(function))
 
 
 def inlined(function: F) -> F:

@@ -146,7 +146,12 @@ def _within(values: Array, start: Any, stop: Any, origin: Any, reach: Any, past:
     """The first position whose distance from the origin is >= reach, or > reach when `past`."""
     while start < stop:
         middle = (start + stop) >> 1
-        if values[middle] - origin < reach or (past and values[middle] - origin == reach):
+        value = values[middle]
+        apart = value - origin
+        # Integers further apart than 64 bits can say have wrapped around; floats never do.
+        wrapped_up = value >= 0 and origin < 0 and apart < 0
+        wrapped_down = value < 0 and origin >= 0 and apart > 0
+        if wrapped_down or (not wrapped_up and (apart < reach or (past and apart == reach))):
             start = middle + 1
         else:
             stop = middle
@@ -193,6 +198,15 @@ def combined(combine: int, a: float, b: float) -> float:
     if combine == _PRODUCT:
         return a * b
     return (a + b) / 2.0
+
+
+@kernel
+def total_importance(combine: int, left: Array, right: Array, at_left: Array, at_right: Array) -> float:
+    """The importance of some pairs, added up."""
+    total = 0.0
+    for i in range(len(at_left)):
+        total += combined(combine, left[at_left[i]], right[at_right[i]])
+    return total
 
 
 @kernel

@@ -16,12 +16,13 @@ import numpy as np
 from tidegate.engine.arrivals import Floors
 from tidegate.engine.buffer import Buffer, kept
 from tidegate.engine.compiled import kernel
-from tidegate.engine.index import PAIRS_AT_A_TIME, Axes, Index
+from tidegate.engine.index import COMBINES, PAIRS_AT_A_TIME, Axes, Index, total_importance
 from tidegate.engine.selection import best
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.engine.tally import Tally
 from tidegate.policies import find
 from tidegate.types import (
+    FAR,
     FOREVER,
     SIDES,
     Band,
@@ -152,15 +153,6 @@ def _add_hits(left: Array, right: Array, hits_left: Array, hits_right: Array) ->
         hits_right[right[i]] += 1
 
 
-_COMBINED: dict[Combine, Callable[[Array, Array], Array]] = {
-    "min": np.minimum,
-    "max": np.maximum,
-    "sum": np.add,
-    "product": np.multiply,
-    "mean": lambda a, b: (a + b) / 2.0,
-}
-
-
 class Operator:
     """A running join.
 
@@ -181,6 +173,7 @@ class Operator:
         self.tally = Tally()
         self.number = 0
         self.arrived: dict[Side, int] = dict.fromkeys(SIDES, 0)
+        self.latest: dict[Side, Time] = dict.fromkeys(SIDES, -FAR)
         self.buffers = {side: Buffer(side) for side in SIDES}
 
     @property
@@ -222,12 +215,14 @@ class Operator:
         chunk
             How many pairs leave at a time, at most.
         firsts
-            Whether to tell which left rows matched for the first time.
+            Whether to tell which left rows matched for the first time; they are of no further use, and leave.
         """
         fresh = {side: len(self.buffers[side]) for side in SIDES}
         for side, rows in zip(SIDES, (left, right), strict=True):
             self.buffers[side].append(rows)
             self.arrived[side] += len(rows)
+            if len(rows):
+                self.latest[side] = max(self.latest[side], rows.time[-1].item())
         candidates = {side: self.buffers[side].rows for side in SIDES}
         pool = _Pool({side: len(rows) for side, rows in candidates.items()})
         if self.join.order == "shed-first":
@@ -239,6 +234,8 @@ class Operator:
             for side, rows in candidates.items():
                 np.add(rows.matches, hits[side], out=rows.matches)
         self.policy.observe(Step(self.number, moment.now, candidates, fresh, hits))
+        if firsts:
+            pool.expire("left", np.flatnonzero(candidates["left"].matches))
         self._make_room(candidates, pool, moment.end, moment.now)
         outcome = Outcome(
             results=self.tally.results - before,
@@ -334,7 +331,7 @@ class Operator:
             _add_hits(chunk.left, chunk.right, hits["left"], hits["right"])
             total += len(chunk.left)
             if left is not None and right is not None:
-                worth += float(_COMBINED[self.join.combine](left[chunk.left], right[chunk.right]).sum())
+                worth += total_importance(COMBINES[self.join.combine], left, right, chunk.left, chunk.right)
             yield chunk
         return total, worth
 
@@ -399,7 +396,7 @@ class Operator:
         Before the arrivals have been matched that cannot be said: what is over now may match the first of them.
         """
         scores = self.policy.scores(rows, now)
-        overdue = _NONE if self.join.order == "shed-first" else self._expired(rows, Floors(now, now), 0)
+        overdue = _NONE if self.join.order == "shed-first" else self._expired(rows, Floors(**self.latest), 0)
         if len(overdue):
             scores = scores.astype(np.float64)
             scores[overdue] = -np.inf
@@ -429,6 +426,7 @@ class Operator:
         state |= {f"policy.{name}": array for name, array in self.policy.snapshot().items()}
         state["tally"] = self.tally.as_array()
         state["counts"] = np.array([self.number, *self.arrived.values()], np.int64)
+        state["latest"] = np.array(list(self.latest.values()))
         return pack(state)
 
     def restore(self, data: bytes, *, policy: bool = True) -> None:
@@ -440,6 +438,7 @@ class Operator:
         self.tally = Tally.from_array(state.pop("tally"))
         self.number, *arrived = state.pop("counts").tolist()
         self.arrived = dict(zip(SIDES, arrived, strict=True))
+        self.latest = dict(zip(SIDES, state.pop("latest").tolist(), strict=True))
         parts: dict[str, dict[str, Array]] = {"left": {}, "right": {}, "policy": {}}
         for name, array in state.items():
             part, _, column = name.partition(".")

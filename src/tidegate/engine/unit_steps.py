@@ -36,7 +36,7 @@ def applies(join: Join, step: StepSize, arrivals: Arrivals) -> bool:
     policy = find(join.policy)
     plain = join.condition == "=" and join.order == "probe-first" and not arrivals.lateness
     in_rows = join.budget is None or join.budget.unit == "rows"
-    return step == 1 and plain and in_rows and (policy.ranking == "fixed" or isinstance(policy, Random))
+    return step == 1 and plain and in_rows and (policy.ranking == "fixed" or type(policy) is Random)
 
 
 def run(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.arrivals import Floors, Moment
+from tidegate.engine.buffer import Buffer
 from tidegate.engine.operator import Join, Operator, Outcome, Residual
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import find
@@ -253,14 +254,13 @@ class BucketJoin:
             "left": first + places["left"] + np.searchsorted(times["right"], times["left"], side="left"),
             "right": first + places["right"] + np.searchsorted(times["left"], times["right"], side="right"),
         }
-        by_bytes = self.plan.join.budget is not None and self.plan.join.budget.unit == "bytes"
         rows: dict[Side, Rows] = {}
         for side in SIDES:
             table = arrivals.get(side)
             key = _NO_INTS if table is None else self._keys(table)
             sizes = None
-            if by_bytes:
-                sizes = _NO_INTS if table is None else row_sizes(table)
+            if self._in_bytes:
+                sizes = _NO_INTS if table is None else row_sizes(table.drop_columns([KEY, CONTENT]))
             rows[side] = Rows(
                 side,
                 key=key,
@@ -395,6 +395,20 @@ class BucketJoin:
             state |= {f"marks.{side}": marks for side, marks in self.marks.items()}
         return pack(state, compressed=True)
 
+    def _measure(self, side: Side) -> None:
+        """Let restored rows tell their sizes if, and only if, this budget counts bytes."""
+        rows = self.operator.buffers[side].rows
+        sizes = row_sizes(self.payload[side]) if self._in_bytes and side in self.payload else None
+        if self._in_bytes and sizes is None:
+            sizes = np.zeros(len(rows), np.int64)
+        self.operator.buffers[side] = Buffer(side)
+        self.operator.buffers[side].append(replace(rows, payload=sizes))
+
+    @property
+    def _in_bytes(self) -> bool:
+        budget = self.plan.join.budget
+        return budget is not None and budget.unit == "bytes"
+
     def _clock(self) -> list[int]:
         return [self.now, self.timer, self.batch, self.watermark, self.late]
 
@@ -421,6 +435,7 @@ class BucketJoin:
                 bucket.payload[side] = from_bytes(state[f"payload.{side}"].tobytes())
             if f"marks.{side}" in state:
                 bucket.marks[side] = state[f"marks.{side}"].copy()
+            bucket._measure(side)
         return bucket
 
 
@@ -527,10 +542,15 @@ def _times(table: pa.Table, name: str) -> Array:
 
 def _in_order(table: pa.Table, time: str) -> pa.Table:
     """By time, then by content: the same rows give the same order, whichever way they came."""
-    order = np.lexsort((_column(table, CONTENT), _times(table, time)))
-    return (
-        table.combine_chunks().take(pa.array(order)) if (np.diff(order) < 0).any() else table.combine_chunks()
-    )
+    whole = table.combine_chunks()
+    times, content = _times(whole, time), _column(whole, CONTENT)
+    order = np.argsort(times, kind="stable")
+    same = np.diff(times[order]) == 0
+    if same.any():
+        tied = np.flatnonzero(np.append(same, values=False) | np.insert(same, 0, values=False))
+        rows = order[tied]
+        order[tied] = rows[np.lexsort((content[rows], times[rows]))]
+    return whole.take(pa.array(order)) if (np.diff(order) < 0).any() else whole
 
 
 def row_sizes(table: pa.Table) -> Array:
@@ -540,6 +560,8 @@ def row_sizes(table: pa.Table) -> Array:
 
 def _sizes(column: pa.Array) -> Array:
     kind = column.type
+    if pa.types.is_null(kind):
+        return np.zeros(len(column), np.int64)
     if pa.types.is_struct(kind):
         return sum((_sizes(column.field(i)) for i in range(kind.num_fields)), np.ones(len(column), np.int64))
     if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -556,20 +578,21 @@ def _sizes(column: pa.Array) -> Array:
 
 
 def in_utc(table: pa.Table) -> pa.Table:
-    """Mark every timestamp as UTC, which it is: a session's zone is only how Spark shows it."""
-    schema = pa.schema([field.with_type(_utc(field.type)) for field in table.schema])
+    """Bring every column to its `travelled` type."""
+    schema = pa.schema([pa.field(field.name, travelled(field.type)) for field in table.schema])
     return table if schema.equals(table.schema) else table.cast(schema)
 
 
-def _utc(kind: pa.DataType) -> pa.DataType:
+def travelled(kind: pa.DataType) -> pa.DataType:
+    """The type with timestamps marked as UTC, which they are, and nulls allowed: neither makes another type."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp(kind.unit, "UTC" if kind.tz else None)
     if pa.types.is_struct(kind):
-        return pa.struct([kind.field(i).with_type(_utc(kind.field(i).type)) for i in range(kind.num_fields)])
-    if pa.types.is_map(kind):
-        return pa.map_(
-            kind.key_field.with_type(_utc(kind.key_type)), kind.item_field.with_type(_utc(kind.item_type))
+        return pa.struct(
+            [pa.field(kind.field(i).name, travelled(kind.field(i).type)) for i in range(kind.num_fields)]
         )
+    if pa.types.is_map(kind):
+        return pa.map_(travelled(kind.key_type), travelled(kind.item_type))
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_utc(kind.value_type)))
+        return pa.list_(pa.field(kind.value_field.name, travelled(kind.value_type)))
     return kind

@@ -18,29 +18,23 @@ from tidegate.policies.random import mix
 if TYPE_CHECKING:
     from tidegate.types import Array
 
-_EVEN: Final = 840
-"""Labels count up modulo this number, and so modulo each of its divisors: 1 to 8, 10, 12, 14, 15, 20, ..."""
+_EVEN: Final = 6720
+"""Labels count up modulo this number, and so modulo each of its divisors: 1 to 8, 10, 12, 16, 20, 24, 32, 64."""
 
 
 @cache
 def labels(buckets: int) -> tuple[int, ...]:
-    """Labels of which the i-th falls into partition `i % n`, for every n that divides 840.
+    """Labels of which the i-th falls into partition `i % n`, for every n that divides 6720.
 
     Examples
     --------
     >>> [int(spark_hash(np.array([label]))[0] % 4) for label in labels(8)]
     [0, 1, 2, 3, 0, 1, 2, 3]
     """
-    candidates = np.arange(8 * _EVEN * (1 + buckets // _EVEN), dtype=np.int32)
-    spots = spark_hash(candidates).astype(np.int64) % _EVEN
-    chosen: list[int] = []
-    used = dict.fromkeys(range(_EVEN), 0)
-    by_spot = [np.flatnonzero(spots == spot) for spot in range(_EVEN)]
-    for bucket in range(buckets):
-        spot = bucket % _EVEN
-        chosen.append(int(by_spot[spot][used[spot]]))
-        used[spot] += 1
-    return tuple(chosen)
+    # Some thirty candidates a spot: none is left without.
+    spots = spark_hash(np.arange(32 * _EVEN, dtype=np.int32)).astype(np.int64) % _EVEN
+    first = dict(zip(*np.unique(spots, return_index=True), strict=True))
+    return tuple(int(first[np.int64(bucket)]) for bucket in range(buckets))
 
 
 def bucket_of(keys: Array, buckets: int) -> Array:

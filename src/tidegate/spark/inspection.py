@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -19,6 +19,7 @@ from tidegate.spark.bucket_join import Saved
 from tidegate.spark.buckets import labels
 from tidegate.spark.carriers import carrier
 from tidegate.spark.processor import CHUNKS, reassembled
+from tidegate.spark.side import quoted
 from tidegate.streams.trace import one_chunk
 from tidegate.types import SIDES, InputError, Setting, Side, Window, check_choice
 
@@ -103,13 +104,15 @@ def _with_rows(
         )
         for side in SIDES
     }
-    schema = ", ".join([_ROWS, *(f"`{side}` {struct.simpleString()}" for side, struct in structs.items())])
+    schema = cast("StructType", StructType.fromDDL(_ROWS))
+    for side, struct in structs.items():
+        schema = schema.add(side, struct)
     arrow = {side: to_arrow_type(struct, timezone="UTC") for side, struct in structs.items()}
     frame = states.mapInArrow(_Rows(arrow, policy), schema)
     for side in SIDES:
         for field, how in zip(fields[side], carriers[side], strict=True):
             if how:
-                back = F.expr(how.back.format(f"`{side}`.`{field.name}`"))
+                back = F.expr(how.back.format(f"`{side}`.{quoted(field.name)}"))
                 frame = frame.withColumn(side, F.col(side).withField(field.name, back))
     return frame
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -14,13 +17,13 @@ from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
 from tidegate.engine.operator import Join
 from tidegate.policies import Policy, find
-from tidegate.spark.bucket_join import UNCERTAIN, BucketPlan, How, Output, SideColumns
+from tidegate.spark.bucket_join import UNCERTAIN, BucketPlan, How, Output, SideColumns, travelled
 from tidegate.spark.durations import Duration, window_of
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.processor import Processor, QueryPlan, batch_job
 from tidegate.spark.session import PARTITIONS, check_provider
 from tidegate.spark.side import Keyed, SideFrame, keyed, quoted
-from tidegate.spark.where import EntangledError, Where, check, parse, take_apart
+from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, take_apart
 from tidegate.types import SIDES, Budget, Condition, InputError, Split, check_choice
 
 if TYPE_CHECKING:
@@ -139,7 +142,7 @@ def join(
             output=output,
             checked=keys.checked,
             where=parts,
-            layout=_layout(frames, count, how, keys),
+            layout=_layout(frames, count, how, keys, parts),
         ),
         count,
     )
@@ -227,7 +230,7 @@ def _taken_apart(
     if where is None:
         return None, None
     tree = parse(where, frames["left"].names, frames["right"].names)
-    _check_boolean(where, tree, frames)
+    _check_understood(where, tree, frames)
     try:
         parts = take_apart(tree)
         check(parts, {side: _part_types(frames[side], getattr(parts, side)) for side in SIDES}, where)
@@ -242,22 +245,40 @@ def _empty(frame: SideFrame) -> DataFrame:
     return frame.frame.sparkSession.createDataFrame([], StructType(list(frame.fields)))
 
 
-def _check_boolean(where: str, tree: exp.Expression, frames: dict[Side, SideFrame]) -> None:
-    """Let Spark itself say what the condition means, on no rows."""
+def _check_understood(where: str, tree: exp.Expression, frames: dict[Side, SideFrame]) -> None:
+    """Let Spark say, on no rows, what the condition is, and whether it reads what we read."""
     both = _empty(frames["left"]).alias("l").crossJoin(_empty(frames["right"]).alias("r"))
     try:
-        kind = both.select(F.expr(tree.sql("spark"))).schema.fields[0].dataType
+        asked = both.select(F.expr(where).alias("holds"))
+        kind = asked.schema.fields[0].dataType
     except PySparkException as error:
         raise InputError(f"where={where!r}: {str(error).splitlines()[0]}") from error
     if not isinstance(kind, BooleanType):
         raise InputError(
             f"where={where!r} is of type {kind.simpleString()}; write a condition, true or false"
         )
+    understood = tree.sql(SPARK)
+    if _analysed(asked) != _analysed(both.select(F.expr(understood).alias("holds"))):
+        raise InputError(f"where={where!r} would be read as {understood!r}; write it in plainer SQL")
+
+
+def _analysed(frame: DataFrame) -> str:
+    """What Spark makes of a query, without the numbers that it gives to columns."""
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        frame.explain(extended=True)
+    plan = shown.getvalue().partition("== Analyzed Logical Plan ==")[2].partition("== Optimized")[0]
+    return re.sub(r"#\d+L?", "", plan).casefold()
 
 
 def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataType]:
     schema = _empty(frame).select(*(F.expr(sql).alias(name) for name, sql in parts.items())).schema
     try:
+        for field in schema.fields:
+            if "collate" in field.dataType.simpleString():
+                raise EntangledError(
+                    f"where compares {field.dataType.simpleString()} between the sides; use lower(...)"
+                )
         return {field.name: _arrow(field.dataType) for field in schema.fields}
     except PySparkException as error:
         raise EntangledError(
@@ -309,11 +330,15 @@ def _result(
 
 
 def _arrow(kind: DataType) -> pa.DataType:
-    return to_arrow_type(kind, timezone="UTC")
+    return travelled(to_arrow_type(kind, timezone="UTC"))
 
 
-def _layout(frames: dict[Side, SideFrame], buckets: int, how: How, keys: Keyed) -> dict[str, object]:
+def _layout(
+    frames: dict[Side, SideFrame], buckets: int, how: How, keys: Keyed, where: Where | None
+) -> dict[str, object]:
     layout: dict[str, object] = {"buckets": buckets, "how": how, "on": keys.described}
+    layout["where"] = None if where is None else [where.left, where.right, repr(where.tree)]
+    layout["time"] = [frame.time for frame in frames.values()]
     for side, frame in frames.items():
         layout[f"{side} columns"] = frame.described
     return layout
@@ -370,4 +395,4 @@ def _on_results(
             return exp.column(names[node.table, node.name], quoted=True)
         return node
 
-    return tree.transform(renamed).sql("spark")
+    return tree.transform(renamed).sql(SPARK)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 
 from tidegate.spark.buckets import bucket_of, labels
 
@@ -69,7 +70,9 @@ class Pack:
         if held:
             yield self._packed(held, silent)
         # Every bucket hears of every micro-batch that has data: what is late depends on the one before.
-        yield self._labelled(sorted(silent), [b""] * len(silent))
+        context = TaskContext.get()
+        if context is None or context.partitionId() == 0:
+            yield self._labelled(sorted(silent), [b""] * len(silent))
 
     def _packed(self, held: list[pa.RecordBatch], silent: set[int]) -> pa.RecordBatch:
         table = pa.Table.from_batches(held).combine_chunks()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import (
+    ArrayType,
     BooleanType,
     ByteType,
     CalendarIntervalType,
@@ -24,6 +25,7 @@ from pyspark.sql.types import (
     MapType,
     ShortType,
     StructField,
+    StructType,
     TimestampNTZType,
     TimestampType,
     VariantType,
@@ -90,6 +92,10 @@ class SideFrame:
                 f'cast it first: {side}.withColumn("{time}", F.col("{time}").cast("timestamp"))'
             )
         if lateness is not None and streaming:
+            if frame.schema[time].metadata.get(_WATERMARK) is not None:
+                raise InputError(
+                    f"{side} has a watermark on {time!r} already; leave out lateness={lateness!r}"
+                )
             wait = microseconds(lateness, "lateness")
             if wait < 0:
                 raise InputError(f"lateness {lateness!r} is negative; give '0 seconds' or more")
@@ -309,6 +315,9 @@ def _equality(frame: SideFrame, names: list[str]) -> dict[str, str]:
             column = f"({column} + cast(0 as {kind.simpleString()}))"
         elif isinstance(kind, _INTEGERS):
             column = f"cast({column} as bigint)"
+        elif isinstance(kind, ArrayType | StructType):
+            # A hash passes over nulls inside; the text tells where they are.
+            column = f"{column}, to_json(named_struct('k', {column}), map('ignoreNullFields', 'false'))"
         columns.append(column)
     listed = ", ".join(columns)
     null = " or ".join(f"{quoted(name)} is null" for name in names)

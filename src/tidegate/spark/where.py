@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 
 from tidegate.spark.ordering import ordered
 from tidegate.types import InputError
@@ -41,6 +42,16 @@ _ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
     exp.Sub: "subtract_checked",
     exp.Mul: "multiply_checked",
 }
+
+
+class _SparkFour(Spark):
+    """Spark since version 4: a doubled quote stands for one."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
+
+
+SPARK: Final = _SparkFour
 
 
 class EntangledError(InputError):
@@ -74,11 +85,11 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
 
     Examples
     --------
-    >>> parse("amount > r.price", ["amount"], ["price"]).sql("spark")
+    >>> parse("amount > r.price", ["amount"], ["price"]).sql(SPARK)
     '`l`.`amount` > `r`.`price`'
     """
     try:
-        trees = sqlglot.parse(text, read="spark")
+        trees = sqlglot.parse(text, read=SPARK)
     except sqlglot.errors.SqlglotError as error:
         raise InputError(f"where={text!r} cannot be parsed: {error}") from error
     tree = trees[0] if len(trees) == 1 else None
@@ -133,7 +144,7 @@ def _bare(tree: exp.Expression) -> str:
     stripped = tree.copy().transform(
         lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
     )
-    return cast("str", stripped.sql("spark"))
+    return cast("str", stripped.sql(SPARK))
 
 
 def _node(tree: exp.Expression, parts: dict[Side, dict[str, str]], guards: dict[Side, list[str]]) -> Node:
@@ -160,7 +171,7 @@ def _node(tree: exp.Expression, parts: dict[Side, dict[str, str]], guards: dict[
         if type(tree) in kinds:
             return (kinds[type(tree)], _node(tree.this, parts, guards), _node(tree.expression, parts, guards))
     raise EntangledError(
-        f"where: {tree.sql('spark')!r} looks at both sides; between the sides use comparisons, AND, OR, NOT, "
+        f"where: {tree.sql(SPARK)!r} looks at both sides; between the sides use comparisons, AND, OR, NOT, "
         "BETWEEN, +, -, * and abs (within one side any Spark SQL expression will do)"
     )
 
