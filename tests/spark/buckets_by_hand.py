@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.operator import Join
-from tidegate.spark.bucket_join import BucketJoin, BucketPlan, Output, SideColumns
+from tidegate.spark.bucket_join import BucketJoin
+from tidegate.spark.plan import BucketPlan, Output, SideColumns
 from tidegate.types import SIDES, Band, Window
 
 if TYPE_CHECKING:
     from tidegate.policies import Policy
-    from tidegate.spark.bucket_join import How
+    from tidegate.spark.plan import How
     from tidegate.types import Budget, Condition, Side
 
 

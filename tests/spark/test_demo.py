@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 import tidegate as tg
-from tidegate.spark.demo import Feed, Scale, run_demo
+from tidegate.spark.demo.run import Feed, Scale, run_demo
 from tidegate.types import InputError
 
 SMALL = Scale(files=4, auctions=200, minutes=2)

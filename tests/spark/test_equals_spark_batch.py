@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidegate.spark.bucket_join import How
+    from tidegate.spark.plan import How
     from tidegate.types import Condition
 
 pytestmark = pytest.mark.spark

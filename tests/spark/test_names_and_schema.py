@@ -17,7 +17,7 @@ from tidegate.types import InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidegate.spark.bucket_join import How
+    from tidegate.spark.plan import How
 
 pytestmark = pytest.mark.spark
 

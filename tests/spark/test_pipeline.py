@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from tidegate.policies import Random
 from tidegate.spark import pipeline
 from tidegate.spark.causes import root_cause
-from tidegate.spark.pipeline_file import Joining, Trigger
+from tidegate.spark.pipeline.file import Joining, Trigger
 from tidegate.types import Band, Budget, InputError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,106 +17,24 @@ import pyarrow.compute as pc
 
 from tidegate.engine.arrivals import Floors, Moment
 from tidegate.engine.buffer import Buffer
-from tidegate.engine.operator import Join, Operator, Outcome, Residual
+from tidegate.engine.operator import Operator, Outcome, Residual
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import find
 from tidegate.policies.random import mix
+from tidegate.spark.columns import Candidates, column, in_order, in_utc, row_sizes, times
 from tidegate.spark.ordering import ordered
-from tidegate.spark.packing import CONTENT, KEY, from_bytes, to_bytes
+from tidegate.spark.packing import CHECK, CONTENT, KEY, from_bytes, to_bytes
+from tidegate.spark.plan import UNCERTAIN, BucketPlan
+from tidegate.spark.saved import Counts, check_layout
 from tidegate.streams.trace import one_chunk
-from tidegate.types import FOREVER, SIDES, Budget, InputError, Pairs, Rows, Window
+from tidegate.types import FOREVER, SIDES, Budget, Pairs, Rows
 
 if TYPE_CHECKING:
-    from tidegate.spark.where import Where
     from tidegate.types import Array, Side
-
-How = Literal["inner", "left", "right", "full", "left_semi"]
-CHECK: Final = "x"
-UNCERTAIN: Final = "uncertain"
 
 _MARKS: Final = 1024
 _RESULT_BYTES: Final = 8 << 20
 _NEVER: Final = -FOREVER
-
-
-@dataclass(frozen=True)
-class SideColumns:
-    """What one side sends.
-
-    Parameters
-    ----------
-    names
-        Its columns in the packed rows that belong to the user, in order.
-    time
-        Which of them holds the event time.
-    """
-
-    names: tuple[str, ...]
-    time: str
-
-
-@dataclass(frozen=True)
-class Output:
-    """A column of the result: from the left, from the right, or a key that either side may give."""
-
-    left: str | None
-    right: str | None
-    type: pa.DataType
-
-
-@dataclass(frozen=True)
-class BucketPlan:
-    """Everything that a bucket needs to know; shipped to the workers.
-
-    Parameters
-    ----------
-    join
-        The core's configuration, with this bucket's share of the budget.
-    how
-        What leaves beside the matched pairs.
-    left, right
-        The columns of the two sides.
-    output
-        The columns of the result.
-    checked
-        Whether equal hashes are confirmed by a second one, in the column `x`.
-    where
-        A further condition on pairs.
-    layout
-        What a state must agree on to be taken up again.
-    """
-
-    join: Join
-    how: How
-    left: SideColumns
-    right: SideColumns
-    output: tuple[Output, ...]
-    checked: bool
-    where: Where | None
-    layout: dict[str, Any]
-
-    def side(self, side: Side) -> SideColumns:
-        """The columns of one side."""
-        return self.left if side == "left" else self.right
-
-    @property
-    def flags_uncertain(self) -> bool:
-        """Whether results say if their lack of a match is uncertain."""
-        return self.how in ("left", "right", "full")
-
-    def keeps_unmatched(self, side: Side) -> bool:
-        """Whether rows of this side leave without a match."""
-        return self.how in (side, "full")
-
-
-@dataclass
-class Counts:
-    """What a bucket counts beside the operator's tally."""
-
-    rows_left: int = 0
-    rows_right: int = 0
-    late: int = 0
-    null_keys: int = 0
 
 
 @dataclass
@@ -158,7 +76,7 @@ class BucketJoin:
                 self.counts.rows_right += table.num_rows
             timely = table if watermark is None else self._without_late(side, table)
             keyed, nulls = self._without_nulls(side, timely)
-            arrivals[side] = _in_order(keyed, self.plan.side(side).time)
+            arrivals[side] = in_order(keyed, self.plan.side(side).time)
             if nulls is not None and self.plan.keeps_unmatched(side):
                 yield self._alone(side, nulls, np.zeros(nulls.num_rows, bool))
         yield from self._advance(arrivals, watermark)
@@ -192,10 +110,10 @@ class BucketJoin:
             timeless = table.filter(time.is_null())
             if timeless.num_rows:
                 yield {side: timeless}
-            ordered[side] = _in_order(table.filter(time.is_valid()), self.plan.side(side).time)
+            ordered[side] = in_order(table.filter(time.is_valid()), self.plan.side(side).time)
         if not ordered:
             return
-        times = {side: _times(table, self.plan.side(side).time) for side, table in ordered.items()}
+        times = {side: times(table, self.plan.side(side).time) for side, table in ordered.items()}
         merged = np.sort(np.concatenate(list(times.values())), kind="stable")
         done = dict.fromkeys(times, 0)
         for last in [*merged[size::size], FOREVER]:
@@ -224,7 +142,7 @@ class BucketJoin:
         if begin is None or end is None:
             begin, end = min((int(time[0]) for time in times), default=self.now), self.now
         moment = Moment(self.now, Floors(begin, begin), Floors(end, end))
-        batches = {side: _Candidates(self.payload.get(side), arrivals.get(side)) for side in SIDES}
+        batches = {side: Candidates(self.payload.get(side), arrivals.get(side)) for side in SIDES}
         semi = self.plan.how == "left_semi"
         outcome = yield from self._joined(
             self.operator.step(
@@ -248,7 +166,7 @@ class BucketJoin:
     def _rows(self, arrivals: dict[Side, pa.Table]) -> dict[Side, Rows]:
         """Number the arrivals by time, left before right, and give the operator its columns."""
         first = sum(self.operator.arrived.values())
-        times = {s: _times(arrivals[s], self.plan.side(s).time) if s in arrivals else _NO_INTS for s in SIDES}
+        times = {s: times(arrivals[s], self.plan.side(s).time) if s in arrivals else _NO_INTS for s in SIDES}
         places = {side: np.arange(len(times[side])) for side in SIDES}
         ids = {
             "left": first + places["left"] + np.searchsorted(times["right"], times["left"], side="left"),
@@ -272,12 +190,12 @@ class BucketJoin:
         return rows
 
     def _keys(self, table: pa.Table) -> Array:
-        keys = _column(table, KEY)
+        keys = column(table, KEY)
         if keys.dtype.kind == "f" and isinstance(self.plan.join.condition, str):
             return ordered(keys)
         return keys
 
-    def _residual(self, batches: dict[Side, _Candidates]) -> Residual | None:
+    def _residual(self, batches: dict[Side, Candidates]) -> Residual | None:
         """What must hold of a pair beside equal keys and the window."""
         if not self.plan.checked and self.plan.where is None:
             return None
@@ -295,12 +213,12 @@ class BucketJoin:
 
         return holds
 
-    def _chunk(self, batches: dict[Side, _Candidates]) -> int:
+    def _chunk(self, batches: dict[Side, Candidates]) -> int:
         width = sum(batch.bytes_a_row for batch in batches.values())
         return int(np.clip(_RESULT_BYTES // max(1, width), 1 << 10, 1 << 18))
 
     def _joined(
-        self, step: Generator[Pairs, None, Outcome], batches: dict[Side, _Candidates]
+        self, step: Generator[Pairs, None, Outcome], batches: dict[Side, Candidates]
     ) -> Generator[pa.RecordBatch, None, Outcome]:
         while True:
             try:
@@ -311,7 +229,7 @@ class BucketJoin:
             if self.plan.how != "left_semi":
                 yield self._assembled({side: batches[side].take(getattr(pairs, side)) for side in SIDES})
 
-    def _unmatched(self, outcome: Outcome, batches: dict[Side, _Candidates]) -> Iterator[pa.RecordBatch]:
+    def _unmatched(self, outcome: Outcome, batches: dict[Side, Candidates]) -> Iterator[pa.RecordBatch]:
         for side in SIDES:
             other: Side = "right" if side == "left" else "left"
             if self.plan.keeps_unmatched(other) and len(outcome.evicted[side].rows):
@@ -424,7 +342,7 @@ class BucketJoin:
         if data is None:
             return bucket
         state = unpack(data)
-        _check_layout(json.loads(state["layout"].tobytes()), plan.layout)
+        check_layout(json.loads(state["layout"].tobytes()), plan.layout)
         same_policy = state["policy"].tobytes().decode() == bucket.policy
         bucket.operator.restore(state["operator"].tobytes(), policy=same_policy)
         numbers = state["counts"].tolist()
@@ -439,90 +357,6 @@ class BucketJoin:
         return bucket
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What a saved state says of itself, without the plan that wrote it."""
-
-    layout: dict[str, Any]
-    policy: str
-    budget: int
-    counts: Counts
-    now: int
-    operator: Operator
-    payload: dict[Side, pa.Table]
-
-    @classmethod
-    def of(cls, data: bytes) -> Self:
-        """Read what `BucketJoin.save` wrote."""
-        state = unpack(data)
-        operator = Operator(Join(Window(None, None)))
-        operator.restore(state["operator"].tobytes(), policy=False)
-        *counts, now, _, _, _, _ = state["counts"].tolist()
-        return cls(
-            json.loads(state["layout"].tobytes()),
-            state["policy"].tobytes().decode(),
-            int(state["budget"][0]),
-            Counts(*counts),
-            now,
-            operator,
-            {
-                side: from_bytes(state[f"payload.{side}"].tobytes())
-                for side in SIDES
-                if f"payload.{side}" in state
-            },
-        )
-
-
-def _limit(budget: Budget | None) -> int:
-    return -1 if budget is None else budget.limit
-
-
-def _check_layout(saved: dict[str, Any], wanted: dict[str, Any]) -> None:
-    for name, value in wanted.items():
-        if saved.get(name) != value:
-            raise InputError(
-                f"the checkpoint was written with {name}={saved.get(name)!r}, the query now has {value!r}; "
-                f"change it back, or start with a new checkpointLocation"
-            )
-
-
-class _Candidates:
-    """The columns of a step's candidates: what is buffered, then the arrivals."""
-
-    def __init__(self, buffered: pa.Table | None, arrived: pa.Table | None) -> None:
-        fresh = None if arrived is None else arrived.drop_columns([KEY, CONTENT])
-        self._parts = [part for part in (buffered, fresh) if part is not None]
-        self._edge = 0 if buffered is None else buffered.num_rows
-        self._whole: pa.Table | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._parts)
-
-    @property
-    def bytes_a_row(self) -> int:
-        return max((part.nbytes // max(1, part.num_rows) for part in self._parts), default=0)
-
-    def take(self, places: Array) -> pa.Table:
-        part, local = self._part(places)
-        return part.take(pa.array(local))
-
-    def column(self, name: str, places: Array) -> pa.Array:
-        part, local = self._part(places)
-        return one_chunk(part.column(name).take(pa.array(local)))
-
-    def _part(self, places: Array) -> tuple[pa.Table, Array]:
-        """The table in which all these places lie, and the places in it; pairs lie on one side of the edge."""
-        if len(self._parts) == 1:
-            return self._parts[0], places
-        if len(places) and places.max() < self._edge:
-            return self._parts[0], places
-        if len(places) and places.min() >= self._edge:
-            return self._parts[1], places - self._edge
-        if self._whole is None:
-            self._whole = pa.concat_tables(self._parts).combine_chunks()
-        return self._whole, places
-
-
 _NO_INTS: Final = np.empty(0, np.int64)
 
 
@@ -530,69 +364,5 @@ def _array(data: bytes) -> Array:
     return np.frombuffer(data, np.uint8)
 
 
-def _column(table: pa.Table, name: str) -> Array:
-    values: Array = one_chunk(table.column(name)).to_numpy(zero_copy_only=False)
-    return values
-
-
-def _times(table: pa.Table, name: str) -> Array:
-    values: Array = one_chunk(table.column(name)).view(pa.int64()).to_numpy(zero_copy_only=False)
-    return values
-
-
-def _in_order(table: pa.Table, time: str) -> pa.Table:
-    """By time, then by content: the same rows give the same order, whichever way they came."""
-    whole = table.combine_chunks()
-    times, content = _times(whole, time), _column(whole, CONTENT)
-    order = np.argsort(times, kind="stable")
-    same = np.diff(times[order]) == 0
-    if same.any():
-        tied = np.flatnonzero(np.append(same, values=False) | np.insert(same, 0, values=False))
-        rows = order[tied]
-        order[tied] = rows[np.lexsort((content[rows], times[rows]))]
-    return whole.take(pa.array(order)) if (np.diff(order) < 0).any() else whole
-
-
-def row_sizes(table: pa.Table) -> Array:
-    """Bytes of each row's values, nested ones included."""
-    return sum((_sizes(one_chunk(column)) for column in table.columns), np.zeros(table.num_rows, np.int64))
-
-
-def _sizes(column: pa.Array) -> Array:
-    kind = column.type
-    if pa.types.is_null(kind):
-        return np.zeros(len(column), np.int64)
-    if pa.types.is_struct(kind):
-        return sum((_sizes(column.field(i)) for i in range(kind.num_fields)), np.ones(len(column), np.int64))
-    if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        inner = [column.keys, column.items] if pa.types.is_map(kind) else [column.values]
-        upto = np.concatenate(([0], np.cumsum(sum(_sizes(values) for values in inner))))
-        offsets = column.offsets.to_numpy(zero_copy_only=False)
-        sizes: Array = offsets.itemsize + upto[offsets[1:]] - upto[offsets[:-1]]
-        return sizes
-    try:
-        return np.full(len(column), max(1, kind.bit_width // 8), np.int64)
-    except ValueError:
-        lengths: Array = pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-        return 4 + lengths.astype(np.int64)
-
-
-def in_utc(table: pa.Table) -> pa.Table:
-    """Bring every column to its `travelled` type."""
-    schema = pa.schema([pa.field(field.name, travelled(field.type)) for field in table.schema])
-    return table if schema.equals(table.schema) else table.cast(schema)
-
-
-def travelled(kind: pa.DataType) -> pa.DataType:
-    """The type with timestamps marked as UTC, which they are, and nulls allowed: neither makes another type."""
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp(kind.unit, "UTC" if kind.tz else None)
-    if pa.types.is_struct(kind):
-        return pa.struct(
-            [pa.field(kind.field(i).name, travelled(kind.field(i).type)) for i in range(kind.num_fields)]
-        )
-    if pa.types.is_map(kind):
-        return pa.map_(travelled(kind.key_type), travelled(kind.item_type))
-    if pa.types.is_list(kind):
-        return pa.list_(pa.field(kind.value_field.name, travelled(kind.value_type)))
-    return kind
+def _limit(budget: Budget | None) -> int:
+    return -1 if budget is None else budget.limit

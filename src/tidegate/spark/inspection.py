@@ -15,10 +15,10 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from tidegate.policies import Policy, find
-from tidegate.spark.bucket_join import Saved
 from tidegate.spark.buckets import labels
 from tidegate.spark.carriers import carrier
 from tidegate.spark.processor import CHUNKS, reassembled
+from tidegate.spark.saved import Saved
 from tidegate.spark.side import quoted
 from tidegate.streams.trace import one_chunk
 from tidegate.types import SIDES, InputError, Setting, Side, Window, check_choice

@@ -17,10 +17,11 @@ from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
 from tidegate.engine.operator import Join
 from tidegate.policies import Policy, find
-from tidegate.spark.bucket_join import UNCERTAIN, BucketPlan, How, Output, SideColumns, travelled
+from tidegate.spark.columns import travelled
 from tidegate.spark.durations import Duration, window_of
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
-from tidegate.spark.processor import Processor, QueryPlan, batch_job
+from tidegate.spark.plan import UNCERTAIN, BucketPlan, How, Output, QueryPlan, SideColumns
+from tidegate.spark.processor import Processor, batch_job
 from tidegate.spark.session import PARTITIONS, check_provider
 from tidegate.spark.side import Keyed, SideFrame, keyed, quoted
 from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, take_apart

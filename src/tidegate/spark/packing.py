@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PACKED: Final = "bucket int, side tinyint, payload binary"
 RESULTS: Final = "payload binary"
 KEY: Final = "k"
+CHECK: Final = "x"
 CONTENT: Final = "h"
 
 _ROWS_A_PACK: Final = 1 << 18

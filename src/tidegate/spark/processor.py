@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pandas as pd
@@ -11,10 +10,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from tidegate.spark.bucket_join import BucketJoin, BucketPlan
-from tidegate.spark.buckets import labels
+from tidegate.spark.bucket_join import BucketJoin
 from tidegate.spark.packing import from_bytes, to_bytes
-from tidegate.types import SIDES, InputError
+from tidegate.spark.plan import QueryPlan
+from tidegate.types import SIDES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
@@ -30,41 +29,6 @@ _NO_LIMIT: Final = 1 << 62
 _MICROS: Final = 1000
 
 BatchJob: TypeAlias = "Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
-
-
-@dataclass(frozen=True)
-class QueryPlan:
-    """What every bucket of a query has in common, and how many there are."""
-
-    bucket: BucketPlan
-    buckets: int
-
-    def of(self, label: int) -> BucketPlan:
-        """The plan of one bucket: its share of the budget and its own seed."""
-        number = labels(self.buckets).index(label)
-        join = self.bucket.join
-        budget, split = join.budget, join.split
-        if budget is not None:
-            share = _share(budget.limit, self.buckets, number)
-            if isinstance(split, tuple):
-                split = (_share(split[0], self.buckets, number), _share(split[1], self.buckets, number))
-                share = sum(split)
-            budget = replace(budget, **{budget.unit: share})
-        return replace(self.bucket, join=replace(join, budget=budget, split=split, partition=number))
-
-    def check(self) -> None:
-        """Refuse a budget that some bucket could not use."""
-        try:
-            self.of(labels(self.buckets)[-1])
-        except InputError as error:
-            raise InputError(
-                f"the budget is too small for {self.buckets} buckets, of which one gets: {error}"
-            ) from error
-
-
-def _share(whole: int, parts: int, number: int) -> int:
-    share, extra = divmod(whole, parts)
-    return share + (number < extra)
 
 
 def gathered(rows: Iterator[tuple[int, bytes]], limit: int = _INPUT_BYTES) -> Iterator[dict[Side, pa.Table]]:

@@ -31,10 +31,9 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from tidegate.spark.bucket_join import CHECK
 from tidegate.spark.carriers import Carrier, carrier, holds, plain
 from tidegate.spark.durations import microseconds
-from tidegate.spark.packing import CONTENT, KEY
+from tidegate.spark.packing import CHECK, CONTENT, KEY
 from tidegate.types import InputError
 
 if TYPE_CHECKING:

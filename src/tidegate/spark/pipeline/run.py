@@ -32,7 +32,7 @@ from rich.table import Table
 
 from tidegate.spark.causes import root_cause
 from tidegate.spark.join import join
-from tidegate.spark.pipeline_file import Engine, Pipeline, Sink, Source, check_inputs, load
+from tidegate.spark.pipeline.file import Engine, Pipeline, Sink, Source, check_inputs, load
 from tidegate.spark.session import PARTITIONS, QUIET, configure, silenced
 from tidegate.types import SIDES, InputError
 
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from tidegate.types import Side
-
-__all__ = ["Outcome", "Pipeline", "QueryFailedError", "check", "load", "run"]
 
 # What Spark has no class for in Python comes as it left the JVM.
 _SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)

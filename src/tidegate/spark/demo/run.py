@@ -32,7 +32,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.spark.causes import root_cause
-from tidegate.spark.demo_page import Outcome, Reading, Track, colour, findings, write_page
+from tidegate.spark.demo.page import Outcome, Reading, Track, colour, findings, write_page
 from tidegate.spark.inspection import inspect
 from tidegate.spark.join import join
 from tidegate.spark.session import SHORT_LIVED, configure, local

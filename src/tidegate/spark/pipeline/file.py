@@ -19,9 +19,8 @@ import sqlglot
 
 from tidegate.engine.operator import Join
 from tidegate.policies import Fifo, Policy, find
-from tidegate.spark.bucket_join import How
 from tidegate.spark.durations import microseconds, window_of
-from tidegate.spark.toml_table import (
+from tidegate.spark.pipeline.table import (
     Document,
     Table,
     at_least,
@@ -34,6 +33,7 @@ from tidegate.spark.toml_table import (
     texts,
     whole,
 )
+from tidegate.spark.plan import How
 from tidegate.types import SIDES, Band, Budget, Comparison, Condition, InputError, Split, Window, check_choice
 
 if TYPE_CHECKING:

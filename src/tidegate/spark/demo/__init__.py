@@ -1,0 +1,5 @@
+"""A bounded join at work: auctions and bids, made while several policies join them side by side."""
+
+from tidegate.spark.demo.run import POLICIES, Scale, run_demo
+
+__all__ = ["POLICIES", "Scale", "run_demo"]

@@ -1,0 +1,124 @@
+"""What every worker is told: the plan of a query and of each of its buckets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pyarrow as pa
+
+from tidegate.engine.operator import Join
+from tidegate.spark.buckets import labels
+from tidegate.spark.where import Where
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Side
+
+How = Literal["inner", "left", "right", "full", "left_semi"]
+UNCERTAIN: Final = "uncertain"
+
+
+@dataclass(frozen=True)
+class SideColumns:
+    """What one side sends.
+
+    Parameters
+    ----------
+    names
+        Its columns in the packed rows that belong to the user, in order.
+    time
+        Which of them holds the event time.
+    """
+
+    names: tuple[str, ...]
+    time: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the result: from the left, from the right, or a key that either side may give."""
+
+    left: str | None
+    right: str | None
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class BucketPlan:
+    """Everything that a bucket needs to know; shipped to the workers.
+
+    Parameters
+    ----------
+    join
+        The core's configuration, with this bucket's share of the budget.
+    how
+        What leaves beside the matched pairs.
+    left, right
+        The columns of the two sides.
+    output
+        The columns of the result.
+    checked
+        Whether equal hashes are confirmed by a second one, in the column `x`.
+    where
+        A further condition on pairs.
+    layout
+        What a state must agree on to be taken up again.
+    """
+
+    join: Join
+    how: How
+    left: SideColumns
+    right: SideColumns
+    output: tuple[Output, ...]
+    checked: bool
+    where: Where | None
+    layout: dict[str, Any]
+
+    def side(self, side: Side) -> SideColumns:
+        """The columns of one side."""
+        return self.left if side == "left" else self.right
+
+    @property
+    def flags_uncertain(self) -> bool:
+        """Whether results say if their lack of a match is uncertain."""
+        return self.how in ("left", "right", "full")
+
+    def keeps_unmatched(self, side: Side) -> bool:
+        """Whether rows of this side leave without a match."""
+        return self.how in (side, "full")
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """What every bucket of a query has in common, and how many there are."""
+
+    bucket: BucketPlan
+    buckets: int
+
+    def of(self, label: int) -> BucketPlan:
+        """The plan of one bucket: its share of the budget and its own seed."""
+        number = labels(self.buckets).index(label)
+        join = self.bucket.join
+        budget, split = join.budget, join.split
+        if budget is not None:
+            share = _share(budget.limit, self.buckets, number)
+            if isinstance(split, tuple):
+                split = (_share(split[0], self.buckets, number), _share(split[1], self.buckets, number))
+                share = sum(split)
+            budget = replace(budget, **{budget.unit: share})
+        return replace(self.bucket, join=replace(join, budget=budget, split=split, partition=number))
+
+    def check(self) -> None:
+        """Refuse a budget that some bucket could not use."""
+        try:
+            self.of(labels(self.buckets)[-1])
+        except InputError as error:
+            raise InputError(
+                f"the budget is too small for {self.buckets} buckets, of which one gets: {error}"
+            ) from error
+
+
+def _share(whole: int, parts: int, number: int) -> int:
+    share, extra = divmod(whole, parts)
+    return share + (number < extra)

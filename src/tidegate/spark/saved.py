@@ -1,0 +1,71 @@
+"""What a saved bucket says of itself, and whether a query may go on from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from tidegate.engine.operator import Join, Operator
+from tidegate.engine.snapshot import unpack
+from tidegate.spark.packing import from_bytes
+from tidegate.types import SIDES, InputError, Window
+
+if TYPE_CHECKING:
+    from tidegate.types import Side
+
+
+@dataclass
+class Counts:
+    """What a bucket counts beside the operator's tally."""
+
+    rows_left: int = 0
+    rows_right: int = 0
+    late: int = 0
+    null_keys: int = 0
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a saved state says of itself, without the plan that wrote it."""
+
+    layout: dict[str, Any]
+    policy: str
+    budget: int
+    counts: Counts
+    now: int
+    operator: Operator
+    payload: dict[Side, pa.Table]
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        """Read what `BucketJoin.save` wrote."""
+        state = unpack(data)
+        operator = Operator(Join(Window(None, None)))
+        operator.restore(state["operator"].tobytes(), policy=False)
+        *counts, now, _, _, _, _ = state["counts"].tolist()
+        return cls(
+            json.loads(state["layout"].tobytes()),
+            state["policy"].tobytes().decode(),
+            int(state["budget"][0]),
+            Counts(*counts),
+            now,
+            operator,
+            {
+                side: from_bytes(state[f"payload.{side}"].tobytes())
+                for side in SIDES
+                if f"payload.{side}" in state
+            },
+        )
+
+
+def check_layout(saved: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse to go on from a state that another query wrote, and say what differs."""
+    for name, value in wanted.items():
+        if saved.get(name) != value:
+            raise InputError(
+                f"the checkpoint was written with {name}={saved.get(name)!r}, the query now has {value!r}; "
+                f"change it back, or start with a new checkpointLocation"
+            )
