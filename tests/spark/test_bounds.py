@@ -241,6 +241,9 @@ class TestOneBucket:
         assert hand.accounted == hand.rows_in == 2 * 2_060
 
 
+ROWS = 5
+
+
 def files(rows: int, batches: int, side: str) -> Iterator[pa.Table]:
     """A hot key, an idle right, and one micro-batch that is a hundred times the usual size."""
     for i in range(batches):
@@ -260,11 +263,11 @@ def files(rows: int, batches: int, side: str) -> Iterator[pa.Table]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("budget", "policy"), [(Budget(rows=64), "random"), (Budget(bytes="20 kB"), "fifo")])
+@pytest.mark.parametrize(("budget", "policy"), [(Budget(rows=16), "random"), (Budget(bytes="2 kB"), "fifo")])
 def test_a_query_keeps_its_budget(spark: SparkSession, tmp_path: Path, budget: Budget, policy: str) -> None:
     delay, window = "2 seconds", ("15 seconds", "15 seconds")
     for side in SIDES:
-        streams.write(tmp_path / side, list(files(20, 4, side)))
+        streams.write(tmp_path / side, list(files(ROWS, 4, side)))
     sides = [streams.read(spark, tmp_path / side, "t", delay) for side in SIDES]
     joined = tg.join(*sides, on="k", time="t", window=window, budget=budget, policy=policy)
     got = Counter(streams.run(joined, tmp_path / "checkpoint"))
@@ -276,7 +279,7 @@ def test_a_query_keeps_its_budget(spark: SparkSession, tmp_path: Path, budget: B
         assert row.policy == policy
         left = row.evicted + row.expired + row.buffered + row.late + row.null_keys
         assert left == row.rows_left + row.rows_right
-    assert sum(row.rows_left + row.rows_right for row in counts) == 20 * 103 + 20 * 101
+    assert sum(row.rows_left + row.rows_right for row in counts) == ROWS * 103 + ROWS * 101
     assert sum(row.results for row in counts) == got.total()
     buffered = tg.inspect(tmp_path / "checkpoint", spark=spark).collect()
     assert len(buffered) == sum(row.buffered for row in counts)

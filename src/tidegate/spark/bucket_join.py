@@ -21,7 +21,7 @@ from tidegate.engine.operator import Operator, Outcome, Residual
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import find
 from tidegate.policies.random import mix
-from tidegate.spark.columns import Candidates, column, in_order, in_utc, row_sizes, times
+from tidegate.spark.columns import Candidates, column, in_order, in_utc, micros, row_sizes
 from tidegate.spark.ordering import ordered
 from tidegate.spark.packing import CHECK, CONTENT, KEY, from_bytes, to_bytes
 from tidegate.spark.plan import UNCERTAIN, BucketPlan
@@ -113,7 +113,7 @@ class BucketJoin:
             ordered[side] = in_order(table.filter(time.is_valid()), self.plan.side(side).time)
         if not ordered:
             return
-        times = {side: times(table, self.plan.side(side).time) for side, table in ordered.items()}
+        times = {side: micros(table, self.plan.side(side).time) for side, table in ordered.items()}
         merged = np.sort(np.concatenate(list(times.values())), kind="stable")
         done = dict.fromkeys(times, 0)
         for last in [*merged[size::size], FOREVER]:
@@ -166,7 +166,7 @@ class BucketJoin:
     def _rows(self, arrivals: dict[Side, pa.Table]) -> dict[Side, Rows]:
         """Number the arrivals by time, left before right, and give the operator its columns."""
         first = sum(self.operator.arrived.values())
-        times = {s: times(arrivals[s], self.plan.side(s).time) if s in arrivals else _NO_INTS for s in SIDES}
+        times = {s: micros(arrivals[s], self.plan.side(s).time) if s in arrivals else _NO_INTS for s in SIDES}
         places = {side: np.arange(len(times[side])) for side in SIDES}
         ids = {
             "left": first + places["left"] + np.searchsorted(times["right"], times["left"], side="left"),

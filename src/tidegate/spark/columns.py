@@ -61,7 +61,7 @@ def column(table: pa.Table, name: str) -> Array:
     return values
 
 
-def times(table: pa.Table, name: str) -> Array:
+def micros(table: pa.Table, name: str) -> Array:
     """A column of timestamps, in microseconds."""
     values: Array = one_chunk(table.column(name)).view(pa.int64()).to_numpy(zero_copy_only=False)
     return values
@@ -70,7 +70,7 @@ def times(table: pa.Table, name: str) -> Array:
 def in_order(table: pa.Table, time: str) -> pa.Table:
     """By time, then by content: the same rows give the same order, whichever way they came."""
     whole = table.combine_chunks()
-    clock, content = times(whole, time), column(whole, CONTENT)
+    clock, content = micros(whole, time), column(whole, CONTENT)
     order = np.argsort(clock, kind="stable")
     same = np.diff(clock[order]) == 0
     if same.any():
