@@ -300,8 +300,8 @@ class Rows:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one row's own columns, payload aside."""
-        return sum(column.dtype.itemsize for name, column in self.columns().items() if name != "payload")
+        """Bytes of one row's own columns; what they say of the payload's size is one of them."""
+        return sum(column.dtype.itemsize for column in self.columns().values())
 
     def sizes(self) -> Array:
         """Bytes of each row, payload included."""

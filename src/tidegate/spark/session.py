@@ -26,6 +26,8 @@ _CONFS: Final = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Counting rows would read every old value before it is replaced.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    # Fewer and larger batches between Spark and Python; the usual 10,000 rows cost a tenth of the speed.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
 }
 
 
@@ -46,7 +48,8 @@ def configure(spark: _Session, *, partitions: int | None = None) -> _Session:
     """Set a session up for streaming joins, and return it.
 
     It sets the RocksDB state store, which Spark demands for joins of this kind, with settings that suit few
-    large values. These are settings of the session: Spark's own stream-stream joins in it would use RocksDB too.
+    large values, and larger batches between Spark and Python. These are settings of the session: Spark's own
+    stream-stream joins in it would use RocksDB too.
 
     Parameters
     ----------
