@@ -66,7 +66,7 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
         ({"budget": 1, "buckets": 2}, "a budget of 1 rows", "at least 2"),
         ({"budget": "64 parsecs"}, "'64 parsecs'", "'64 MB'"),
         ({"budget": 0}, "a budget of 0 rows", "at least 1"),
-        ({"budget": 3, "buckets": 2, "split": "even"}, "share of the budget", "at least 2"),
+        ({"budget": 3, "buckets": 2, "split": "even"}, "a budget of 3 rows", "at least 4"),
         ({"budget": 10, "split": (8, 8)}, "(8, 8)", "budget of 10"),
         ({"buckets": 0}, "buckets=0", "give 1 to"),
         ({"buckets": -4}, "buckets=-4", "give 1 to"),

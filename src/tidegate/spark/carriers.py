@@ -24,12 +24,19 @@ from tidegate.types import InputError
 class Carrier:
     """How a column travels: the SQL that makes it ready, its type on the way, the SQL that brings it back.
 
-    `{}` stands for the column in both expressions.
+    `{}` stands for the column in both expressions. A column that is never null comes back by way of `filler`, so
+    that Spark knows it still.
     """
 
     out: str
     type: DataType
     back: str
+    filler: str
+
+    def returned(self, column: str, *, nullable: bool) -> str:
+        """The SQL that brings a column back."""
+        back = self.back.format(column)
+        return back if nullable else f"coalesce({back}, {self.filler})"
 
 
 _REFUSED: Final = ("geography", "geometry")
@@ -42,9 +49,10 @@ def carrier(kind: DataType, name: str) -> Carrier | None:
             "cast(cast({} as interval month) as int)",
             IntegerType(),
             f"cast(cast({{}} as interval month) as {kind.simpleString()})",
+            f"cast(interval '0' month as {kind.simpleString()})",
         )
     if isinstance(kind, CalendarIntervalType):
-        return Carrier("cast({} as string)", StringType(), "cast({} as interval)")
+        return Carrier("cast({} as string)", StringType(), "cast({} as interval)", "make_interval()")
     if kind.typeName().startswith(_REFUSED) or (_inner(kind) and any(_untravelled(k) for k in _inner(kind))):
         raise InputError(
             f"column {name!r} is of type {kind.simpleString()}, which Spark does not hand to Python; "

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_json_stri
 from tidegate.policies import Policy, find
 from tidegate.spark.buckets import labels
 from tidegate.spark.carriers import carrier
+from tidegate.spark.columns import travelled
 from tidegate.spark.processor import CHUNKS, reassembled
 from tidegate.spark.saved import Saved
 from tidegate.spark.side import quoted
@@ -107,13 +108,13 @@ def _with_rows(
     schema = cast("StructType", StructType.fromDDL(_ROWS))
     for side, struct in structs.items():
         schema = schema.add(side, struct)
-    arrow = {side: to_arrow_type(struct, timezone="UTC") for side, struct in structs.items()}
+    arrow = {side: travelled(to_arrow_type(struct, timezone="UTC")) for side, struct in structs.items()}
     frame = states.mapInArrow(_Rows(arrow, policy), schema)
     for side in SIDES:
         for field, how in zip(fields[side], carriers[side], strict=True):
             if how:
-                back = F.expr(how.back.format(f"`{side}`.{quoted(field.name)}"))
-                frame = frame.withColumn(side, F.col(side).withField(field.name, back))
+                back = F.expr(how.returned(f"`{side}`.{quoted(field.name)}", nullable=True))
+                frame = frame.withColumn(side, F.col(side).withField(quoted(field.name), back))
     return frame
 
 

@@ -355,8 +355,8 @@ def _unpacked(
     """Bring results back to the user's names and types."""
     owners = [frames["left"] if out.left is not None else frames["right"] for out in output]
     sources = [out.left or out.right or "" for out in output]
-    backs = [owner.back(source) for owner, source in zip(owners, sources, strict=True)]
-    if not any(backs):
+    carriers = [owner.carrier(source) for owner, source in zip(owners, sources, strict=True)]
+    if not any(carriers):
         frame = results.mapInArrow(unpack, schema)
     else:
         travelling = StructType(
@@ -368,11 +368,10 @@ def _unpacked(
             ]
         )
         frame = results.mapInArrow(unpack, travelling)
-        names = schema.names
-        expressions = [
-            F.expr((back or "{}").format(quoted(name))).alias(name)
-            for name, back in zip(names, [*backs, None], strict=False)
-        ]
+        expressions = []
+        for field, how in zip(schema.fields, [*carriers, None], strict=False):
+            back = how.returned(quoted(field.name), nullable=field.nullable) if how else quoted(field.name)
+            expressions.append(F.expr(back).alias(field.name))
         frame = frame.select(*expressions)
     if filtered is None:
         return frame

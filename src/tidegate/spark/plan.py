@@ -111,11 +111,14 @@ class QueryPlan:
 
     def check(self) -> None:
         """Refuse a budget that some bucket could not use."""
+        budget, split = self.bucket.join.budget, self.bucket.join.split
         try:
             self.of(labels(self.buckets)[-1])
         except InputError as error:
+            least = self.buckets * (2 if split == "even" else 1)
             raise InputError(
-                f"the budget is too small for {self.buckets} buckets, of which one gets: {error}"
+                f"a budget of {budget and budget.limit} {budget and budget.unit} with split={split!r} leaves nothing "
+                f"for some of {self.buckets} buckets; give at least {least}, or fewer buckets"
             ) from error
 
 

@@ -91,13 +91,13 @@ class SideFrame:
                 f'cast it first: {side}.withColumn("{time}", F.col("{time}").cast("timestamp"))'
             )
         if lateness is not None and streaming:
+            wait = microseconds(lateness, "lateness")
+            if wait < 0:
+                raise InputError(f"lateness {lateness!r} is negative; give '0 seconds' or more")
             if frame.schema[time].metadata.get(_WATERMARK) is not None:
                 raise InputError(
                     f"{side} has a watermark on {time!r} already; leave out lateness={lateness!r}"
                 )
-            wait = microseconds(lateness, "lateness")
-            if wait < 0:
-                raise InputError(f"lateness {lateness!r} is negative; give '0 seconds' or more")
             frame = frame.withWatermark(quoted(time), f"{wait} microseconds")
         delay = _delay(frame, time) if streaming else None
         if streaming and delay is None:
@@ -142,10 +142,9 @@ class SideFrame:
         found = carrier(field.dataType, field.name)
         return found.type if found else field.dataType
 
-    def back(self, column: str) -> str | None:
-        """The SQL that brings a travelling column back; None if it is itself."""
-        found = self.carriers[self.columns.index(column)] if column in self.columns else None
-        return found.back if found else None
+    def carrier(self, column: str) -> Carrier | None:
+        """How a travelling column was carried; None if it is itself."""
+        return self.carriers[self.columns.index(column)] if column in self.columns else None
 
     def packed(self, keys: dict[str, str], parts: dict[str, str]) -> DataFrame:
         """The columns that travel: the key's, a hash of the content, the user's, and parts of a condition."""
@@ -300,7 +299,9 @@ def _integer(frame: SideFrame, name: str) -> str:
     if isinstance(kind, TimestampType):
         return f"unix_micros({column})"
     if isinstance(kind, TimestampNTZType):
-        return f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {column})"
+        # By its parts: what turns it into microseconds at once would go through the session's zone.
+        clock = f"(hour({column}) * 3600 + minute({column}) * 60 + extract(second from {column})) * 1000000"
+        return f"unix_date(cast({column} as date)) * 86400000000 + cast({clock} as bigint)"
     return f"cast({column} as bigint)"
 
 

@@ -94,7 +94,7 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
         raise InputError(f"where={text!r} cannot be parsed: {error}") from error
     tree = trees[0] if len(trees) == 1 else None
     if tree is None:
-        raise InputError(f"where={text!r} is not one expression; write a single condition")
+        raise InputError(f"where={text!r} cannot be parsed as one condition; write a single expression")
     owners = {"l": {n.casefold(): n for n in left}, "r": {n.casefold(): n for n in right}}
 
     def qualified(node: exp.Expression) -> exp.Expression:
