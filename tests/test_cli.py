@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import tidegate as tg
+from tidegate import cli
+from tidegate.types import InputError
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "auctions.toml"
+
+
+def output(*arguments: str) -> str:
+    result = CliRunner().invoke(cli.app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_policies_are_all_listed() -> None:
+    shown = output("policies")
+    assert all(name in shown for name in tg.policies.names())
+
+
+def test_table_2_of_ijoin_has_the_printed_totals() -> None:
+    totals = [line.split() for line in output("reproduce").splitlines() if " total " in line]
+    assert [(line[1], line[-2]) for line in totals] == [("exact", "36"), ("fifo", "6")]
+
+
+def test_what_cannot_be_reproduced_is_named() -> None:
+    with pytest.raises(InputError, match="'fig99' cannot be reproduced yet; there is ijoin/table2"):
+        output("reproduce", "fig99")
+
+
+def test_a_pipeline_is_checked_without_spark() -> None:
+    assert "until_expiry" in output("run", str(EXAMPLE), "--check")
+
+
+def test_an_unknown_benchmark_lists_the_known_ones() -> None:
+    result = CliRunner().invoke(cli.app, ["bench", "speed"])
+    assert result.exit_code == 2
+    assert "core, spark" in result.output
+
+
+def test_errors_of_the_user_s_are_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["tidegate", "run", "no such [file].toml"])
+    with pytest.raises(SystemExit) as exit_:
+        cli.run()
+    assert exit_.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: ")
+    assert "no such [file].toml" in told
+    assert "Traceback" not in told
