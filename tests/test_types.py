@@ -125,9 +125,9 @@ def test_rows() -> None:
     assert rows.take(rows.key > 1).id.tolist() == [2, 3]
     assert (rows.row_bytes, rows.nbytes) == (32, 128)
     heavy = Rows("left", numbers, numbers, numbers, numbers, importance=numbers * 1.0, payload=numbers * 10)
-    assert heavy.row_bytes == 40
-    assert heavy.sizes().tolist() == [40, 50, 60, 70]
-    assert heavy.nbytes == 220
+    assert heavy.row_bytes == 48
+    assert heavy.sizes().tolist() == [48, 58, 68, 78]
+    assert heavy.nbytes == 252
 
 
 def report(results: int, exact: int) -> Report:
