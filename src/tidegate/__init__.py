@@ -36,7 +36,7 @@ def __getattr__(name: str) -> object:
     if name not in _ON_SPARK:
         raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
     try:
-        from tidegate import spark  # noqa: PLC0415
+        from tidegate import spark  # noqa: PLC0415 - only when asked for
     except ModuleNotFoundError as error:
         if error.name not in ("pyspark", "pandas", "sqlglot"):
             raise

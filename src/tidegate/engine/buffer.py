@@ -51,7 +51,7 @@ class Buffer:
         """Take up arrivals behind what is there."""
         old, new = self._size, self._size + len(rows)
         # Else rows that are there already would have a column of nothing.
-        assert not old or set(self._columns) == set(rows.columns()), "arrivals have other columns"  # noqa: S101
+        assert not old or set(self._columns) == set(rows.columns()), "arrivals have other columns"  # noqa: S101 - an invariant
         for name, values in rows.columns().items():
             column = self._columns.get(name)
             if column is None or len(column) < new:

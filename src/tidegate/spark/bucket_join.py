@@ -241,7 +241,7 @@ class BucketJoin:
                 waiting = departed.rows.matches == 0
                 if waiting.any():
                     rows = departed.rows.take(waiting)
-                    uncertain = np.full(len(rows), True) if shed else self._uncertain(rows)  # noqa: FBT003
+                    uncertain = np.full(len(rows), True) if shed else self._uncertain(rows)  # noqa: FBT003 - a value
                     yield self._alone(side, batches[side].take(departed.places[waiting]), uncertain)
 
     def _mark(self, shed: Rows) -> None:

@@ -26,7 +26,7 @@ _CONFS: Final = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Counting rows would read every old value before it is replaced.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-    # Fewer and larger batches between Spark and Python; the usual 10,000 rows cost a tenth of the speed.
+    # Fewer and larger batches between Spark and Python than the usual 10,000 rows.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
 }
 
