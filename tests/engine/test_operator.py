@@ -334,7 +334,7 @@ class Learned(Policy):
             for key in step.arrivals(side).key.tolist():
                 self.seen[key] = self.seen.get(key, 0) + 1
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - by key only
+    def scores(self, rows: Rows, now: Time) -> Array:
         return np.array([self.seen.get(key, 0) for key in rows.key.tolist()], np.float64)
 
     def snapshot(self) -> dict[str, Array]:
@@ -393,7 +393,7 @@ class Ties(Policy):
 
     ranking: ClassVar[Any] = "current"
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - all alike
+    def scores(self, rows: Rows, now: Time) -> Array:
         return np.zeros(len(rows))
 
 

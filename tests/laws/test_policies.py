@@ -24,7 +24,7 @@ class Moody(Policy):
 
     asked: ClassVar[list[int]] = []
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002
+    def scores(self, rows: Rows, now: Time) -> Array:
         self.asked.append(1)
         return np.sin(len(self.asked) * (1.0 + rows.id))
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tidegate.engine.compiled import kernel
+from tidegate.compiled import kernel
 from tidegate.types import Band, Combine, Pairs
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ PAIRS_AT_A_TIME: Final = 1 << 18
 """Results leave in chunks of at most this many, so that a hot key cannot exhaust memory."""
 
 _LONG_BUCKET: Final = 16
-_FINER: Final = 3
-"""The presence filter has 2**3 times as many buckets as the index."""
+_FINER: Final = (3, 5)
+"""The presence filter has 2**3 to 2**5 times as many buckets as the index; the more the better,
+while it has no more than 2**20 and so fits a cache."""
+_CACHED: Final = 20
 _FREE, _CLOSED, _OPEN = 0, 1, 2
 _MIN, _MAX, _SUM, _PRODUCT, _MEAN = range(5)
 COMBINES: Final[dict[Combine, int]] = {
@@ -86,13 +88,13 @@ def hashed(key: Any, shift: Any) -> Any:
 
 @kernel
 def _layout(
-    key: Array, low: Array, high: Array, same_axis: bool, shift: Any
+    key: Array, low: Array, high: Array, same_axis: bool, shift: Any, finer: Any
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Lay rows out by bucket, keeping their order within each, and note which finer buckets hold any."""
     n = len(key)
-    present = np.zeros(np.int64(1) << (64 - np.int64(shift) + _FINER), np.bool_)
+    present = np.zeros(np.int64(1) << (64 - np.int64(finer)), np.bool_)
     for i in range(n):
-        present[hashed(key[i], shift - np.uint64(_FINER))] = True
+        present[hashed(key[i], finer)] = True
     starts = np.zeros((np.int64(1) << (64 - np.int64(shift))) + 2, np.int32)
     for i in range(n):
         starts[hashed(key[i], shift) + np.uint64(2)] += 1
@@ -115,7 +117,7 @@ def _layout(
 
 
 @kernel
-def _likely(present: Array, shift: Any, key: Array) -> Array:
+def _likely(present: Array, finer: Any, key: Array) -> Array:
     """Which rows may have a partner at all.
 
     Most buffered rows have none among a step's arrivals. Passing those over without a branch that the
@@ -125,7 +127,7 @@ def _likely(present: Array, shift: Any, key: Array) -> Array:
     n = 0
     for i in range(len(key)):
         found[n] = i
-        n += present[hashed(key[i], shift - np.uint64(_FINER))]
+        n += present[hashed(key[i], finer)]
     return found[:n]
 
 
@@ -311,10 +313,12 @@ class Index:
         number = rows.left.dtype.type
         reaches = number(reach_left), number(reach_right)
         self._reaches = reaches if side == "left" else reaches[::-1]
-        self._shift = np.uint64(64 - max(1, len(rows.key).bit_length()))
+        bits = max(1, len(rows.key).bit_length())
+        self._shift = np.uint64(64 - bits)
+        self._finer = np.uint64(64 - bits - min(max(_CACHED - bits, _FINER[0]), _FINER[1]))
         low, high = self._bounds(rows)
         if self._rule.equal:
-            self._present, *self._layout = _layout(rows.key, low, high, low is high, self._shift)
+            self._present, *self._layout = _layout(rows.key, low, high, low is high, self._shift, self._finer)
         else:
             order = np.argsort(rows.key, kind="stable").astype(np.int32)
             lows = low[order]
@@ -330,7 +334,7 @@ class Index:
         """What both compiled loops begin with; the rows that may have partners come seventh."""
         everyone = not self._rule.equal
         count = len(probing.key)
-        likely = np.arange(count) if everyone else _likely(self._present, self._shift, probing.key)
+        likely = np.arange(count) if everyone else _likely(self._present, self._finer, probing.key)
         found = likely.astype(np.int32, copy=False)
         return (
             self._rule,

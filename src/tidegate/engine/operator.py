@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from tidegate.compiled import kernel
 from tidegate.engine.arrivals import Floors
 from tidegate.engine.buffer import Buffer, kept
-from tidegate.engine.compiled import kernel
 from tidegate.engine.index import COMBINES, PAIRS_AT_A_TIME, Axes, Index, total_importance
-from tidegate.engine.selection import best
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.engine.tally import Tally
 from tidegate.policies import find
@@ -219,6 +218,7 @@ class Operator:
         """
         fresh = {side: len(self.buffers[side]) for side in SIDES}
         for side, rows in zip(SIDES, (left, right), strict=True):
+            self.policy.require(rows)
             self.buffers[side].append(rows)
             self.arrived[side] += len(rows)
             if len(rows):
@@ -354,7 +354,7 @@ class Operator:
         for sides, budget in (
             [(SIDES, shares[0])] if len(shares) == 1 else zip(((s,) for s in SIDES), shares, strict=True)
         ):
-            self._evict(rows, pool, sides, budget, now)
+            self._evict(rows, pool, sides, budget, floors, now)
 
     def _expired(self, rows: Rows, floors: Floors, arriving: int) -> Array:
         span = self.join.window.left if rows.side == "left" else self.join.window.right
@@ -369,38 +369,66 @@ class Operator:
         return np.flatnonzero(floor - axis > length)
 
     def _evict(
-        self, rows: dict[Side, Rows], pool: _Pool, sides: Sequence[Side], budget: Budget | None, now: Time
+        self,
+        rows: dict[Side, Rows],
+        pool: _Pool,
+        sides: Sequence[Side],
+        budget: Budget | None,
+        floors: Floors,
+        now: Time,
     ) -> None:
         """Mark the worst rows of some sides that do not fit a budget; None holds nothing."""
-        wanting = [rows[side] if pool.whole(side) else rows[side].take(pool.staying(side)) for side in sides]
         if budget is None:
             for side in sides:
                 pool.evict(side, pool.staying(side))
             return
-        in_bytes = budget.unit == "bytes"
-        if sum(r.nbytes if in_bytes else len(r) for r in wanting) <= budget.limit:
+        excess = self._excess(rows, pool, sides, budget)
+        waiting = self.latest["left"] > floors.left or self.latest["right"] > floors.right
+        if excess > 0 and waiting and self.join.order == "probe-first":
+            excess -= self._evict_overdue(rows, pool, sides, budget, excess)
+        if excess <= 0:
             return
-        scores = np.concatenate([self._scores(r, now) for r in wanting])
-        ids = np.concatenate([r.id for r in wanting])
-        sizes = np.concatenate([r.sizes() for r in wanting]) if in_bytes else None
-        out = ~best(scores, ids, sizes, budget)
-        start = 0
-        for side, some in zip(sides, wanting, strict=True):
-            worst = np.flatnonzero(out[start : start + len(some)])
-            pool.evict(side, worst if pool.whole(side) else pool.staying(side)[worst])
-            start += len(some)
+        places = {side: None if pool.whole(side) else pool.staying(side) for side in sides}
+        wanting = {s: rows[s] if at is None else rows[s].take(at) for s, at in places.items()}
+        stays = self.policy.keep(wanting, budget, now)
+        for side, at in places.items():
+            worst = np.flatnonzero(~stays[side])
+            pool.evict(side, worst if at is None else at[worst])
+        if self._excess(rows, pool, sides, budget) > 0:
+            raise InputError(f"{self.policy!r} keeps more than the budget of {budget.limit} {budget.unit}")
 
-    def _scores(self, rows: Rows, now: Time) -> Array:
-        """The policy's scores; but a row that only waits for rows out of order goes before any other.
+    def _excess(self, rows: dict[Side, Rows], pool: _Pool, sides: Sequence[Side], budget: Budget) -> int:
+        """By how much the staying rows of some sides exceed a budget."""
+        if budget.unit == "rows":
+            return sum(pool.size(side) for side in sides) - budget.limit
+        staying = (rows[side] if pool.whole(side) else rows[side].take(pool.staying(side)) for side in sides)
+        return sum(some.nbytes for some in staying) - budget.limit
 
-        Before the arrivals have been matched that cannot be said: what is over now may match the first of them.
+    def _evict_overdue(
+        self, rows: dict[Side, Rows], pool: _Pool, sides: Sequence[Side], budget: Budget, excess: int
+    ) -> int:
+        """Make room with rows that only wait for others out of order: they go before any other, oldest first.
+
+        Returns how much room that made. Before the arrivals have been matched it cannot be said who they are:
+        what is over now may match the first of them.
         """
-        scores = self.policy.scores(rows, now)
-        overdue = _NONE if self.join.order == "shed-first" else self._expired(rows, Floors(**self.latest), 0)
-        if len(overdue):
-            scores = scores.astype(np.float64)
-            scores[overdue] = -np.inf
-        return scores
+        over = [
+            np.setdiff1d(self._expired(rows[s], Floors(**self.latest), 0), pool.gone(s), assume_unique=True)
+            for s in sides
+        ]
+        if not any(map(len, over)):
+            return 0
+        sides_of = np.repeat(np.arange(len(over)), [len(places) for places in over])
+        places = np.concatenate(over)
+        some = [rows[side].take(at) for side, at in zip(sides, over, strict=True)]
+        sizes = np.concatenate([r.sizes() if budget.unit == "bytes" else np.ones(len(r), int) for r in some])
+        order = np.argsort(np.concatenate([r.id for r in some]), kind="stable")
+        room = np.cumsum(sizes[order])
+        count = min(int(np.searchsorted(room, excess)) + 1, len(order))
+        leaving = order[:count]
+        for i, side in enumerate(sides):
+            pool.evict(side, np.sort(places[leaving[sides_of[leaving] == i]]))
+        return int(room[count - 1])
 
     def _bury(self, rows: Rows, places: Array, now: Time, *, expired: bool) -> Departed:
         gone = rows.take(places)
@@ -467,6 +495,9 @@ class _Pool:
         if not len(self.expired[side]):
             return self.evicted[side]
         return np.sort(np.concatenate((self.expired[side], self.evicted[side])))
+
+    def size(self, side: Side) -> int:
+        return self._sizes[side] - len(self.expired[side]) - len(self.evicted[side])
 
     def staying(self, side: Side) -> Array:
         if self.whole(side):

@@ -10,6 +10,7 @@ from tidegate.engine import unit_steps
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.engine.tally import Measured, Tally
+from tidegate.policies import find
 from tidegate.streams import Trace
 from tidegate.types import Budget, InputError, Pairs, Report, Window
 
@@ -98,6 +99,8 @@ def simulate(
         raise InputError(f"warmup {warmup!r} is not a span of time; give a finite number, at least 0")
     encoded = encode(traces[0], traces[1], join.window, condition, lateness)
     arrivals = encoded.arrivals
+    for rows in (arrivals.left, arrivals.right):
+        find(join.policy).require(rows)
     start = _start(arrivals) + warmup if warmup else None
     if unit_steps.applies(join, step, arrivals):
         checks = _thin(arrivals.cuts(max(1, len(arrivals) // CHECKPOINTS), start), arrivals, start)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tidegate.engine.compiled import inlined, kernel
+from tidegate.compiled import inlined, kernel
 from tidegate.engine.index import COMBINES, combined, hashed
 from tidegate.engine.tally import Measured, Tally
 from tidegate.policies import Random, find

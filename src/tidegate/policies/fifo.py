@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from tidegate.policies.policy import Policy, Ranking
 
 if TYPE_CHECKING:
@@ -37,4 +35,4 @@ class Fifo(Policy):
 
     def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - age only shifts all scores alike
         """Score by time: the newer, the higher."""
-        return rows.time.astype(np.float64)
+        return rows.time

@@ -1,7 +1,8 @@
 """The contract of every policy: learn from what is shown, and rank.
 
 A policy never sees the buffer's internals and never evicts. The operator shows it each step, asks it to
-score the rows that want to stay, and keeps the best that fit; among equals the newest stays.
+score the rows that want to stay, and keeps the best that fit; among equals the newest stays. A policy that
+decides on sets of rows rather than on each by itself says which stay (`keep`); the operator enacts that.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import difflib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+import numpy as np
+
+from tidegate.policies.selection import best
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Rows, Setting, Step, Time
+    from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
 
 Ranking = Literal["fixed", "current"]
-Need = Literal["model", "importance", "future"]
+Need = Literal["importance"]
 
 
 class Policy(ABC):
@@ -33,7 +37,7 @@ class Policy(ABC):
         "fixed": a row's score never changes after it arrived, and nothing is learned. "current": scores
         depend on the time or on what was observed.
     needs
-        What must be given beside the rows.
+        What must be given beside keys and times; rows without it are refused.
     """
 
     name: ClassVar[str]
@@ -44,12 +48,28 @@ class Policy(ABC):
         """Bind to a join and return what runs."""
         return self
 
+    def require(self, rows: Rows) -> None:
+        """Refuse rows that lack what this policy needs."""
+        if len(rows) and rows.importance is None and "importance" in self.needs:
+            raise InputError(
+                f"{self!r} needs the importance of each row; add an importance column on the {rows.side}"
+            )
+
     def observe(self, step: Step) -> None:  # noqa: B027 - a policy that learns nothing keeps this
         """Learn from the arrivals and matches of a step, before its rows are ranked."""
 
     @abstractmethod
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score rows of one side; the higher stays. Asking changes nothing."""
+
+    def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array]:
+        """Mark the rows that stay within a budget which these sides share: here, the best by score."""
+        scores = np.concatenate([self.scores(some, now) for some in rows.values()])
+        in_bytes = budget.unit == "bytes"
+        sizes = np.concatenate([some.sizes() for some in rows.values()]) if in_bytes else None
+        stays = best(scores, [some.id for some in rows.values()], sizes, budget)
+        ends = np.cumsum([len(some) for some in rows.values()])
+        return dict(zip(rows, np.split(stays, ends[:-1]), strict=True))
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned, as plain arrays."""

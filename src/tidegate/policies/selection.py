@@ -1,0 +1,117 @@
+"""Which rows fit a budget: the best by score, and among equals the newest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.types import Array, Budget
+
+
+def best(scores: Array, ids: Sequence[Array], sizes: Array | None, budget: Budget) -> Array:
+    """Mark the rows that stay.
+
+    Parameters
+    ----------
+    scores
+        Higher stays.
+    ids
+        Row numbers, in as many parts as they come in; of equal scores the higher number stays.
+    sizes
+        Bytes of each row, where the budget is in bytes. A row that no longer fits is passed over, and
+        smaller ones that follow it may still stay.
+    budget
+        What may stay.
+
+    Examples
+    --------
+    >>> from tidegate.types import Budget
+    >>> best(np.array([1.0, 3.0, 1.0, 0.0]), [np.arange(4)], None, Budget(rows=2))
+    array([False,  True,  True, False])
+    """
+    if sizes is not None:
+        return _greedy(np.lexsort((-np.concatenate(ids), -scores)), sizes, budget.limit)
+    keep = np.ones(len(scores), bool)
+    excess = len(scores) - budget.limit
+    if excess <= 0:
+        return keep
+    below, tied = _apart(scores, _smallest(scores, excess - 1))
+    wanted = excess - len(below)
+    if not 0 <= wanted <= len(tied):
+        raise InputError("a policy's scores contain NaN, which cannot be ranked; use -inf for what should go")
+    if wanted < len(tied):
+        tied = tied[np.argpartition(np.concatenate(ids)[tied], wanted)[:wanted]]
+    keep[below] = False
+    keep[tied] = False
+    return keep
+
+
+_SAMPLE: Final = 1024
+
+
+def _smallest(scores: Array, k: int) -> float:
+    """The k-th smallest score, counting from 0.
+
+    A sample brackets it first, so that only the few scores inside the bracket have to be partitioned;
+    where the bracket misses, all of them are.
+    """
+    if len(scores) > 4 * _SAMPLE:
+        sample = np.sort(scores[:: len(scores) // _SAMPLE])
+        share = k / len(scores)
+        middle, margin = int(share * len(sample)), 2 + int(4 * (share * (1 - share) * len(sample)) ** 0.5)
+        low = sample[middle - margin] if middle > margin else _least_of(scores.dtype)
+        high = sample[min(len(sample) - 1, middle + margin)]
+        below, inside = _between(scores, low, high)
+        if below <= k < below + len(inside):
+            return float(np.partition(inside, k - below)[k - below])
+    return float(np.partition(scores, k)[k])
+
+
+def _least_of(dtype: np.dtype[np.generic]) -> float:
+    return -np.inf if dtype.kind == "f" else np.iinfo(np.dtype(dtype.str)).min
+
+
+# Both loops write every row and advance past those that count: a branch would be guessed wrong too often.
+
+
+@kernel
+def _between(scores: Array, low: float, high: float) -> tuple[int, Array]:
+    """How many scores lie below `low`, and those from `low` to `high`."""
+    below, n = 0, 0
+    inside = np.empty(len(scores), scores.dtype)
+    for score in scores:
+        inside[n] = score
+        below += score < low
+        n += (score >= low) & (score <= high)
+    return below, inside[:n]
+
+
+@kernel
+def _apart(scores: Array, least: float) -> tuple[Array, Array]:
+    """Where the scores below `least` are, and those equal to it."""
+    below, tied = np.empty(len(scores), np.int32), np.empty(len(scores), np.int32)
+    n, ties = 0, 0
+    for i in range(len(scores)):
+        below[n] = i
+        tied[ties] = i
+        n += scores[i] < least
+        ties += scores[i] == least
+    return below[:n], tied[:ties]
+
+
+@kernel
+def _greedy(order: Array, sizes: Array, limit: int) -> Array:
+    keep = np.zeros(len(order), np.bool_)
+    used = 0
+    for i in order:
+        if used + sizes[i] <= limit:
+            used += sizes[i]
+            keep[i] = True
+    return keep
