@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tidegate.streams.gaps import Gaps, times, true_rate
 from tidegate.streams.stream import Stream
 from tidegate.streams.trace import Trace
 from tidegate.types import InputError, check_choice
 
-Gaps = Literal["even", "poisson"]
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+Hottest = Literal["first", "last", "anywhere"]
 
 
 @dataclass(frozen=True)
@@ -25,35 +29,63 @@ class Zipf(Stream):
     skew
         0 makes all alike; 1 is the classic law.
     rate
-        Rows a unit of time.
+        Rows a unit of time, as far as the gaps keep to it: see `true_rate`.
     gaps
-        "even", or "poisson" for arrivals at random.
-    hottest_last
-        Whether the highest number is the most frequent key instead of 0; two streams that differ in this
-        share few hot keys.
+        "even", "poisson" for arrivals at random, or "uniform" (between half and twice of `1 / rate`).
+    hottest
+        Which key is the most frequent: the "first", the rest following in order of their numbers; the "last",
+        in the opposite order; or "anywhere", in an order at random.
+    shuffle
+        Fixes the order at random, whatever the seed of the trace.
 
     Examples
     --------
     >>> Zipf(keys=3, skew=1.0).trace(5).time
     array([0., 1., 2., 3., 4.])
+    >>> Zipf(keys=2, skew=2.0, hottest="last").shares
+    array([0.2, 0.8])
     """
 
     keys: int
     skew: float = 0.0
     rate: float = 1.0
     gaps: Gaps = "even"
-    hottest_last: bool = False
+    hottest: Hottest = "first"
+    shuffle: int = 0
 
     def __post_init__(self) -> None:
         check_choice(self.gaps, Gaps, "gaps")
+        check_choice(self.hottest, Hottest, "hottest")
         if self.keys < 1 or not self.rate > 0 or not self.skew >= 0:
             raise InputError(f"{self} is not a stream; give keys >= 1, rate > 0 and skew >= 0")
+
+    @property
+    def true_rate(self) -> float:
+        """Rows a unit of time in the long run."""
+        return true_rate(self.gaps, self.rate)
+
+    @property
+    def shares(self) -> Array:
+        """The probability of each key, by number."""
+        shares = np.empty(self.keys)
+        shares[self._by_rank()] = self._falling() / self._falling().sum()
+        return shares
+
+    def _falling(self) -> Array:
+        falling: Array = np.arange(1, self.keys + 1) ** -float(self.skew)
+        return falling
+
+    def _by_rank(self) -> Array:
+        """The keys, most frequent first."""
+        if self.hottest == "anywhere":
+            return np.random.default_rng(self.shuffle).permutation(self.keys)
+        keys = np.arange(self.keys)
+        return keys if self.hottest == "first" else keys[::-1]
 
     def trace(self, rows: int, seed: int = 0) -> Trace:
         """Make the first `rows` rows."""
         rng = np.random.default_rng(seed)
-        shares = np.arange(1, self.keys + 1) ** -float(self.skew)
-        key = np.searchsorted(np.cumsum(shares), rng.random(rows) * shares.sum(), side="right")
-        gaps = np.full(rows, 1.0) if self.gaps == "even" else rng.exponential(1.0, rows)
-        time = (np.cumsum(gaps) - gaps[:1]) / self.rate
-        return Trace.of({"key": self.keys - 1 - key if self.hottest_last else key, "time": time})
+        falling = self._falling()
+        rank = np.searchsorted(np.cumsum(falling), rng.random(rows) * falling.sum(), side="right")
+        time = times(self.gaps, self.rate, rows, rng)
+        return Trace.of({"key": self._by_rank()[rank], "time": time - time[:1]})

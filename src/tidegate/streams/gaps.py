@@ -1,0 +1,50 @@
+"""When rows arrive: the gaps between one row of a generated stream and the next."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+Gaps = Literal["even", "poisson", "uniform"]
+"""Gaps at a rate `r`: each `1/r`; at random with that mean; or uniform between `1/(2r)` and `2/r`."""
+
+SHORTEST, LONGEST = 0.5, 2.0
+"""Uniform gaps, in units of `1/r`."""
+
+
+def times(gaps: Gaps, rate: float, rows: int, rng: np.random.Generator) -> Array:
+    """When `rows` rows arrive, the first of them one gap after time 0."""
+    if gaps == "even":
+        drawn = np.full(rows, 1.0)
+    elif gaps == "poisson":
+        drawn = rng.exponential(1.0, rows)
+    else:
+        drawn = rng.uniform(SHORTEST, LONGEST, rows)
+    return np.cumsum(drawn) / rate
+
+
+def true_rate(gaps: Gaps, rate: float) -> float:
+    """Rows a unit of time in the long run.
+
+    Examples
+    --------
+    >>> true_rate("even", 5.0), true_rate("uniform", 5.0)
+    (5.0, 4.0)
+
+    Deviations
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, section 6.2, calls `r` the average rate of uniform gaps;
+    their mean is `1.25/r`, so that the rate is `0.8 r` and a window of 500 at `r = 1` holds 400 rows.
+    """
+    return rate * 2 / (SHORTEST + LONGEST) if gaps == "uniform" else rate
+
+
+def enough(rate: float, span: float) -> int:
+    """So many rows that they cover the span: ten standard deviations more than random arrivals need."""
+    mean = rate * span
+    return math.ceil(mean + 10 * math.sqrt(mean) + 10)
