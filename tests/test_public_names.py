@@ -23,6 +23,8 @@ FROZEN = [
     vocabulary.Setting(tidegate.Window(1, 1)),
     tidegate.simulate({"key": [], "time": []}, {"key": [], "time": []}, window=(1, 1)),
     streams.Trace.of({"key": [1], "time": [1]}),
+    streams.Aged(),
+    streams.Zipf(keys=1),
     engine.Join(tidegate.Window(1, 1)),
 ]
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.streams.stream import Stream
+from tidegate.streams.stream import Pair
 from tidegate.streams.trace import Trace
 from tidegate.types import InputError
 
 
 @dataclass(frozen=True)
-class Auctions(Stream):
+class Auctions(Pair):
     """Auctions open at random, each for the same time, and draw bids that crowd towards their end.
 
     A bid on an auction falls `1 - u**lateness` of the auction's length after its opening, `u` uniform: evenly
@@ -48,10 +48,6 @@ class Auctions(Stream):
     def __post_init__(self) -> None:
         if min(self.length, self.bids, self.rate, self.lateness) <= 0:
             raise InputError(f"{self} is not a stream; give numbers above 0")
-
-    def trace(self, rows: int, seed: int = 0) -> Trace:
-        """The first `rows` openings."""
-        return self.both(rows, seed)[0]
 
     def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
         """The first `rows` openings, and all bids on them in order of time."""

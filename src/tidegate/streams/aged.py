@@ -1,0 +1,196 @@
+"""Rows whose partners come at certain ages: streams that follow an age curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from tidegate.streams.gaps import Gaps, enough, times, true_rate
+from tidegate.streams.stream import Pair
+from tidegate.streams.trace import Trace
+from tidegate.types import InputError, check_choice
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+Shape = Literal["increasing", "decreasing", "bell"]
+Curve: TypeAlias = Shape | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Aged(Pair):
+    """Each right row picks an age by the age curve, and then a left row of about that age as its partner.
+
+    The window of the left is cut into buckets of equal length. A right row chooses a bucket by the weights of
+    the curve and then, at random, one of the left rows whose age lies in that bucket as it arrives. All left
+    keys differ and are numbered from 0.
+
+    Parameters
+    ----------
+    shape
+        Weights of the `m` buckets, youngest first: "increasing" (`k**power` for the k-th of them),
+        "decreasing" (`(m - k)**power`), "bell" (the one up to `m / 2`, the other after it), or a tuple of
+        weights.
+    power
+        The exponent of a named shape.
+    window
+        How long a left row finds partners.
+    buckets
+        Into how many buckets the window is cut; as many as there are weights.
+    rate_left, rate_right
+        Rows a unit of time, as far as the gaps keep to it: see `true_rates`.
+    gaps
+        "uniform" (between half and twice of `1 / rate`), "even" or "poisson".
+    then
+        `(time, shape)`: right rows from that time on follow this curve instead.
+
+    Examples
+    --------
+    >>> aged = Aged("decreasing", window=30.0, buckets=3)
+    >>> aged.curve_edges, aged.curve_rates
+    (array([ 0., 10., 20., 30.]), array([4., 1., 0.]))
+    >>> left, right = aged.both(1000)
+    >>> len(left), len(right)
+    (1000, 4960)
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, sections 6.2.1, 6.2.2 and 6.2.5 (the exponents of
+    Figure 11); section 2.2 for the age curve.
+
+    Deviations
+    ----------
+    The number of partners that a left row finds is no parameter beside the rates: on average it is the right's
+    rate over the left's (`matches`), whatever the curve. It varies from row to row, nearly as a Poisson number.
+    The true rates are the given ones only for "even" and "poisson" gaps.
+
+    The paper does not say what a right row does that picks an empty bucket. Here it picks again among the
+    buckets that have both weight and rows; if there is none, it does not arrive. Only "poisson" gaps, and
+    buckets shorter than the longest gap, leave buckets empty.
+
+    The streams are recorded from the middle of their lives: at time 0 left rows of all ages exist already, have
+    negative keys and are not in the trace. Else the first left rows would be picked too often while they are
+    the only ones. Results are those of a running join after one window.
+    """
+
+    shape: Curve = "increasing"
+    power: float = 2.0
+    window: float = 500.0
+    buckets: int = 20
+    rate_left: float = 1.0
+    rate_right: float = 5.0
+    gaps: Gaps = "uniform"
+    then: tuple[float, Curve] | None = None
+
+    def __post_init__(self) -> None:
+        check_choice(self.gaps, Gaps, "gaps")
+        sizes = (self.window, self.rate_left, self.rate_right)
+        if self.buckets < 1 or not all(0 < size < np.inf for size in sizes):
+            raise InputError(
+                f"{self} is not a stream; give buckets >= 1, and a finite window and rates above 0"
+            )
+        if not 0 <= self.power < np.inf:
+            raise InputError(f"power {self.power!r} is no exponent of an age curve; give a number from 0 on")
+        if self.then is not None:
+            self.later.curve_shares  # noqa: B018 - refuses a bad curve at once
+        self.curve_shares  # noqa: B018
+
+    @property
+    def later(self) -> Aged:
+        """The stream that it becomes at the time of `then`; the same if it stays."""
+        return self if self.then is None else replace(self, shape=self.then[1], then=None)
+
+    @property
+    def true_rates(self) -> tuple[float, float]:
+        """Left and right rows a unit of time in the long run."""
+        return true_rate(self.gaps, self.rate_left), true_rate(self.gaps, self.rate_right)
+
+    @property
+    def matches(self) -> float:
+        """How many partners a left row finds on average."""
+        left, right = self.true_rates
+        return right / left
+
+    @property
+    def curve_edges(self) -> Array:
+        """The ages at which the buckets begin, and the age at which the last one ends."""
+        return np.linspace(0.0, self.window, self.buckets + 1)
+
+    @property
+    def curve_rates(self) -> Array:
+        """The partners that a left row finds on average while its age is in each bucket."""
+        return self.matches * self.curve_shares
+
+    @property
+    def curve_shares(self) -> Array:
+        """The probability that a right row picks each bucket."""
+        weights = self._weights()
+        if len(weights) != self.buckets:
+            raise InputError(f"{len(weights)} weights do not fit buckets={self.buckets}; give one a bucket")
+        if not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
+            raise InputError(
+                f"weights {weights.tolist()} are no age curve; give numbers from 0 on, one above 0"
+            )
+        shares: Array = weights / weights.sum()
+        return shares
+
+    def _weights(self) -> Array:
+        if not isinstance(self.shape, str):
+            return np.asarray(self.shape, np.float64)
+        check_choice(self.shape, Shape, "shape")
+        k = np.arange(1, self.buckets + 1)
+        rising, falling = (side.astype(np.float64) ** self.power for side in (k, self.buckets - k))
+        if self.shape == "bell":
+            return np.where(2 * k <= self.buckets, rising, falling)
+        return rising if self.shape == "increasing" else falling
+
+    def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
+        """The first `rows` rows of the left, and the right rows until the last of them."""
+        # A generator each: more rows of the same seed begin with the same rows.
+        past, future, arrival, choice = np.random.default_rng(seed).spawn(4)
+        before = enough(self.rate_left, self.window)
+        after = times(self.gaps, self.rate_left, rows, future)
+        after -= after[:1]
+        left = np.concatenate((-times(self.gaps, self.rate_left, before, past)[::-1], after))
+        end = left[-1] if rows else 0.0
+        right = times(self.gaps, self.rate_right, enough(self.rate_right, end), arrival)
+        right = right[right <= end]
+        # In (0, 1], so that a draw never falls before the first weight above 0, nor after the last.
+        draws = 1.0 - choice.random((len(right), 3))
+        switch = len(right) if self.then is None else int(np.searchsorted(right, self.then[0]))
+        edges = self.curve_edges
+        picked = np.concatenate(
+            (
+                _partners(left, right[:switch], edges, self.curve_shares, draws[:switch]),
+                _partners(left, right[switch:], edges, self.later.curve_shares, draws[switch:]),
+            )
+        )
+        found = picked >= 0
+        return (
+            Trace.of({"key": np.arange(rows), "time": after}),
+            Trace.of({"key": picked[found] - before, "time": right[found]}),
+        )
+
+
+def _partners(left: Array, right: Array, edges: Array, shares: Array, draws: Array) -> Array:
+    """The position among the left rows that each right row picks; -1 where it finds none.
+
+    A row whose age is an edge belongs to the older bucket. Three draws a right row: the bucket, the bucket
+    again should the first be empty, and the row.
+    """
+    weights = np.cumsum(shares)
+    bucket = np.searchsorted(weights, draws[:, 0] * weights[-1])
+    newest = np.searchsorted(left, right - edges[bucket], side="right")
+    oldest = np.searchsorted(left, right - edges[bucket + 1], side="right")
+    empty = np.flatnonzero(newest == oldest)
+    if len(empty):
+        bounds = np.searchsorted(left, right[empty, None] - edges, side="right")
+        weights = np.cumsum(np.where(bounds[:, :-1] > bounds[:, 1:], shares, 0.0), axis=1)
+        bucket = np.argmax(weights >= draws[empty, 1:2] * weights[:, -1:], axis=1)
+        at = np.arange(len(empty))
+        oldest[empty] = bounds[at, bucket + 1]
+        newest[empty] = np.where(weights[:, -1] > 0, bounds[at, bucket], oldest[empty])
+    picked: Array = newest - np.ceil(draws[:, 2] * (newest - oldest)).astype(np.int64)
+    return np.where(newest > oldest, picked, -1)
