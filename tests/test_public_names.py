@@ -24,6 +24,7 @@ FROZEN = [
     tidegate.simulate({"key": [], "time": []}, {"key": [], "time": []}, window=(1, 1)),
     streams.Trace.of({"key": [1], "time": [1]}),
     streams.Aged(),
+    streams.Correlated(),
     streams.Zipf(keys=1),
     engine.Join(tidegate.Window(1, 1)),
 ]

@@ -1,0 +1,107 @@
+"""Two streams over the same keys, whose hot keys are the same, the opposite, or unrelated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from tidegate.streams.gaps import Gaps, enough
+from tidegate.streams.stream import Pair
+from tidegate.streams.trace import Trace
+from tidegate.streams.zipf import Hottest, Zipf
+from tidegate.types import check_choice
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+Correlation = Literal["direct", "inverse", "uncorrelated"]
+
+HOTTEST_RIGHT: Final[dict[Correlation, Hottest]] = {
+    "direct": "first",
+    "inverse": "last",
+    "uncorrelated": "anywhere",
+}
+
+
+@dataclass(frozen=True)
+class Correlated(Pair):
+    """Two streams of independent keys with Zipf's shares; on the left, key 0 is the most frequent.
+
+    Parameters
+    ----------
+    correlation
+        How the right orders the keys by frequency: as the left does ("direct"), the other way round
+        ("inverse"), or at random ("uncorrelated").
+    skew
+        The parameter of Zipf's law on both sides.
+    keys
+        How many distinct keys, numbered from 0.
+    rate_left, rate_right
+        Rows a unit of time, as far as the gaps keep to it: see `true_rates`.
+    gaps
+        "uniform" (between half and twice of `1 / rate`), "even" or "poisson".
+    shuffle
+        Fixes the order at random of "uncorrelated", whatever the seed of the trace.
+
+    Examples
+    --------
+    >>> pair = Correlated("inverse", skew=1.0, keys=3)
+    >>> [shares.round(2).tolist() for shares in pair.shares]
+    [[0.55, 0.27, 0.18], [0.18, 0.27, 0.55]]
+    >>> left, right = pair.both(1000)
+    >>> len(left), len(right)
+    (1000, 4840)
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, section 6.2.3 (DC, IC and UC).
+
+    Deviations
+    ----------
+    One order at random decides how hard an uncorrelated pair is, the more so the more skewed it is; average
+    over values of `shuffle`.
+    """
+
+    correlation: Correlation = "direct"
+    skew: float = 2.0
+    keys: int = 50
+    rate_left: float = 1.0
+    rate_right: float = 5.0
+    gaps: Gaps = "uniform"
+    shuffle: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice(self.correlation, Correlation, "correlation")
+        self.left, self.right  # noqa: B018 - each checks its parameters
+
+    @property
+    def left(self) -> Zipf:
+        """The left stream alone."""
+        return Zipf(self.keys, self.skew, self.rate_left, self.gaps)
+
+    @property
+    def right(self) -> Zipf:
+        """The right stream alone."""
+        hottest = HOTTEST_RIGHT[self.correlation]
+        return Zipf(self.keys, self.skew, self.rate_right, self.gaps, hottest, self.shuffle)
+
+    @property
+    def true_rates(self) -> tuple[float, float]:
+        """Left and right rows a unit of time in the long run."""
+        return self.left.true_rate, self.right.true_rate
+
+    @property
+    def shares(self) -> tuple[Array, Array]:
+        """The probability of each key, by number, on the left and on the right."""
+        return self.left.shares, self.right.shares
+
+    def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
+        """The first `rows` rows of the left, and the right rows until the last of them."""
+        seeds = np.random.SeedSequence(seed).generate_state(2).tolist()
+        left = self.left.trace(rows, seeds[0])
+        end = left.time[-1] if rows else -1.0
+        right = self.right.trace(enough(self.rate_right, max(end, 0.0)), seeds[1])
+        arrived = int(np.searchsorted(right.time, end, side="right"))
+        return left, Trace.of({"key": right.keys[0][:arrived], "time": right.time[:arrived]})
