@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tidegate
-from tidegate import engine, policies, streams
+from tidegate import engine, models, policies, streams
 from tidegate import types as vocabulary
 
-MODULES = [tidegate, engine, policies, streams]
+MODULES = [tidegate, engine, models, policies, streams]
 NUMBERS = np.arange(3)
 FROZEN = [
     tidegate.Window(1, 1),
@@ -27,6 +27,9 @@ FROZEN = [
     streams.Correlated(),
     streams.Zipf(keys=1),
     engine.Join(tidegate.Window(1, 1)),
+    models.AgeCurve([0, 1], [1]),
+    models.Payoff([0, 1], [0, 1]),
+    tidegate.allocate([models.Payoff([0, 1], [0, 1])], total=1),
 ]
 
 
@@ -40,7 +43,7 @@ def test_all_names_exist(module: types.ModuleType) -> None:
 
 def test_the_names_that_are_promised() -> None:
     promised = {"Band", "Budget", "InputError", "Last", "Report", "Window", "policies", "simulate", "streams"}
-    assert promised <= set(tidegate.__all__)
+    assert promised | {"allocate", "models", "predict_recall"} <= set(tidegate.__all__)
     parameters = inspect.signature(tidegate.simulate).parameters
     assert list(parameters)[:2] == ["left", "right"]
     defaults = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import checks, policies, streams
+from tidegate import checks, models, policies, streams
+from tidegate.allocation import allocate, predict_recall
 from tidegate.engine import simulate
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
@@ -18,11 +19,14 @@ __all__ = [
     "Last",
     "Report",
     "Window",
+    "allocate",
     "checks",
     "configure",
     "inspect",
     "join",
+    "models",
     "policies",
+    "predict_recall",
     "simulate",
     "streams",
 ]

@@ -1,0 +1,322 @@
+"""One memory for several joins, for the two sides of one, and what it will bring.
+
+Models say what memory pays (`tidegate.models.Payoff`). From that follow how to divide a memory between the
+sides of a join (`optimal_split`), the recall to expect (`predict_recall`), and how to divide a memory among
+joins so that the worst off is as well off as can be (`allocate`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tidegate.models.joint import Believed, Curves, joint_payoff
+from tidegate.models.numbers import positive
+from tidegate.models.payoff import Payoff
+from tidegate.models.sample_memory import Frequencies, sample_rows
+from tidegate.types import InputError, Window, WindowSpan, check_choice
+
+Metric = Literal["recall", "error"]
+Scheme = Literal["alloc", "prop"]
+Requirement: TypeAlias = Callable[[float], float]
+"""The least memory for a level: a recall (never falling, from 0 to 1) or an error (never rising)."""
+
+_HALVINGS = 100  # beyond the precision of a float
+_ROUNDING = 1e-9  # rows that a requirement may exceed a whole number by, for having been computed
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """How a memory was divided among joins.
+
+    Parameters
+    ----------
+    memory
+        Whole rows for each join.
+    level
+        Where the worst off stands: the least recall (or the largest error) in units of its weight.
+    achieved
+        The recall (or the error) that each join may expect.
+    """
+
+    memory: list[int]
+    level: float
+    achieved: list[float]
+
+
+def allocate(
+    joins: Sequence[Payoff | Requirement],
+    total: int,
+    weights: Sequence[float] | None = None,
+    metric: Metric = "recall",
+    scheme: Scheme = "alloc",
+) -> Allocation:
+    """Divide a memory among joins so that none does too badly.
+
+    If one join had a higher recall than another, it could give up memory to the other and the lowest recall
+    would rise. So all get the same recall, the highest for which the memory suffices; it is found by
+    bisection. With weights, recalls are in their proportion, except that none exceeds 1.
+
+    Every join gets at least one row. Rows are whole, so that a few are left over: the joins that are worst
+    off get one more each. When every join has all it can use, what remains is divided in proportion to that.
+
+    Parameters
+    ----------
+    joins
+        What memory pays in each (`models.Payoff`; `models.joint_payoff` makes one of a model), or a function that
+        gives the least memory for a recall, or, if the metric is "error", for an error (`sampling_memory`).
+    total
+        Rows to divide.
+    weights
+        How important each join is; by default all alike. Of errors, a larger weight admits a larger error.
+    metric
+        "recall", of which the least is made as large as possible, or "error", of which the largest is made
+        as small as possible.
+    scheme
+        "alloc", or "prop" for the baseline: in proportion to the memory that each would need to lose nothing,
+        whatever the weights.
+
+    Examples
+    --------
+    >>> easy, hard = Payoff([0, 10, 100], [0, 90, 100]), Payoff([0, 100], [0, 100])
+    >>> allocate([easy, hard], total=88)
+    Allocation(memory=[9, 79], level=0.79, achieved=[0.81, 0.79])
+    >>> allocate([easy, hard], total=88, scheme="prop")
+    Allocation(memory=[44, 44], level=0.44, achieved=[0.937..., 0.44])
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, section 5 (theorem 5.1, ALLOC) and section 6.2.5
+    (PROP).
+
+    Deviations
+    ----------
+    The paper divides memory as if rows had fractions. Here the bisection counts whole rows, so that the
+    result is the best there is in whole rows, never worse than "prop".
+    """
+    check_choice(metric, Metric, "metric")
+    check_choice(scheme, Scheme, "scheme")
+    _check_total(joins, total)
+    worth = _weights(weights, len(joins))
+    read = [_read(join, metric) for join in joins]
+    if scheme == "prop":
+        lossless = 1.0 if metric == "recall" else 0.0
+        memory = _in_proportion([join.needs(lossless) for join in read], total)
+    else:
+        memory = _alloc(read, total, worth, metric)
+    achieved = [join.reaches(rows) for join, rows in zip(read, memory, strict=True)]
+    levels = [reached / weight for reached, weight in zip(achieved, worth, strict=True)]
+    return Allocation(memory, min(levels) if metric == "recall" else max(levels), achieved)
+
+
+def optimal_split(left: Payoff, right: Payoff, memory: int) -> tuple[int, int]:
+    """Divide the rows of one join between its sides so that it yields the most results.
+
+    Where several divisions do, it is one beside that of `Payoff.split`.
+
+    Examples
+    --------
+    >>> optimal_split(Payoff([0, 1, 3], [0, 3, 5]), Payoff([0, 2], [0, 5]), memory=3)
+    (1, 2)
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, sections 3.2.2 and 3.3.
+    """
+    if isinstance(memory, bool) or not isinstance(memory, int | np.integer) or memory < 0:
+        raise InputError(f"memory to split is {memory!r}; give a whole number of rows, at least 0")
+    # What both sides yield is concave in the rows of one, so that the best whole number is next to the best.
+    below = math.floor(left.split(memory, right)[0])
+    mine = max((below, min(below + 1, memory)), key=lambda rows: left.at(rows) + right.at(memory - rows))
+    return int(mine), int(memory - mine)
+
+
+def predict_recall(
+    model: Believed,
+    memory: float,
+    *,
+    rates: tuple[float, float],
+    window: Window | tuple[WindowSpan, WindowSpan],
+) -> float:
+    """The recall to expect of a join with this much memory, used in the best way the model knows.
+
+    Parameters are those of `models.joint_payoff`; memory is in rows of both sides together.
+
+    Examples
+    --------
+    >>> from tidegate.models import AgeCurve
+    >>> predict_recall(AgeCurve([0, 1, 2, 3], [3, 0, 2]), 2, rates=(1, 1), window=(3, 0))
+    0.8
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, sections 3.2.2 and 3.3 (the recall of a join).
+
+    Deviations
+    ----------
+    Results whose partners arrive together need no memory and are left out of account, as in the paper.
+    """
+    return joint_payoff(model, rates=rates, window=window).recall(memory)
+
+
+def sampling_memory(
+    model: Curves | Frequencies,
+    *,
+    rates: tuple[float, float],
+    window: Window | tuple[WindowSpan, WindowSpan],
+    results: float,
+    cv: float,
+) -> Requirement:
+    """The least memory by the error of a mean over a join that is sampled, for `allocate(metric="error")`.
+
+    Of `results` results, each in the sample with probability p, the mean has the relative standard error
+    `cv * sqrt((1 - p) / (p * results))`; the memory is that of `models.sample_rows` for the p with this error.
+
+    Parameters
+    ----------
+    model, rates, window
+        As in `models.sample_rows`.
+    results
+        Results that are aggregated at a time.
+    cv
+        Their coefficient of variation: standard deviation by mean.
+
+    Examples
+    --------
+    >>> from tidegate.models import AgeCurve
+    >>> memory = sampling_memory(
+    ...     AgeCurve([0, 100], [2]), rates=(1, 1), window=(100, 0), results=400, cv=1.0
+    ... )
+    >>> memory(0.05), memory(0.0)
+    (62.5, 100.0)
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, section 5.
+
+    Deviations
+    ----------
+    Those of `models.sample_rows`: the memory is overestimated under random arrivals.
+    """
+    many, spread = positive(results, "results"), positive(cv, "cv")
+    sample_rows(model, 1.0, rates=rates, window=window)  # refuses what cannot be used, here rather than later
+
+    def least(error: float) -> float:
+        fraction = 1 / (1 + many * (error / spread) ** 2)
+        return sample_rows(model, fraction, rates=rates, window=window)
+
+    return least
+
+
+def _check_total(joins: Sequence[object], total: int) -> None:
+    if not len(joins):
+        raise InputError("no joins to allocate memory to; give at least one")
+    if isinstance(total, bool) or not isinstance(total, int | np.integer):
+        raise InputError(f"total is {total!r}; give a whole number of rows")
+    if total < len(joins):
+        raise InputError(f"total is {total}, too little for {len(joins)} joins; give each at least one row")
+
+
+def _weights(weights: Sequence[float] | None, joins: int) -> list[float]:
+    if weights is None:
+        return [1.0] * joins
+    if len(weights) != joins:
+        raise InputError(f"{len(weights)} weights for {joins} joins; give one each")
+    return [positive(weight, "a weight") for weight in weights]
+
+
+class _Join(NamedTuple):
+    """The least memory for a level, and the level that whole rows reach."""
+
+    needs: Requirement
+    reaches: Callable[[int], float]
+
+
+def _read(join: Payoff | Requirement, metric: Metric) -> _Join:
+    if isinstance(join, Payoff):
+        if metric == "error":
+            raise InputError(
+                "a Payoff tells the recall, not the error of a sample; give sampling_memory(...)"
+            )
+        return _Join(join.memory_for, join.recall)
+    if not callable(join):
+        raise InputError(f"{join!r} does not say what memory pays; give a Payoff or a function of the level")
+    return _Join(join, partial(_reached, join, metric))
+
+
+def _reached(needs: Requirement, metric: Metric, rows: int) -> float:
+    return _furthest(lambda level: needs(level) <= rows, metric, 1.0)
+
+
+def _furthest(holds: Callable[[float], bool], metric: Metric, highest: float) -> float:
+    """The best level that holds: the largest recall up to `highest`, or the smallest error."""
+    good, bad = (0.0, highest) if metric == "recall" else (_harmless(holds), 0.0)
+    if holds(bad):
+        return bad
+    for _ in range(_HALVINGS):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def _harmless(holds: Callable[[float], bool]) -> float:
+    """An error large enough to hold."""
+    error = 1.0
+    while not holds(error):
+        error *= 2
+        if math.isinf(error):
+            raise InputError("no error is large enough for so little memory; give a larger total")
+    return error
+
+
+def _whole(memory: float) -> float:
+    """Whole rows, at least one; infinite if no memory will do."""
+    if math.isnan(memory):
+        raise InputError("the memory for a level is NaN; let each join's function return a number of rows")
+    return max(1.0, float(np.ceil(memory - _ROUNDING)))
+
+
+def _alloc(joins: list[_Join], total: int, weights: list[float], metric: Metric) -> list[int]:
+    cap = 1.0 if metric == "recall" else math.inf
+
+    def rows(level: float) -> list[float]:
+        pairs = zip(joins, weights, strict=True)
+        return [_whole(join.needs(min(cap, weight * level))) for join, weight in pairs]
+
+    def holds(level: float) -> bool:
+        return sum(rows(level)) <= total
+
+    if metric == "recall" and not holds(0.0):
+        raise InputError(f"total is {total}, but recall 0 alone needs {sum(rows(0.0)):g} rows; give as many")
+    memory = [int(some) for some in rows(_furthest(holds, metric, 1 / min(weights)))]
+    return _spend(memory, joins, total, weights, metric)
+
+
+def _spend(
+    memory: list[int], joins: list[_Join], total: int, weights: list[float], metric: Metric
+) -> list[int]:
+    """Spend what is left over: a row each for the worst off, then in proportion."""
+    reached = [join.reaches(rows) for join, rows in zip(joins, memory, strict=True)]
+    best, sign = (1.0, 1.0) if metric == "recall" else (0.0, -1.0)
+    lacking = [i for i, level in enumerate(reached) if level != best]
+    worst_first = sorted(lacking, key=lambda i: sign * reached[i] / weights[i])
+    for i in worst_first[: total - sum(memory)]:
+        memory[i] += 1
+    return _in_proportion([float(rows) for rows in memory], total)
+
+
+def _in_proportion(shares: list[float], total: int) -> list[int]:
+    """Whole rows in proportion to the shares, at least one each; the largest remainders are rounded up."""
+    parts = np.array(shares) if any(shares) else np.ones(len(shares))
+    exact = total * parts / parts.sum()
+    rows = np.maximum(1, np.floor(exact)).astype(np.int64)
+    for _ in range(rows.sum() - total):  # those who got a row for nothing have it from the largest
+        rows[np.argmax(rows)] -= 1
+    spare = total - rows.sum()
+    rows[np.argsort(rows - exact, kind="stable")[:spare]] += 1
+    return [int(some) for some in rows]

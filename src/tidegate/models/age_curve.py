@@ -1,0 +1,269 @@
+"""The age-based model: what a row still promises depends on its age."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.models.numbers import ByValue, ascending, column, like, positive
+from tidegate.models.payoff import Payoff
+from tidegate.types import Array, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+Paid: TypeAlias = "Callable[[float | Array], float | Array]"
+"""Results a unit of time as a function of memory."""
+
+_EVEN = 1e-12  # rates this close, of the highest, are equal but for rounding
+
+
+class Tables(NamedTuple):
+    """A curve as compiled loops read it.
+
+    Edge `h` lies at age `edges[h]`, by which a row has had `heights[h]` matches; in the bucket that follows it
+    they come at the rate `density[h]`. Of the later edges, `after[h]` is the one towards which the matches
+    come fastest (the last points to itself). Equal buckets come `buckets_per_age` to a unit of age; where
+    they differ that is 0.
+    """
+
+    edges: Array
+    heights: Array
+    density: Array
+    after: Array
+    buckets_per_age: float
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class AgeCurve(ByValue):
+    """How many matches a row may expect while its age passes through each bucket.
+
+    Bids crowd towards an auction's end, parts of an order are mostly delivered at once: what matters of a row
+    then is not its key but its age. Inside a bucket matches come evenly, so the matches by an age, C, grow
+    along straight lines.
+
+    The value of keeping a row is the highest rate of matches it can still reach, taken over every age up to
+    which one might keep it: `priority`. Keeping the rows of the highest priority is the AGE algorithm.
+
+    Parameters
+    ----------
+    edges
+        Ages that bound the buckets: ascending from 0, one more than there are buckets, which need not be
+        equally wide. The last is the age at which a row stops matching, at most the window.
+    rates
+        The expected matches of a row in each bucket (not per unit of age).
+    sample
+        Rows that each bucket was learned from, where the curve was learned.
+
+    Examples
+    --------
+    >>> curve = AgeCurve(edges=[0, 1, 2, 3], rates=[3, 0, 2])
+    >>> curve.total, curve.best_age, curve.has_minimum
+    (5.0, 1.0, True)
+    >>> curve.priority(np.array([0.0, 1.0, 2.0, 3.0]))
+    array([3., 1., 2., 0.])
+    >>> curve.payoff(rate=1).at(2)
+    4.0
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, definition 2.2 (the model), section 3.2.1 (the
+    priority) and section 3.2.2 (what memory pays).
+
+    Deviations
+    ----------
+    Ages are continuous. The highest rate is still reached at an edge, because between edges C is straight.
+
+    For curves with a minimum the paper gives no formula of what memory pays. `payoff` uses the least concave
+    curve above C for all: it is the paper's equation 3 where there is no minimum, and otherwise an upper
+    bound that holding some rows longer than others attains in the mean (example 3.4).
+    """
+
+    edges: Array
+    rates: Array
+    sample: Array | None
+
+    def __init__(self, edges: ArrayLike, rates: ArrayLike, sample: ArrayLike | None = None) -> None:
+        object.__setattr__(self, "edges", column(edges, "edges of the age curve"))
+        object.__setattr__(self, "rates", column(rates, "rates of the age curve"))
+        seen = None if sample is None else column(sample, "sample of the age curve")
+        object.__setattr__(self, "sample", seen)
+        ascending(self.edges, "edges of the age curve")
+        if len(self.edges) != len(self.rates) + 1:
+            raise InputError(
+                f"{len(self.edges)} edges bound {len(self.edges) - 1} buckets, but {len(self.rates)} rates "
+                "were given; give one rate for each bucket"
+            )
+        if self.rates.min() < 0:
+            raise InputError(
+                f"a rate of the age curve is {self.rates.min():g}; expected matches are 0 or more"
+            )
+        if not self.rates.any():
+            raise InputError(
+                "all rates of the age curve are 0, so no row is worth keeping; give a curve with matches, or "
+                "use policy 'fifo' until some were seen"
+            )
+        if seen is not None and (len(seen) != len(self.rates) or seen.min() < 0):
+            raise InputError(
+                f"sample of the age curve is {seen.tolist()}; give the rows seen in each of the "
+                f"{len(self.rates)} buckets, 0 or more"
+            )
+
+    @property
+    def window(self) -> float:
+        """The age at which a row stops matching (W)."""
+        return float(self.edges[-1])
+
+    @cached_property
+    def heights(self) -> Array:
+        """Matches by each edge."""
+        return np.append(0.0, np.cumsum(self.rates))
+
+    @cached_property
+    def density(self) -> Array:
+        """Matches a unit of age in each bucket."""
+        return self.rates / np.diff(self.edges)
+
+    @property
+    def total(self) -> float:
+        """Matches in a row's whole life (n)."""
+        return float(self.heights[-1])
+
+    @overload
+    def cumulative(self, age: float) -> float: ...
+    @overload
+    def cumulative(self, age: Array) -> Array: ...
+    def cumulative(self, age: float | Array) -> float | Array:
+        """Matches by this age (C)."""
+        return like(age, np.interp(age, self.edges, self.heights))
+
+    @overload
+    def inverse(self, matches: float) -> float: ...
+    @overload
+    def inverse(self, matches: Array) -> Array: ...
+    def inverse(self, matches: float | Array) -> float | Array:
+        """The least age by which a row has had so many matches; infinite beyond `total`."""
+        wanted = np.asarray(matches, dtype=np.float64)
+        end = np.searchsorted(self.heights, wanted)  # the first edge that has as many
+        bucket = np.clip(end - 1, 0, len(self.rates) - 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inside = self.edges[bucket] + (wanted - self.heights[bucket]) / self.density[bucket]
+        ages = np.where(end == 0, 0.0, np.minimum(inside, self.edges[bucket + 1]))
+        return like(matches, np.where(end == len(self.edges), np.inf, ages))
+
+    @cached_property
+    def best_age(self) -> float:
+        """The age up to which matches come fastest on average (k_opt); of several, the largest."""
+        speed = self.heights[1:] / self.edges[1:]
+        return float(self.edges[1:][speed >= speed.max() * (1 - _EVEN)][-1])
+
+    @cached_property
+    def has_minimum(self) -> bool:
+        """Whether matches become fewer with age and then more again."""
+        change = np.diff(self.density)
+        rising = change[abs(change) > _EVEN * self.density.max()] > 0
+        return bool((~rising[:-1] & rising[1:]).any())
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The curve for compiled loops, in ordinary arrays so that each loop is compiled once."""
+        edges, heights, widths = self.edges.copy(), self.heights.copy(), np.diff(self.edges)
+        even = abs(widths - widths.mean()).max() <= _EVEN * self.window
+        per_age = len(widths) / self.window if even else 0.0
+        return Tables(edges, heights, self.density.copy(), _hull(edges, heights), per_age)
+
+    @overload
+    def priority(self, age: float) -> float: ...
+    @overload
+    def priority(self, age: Array) -> Array: ...
+    def priority(self, age: float | Array) -> float | Array:
+        """The fastest rate of matches that rows of these ages can still reach.
+
+        It is 0 from the last edge on. A row from the future (a negative age) counts as new.
+        """
+        ages = np.asarray(age)
+        return like(age, priorities(ages.ravel(), self.tables).reshape(ages.shape))
+
+    def payoff(self, rate: float) -> Payoff:
+        """What memory pays when rows arrive at this rate and those of the highest priority stay."""
+        speed = positive(rate, "rate")
+        corners, after = [0], self.tables.after
+        while (last := corners[-1]) < len(self.rates):
+            corners.append(int(after[last]))
+        return Payoff(speed * self.edges[corners], speed * self.heights[corners])
+
+    def recent(self, rate: float) -> Paid:
+        """What memory pays when the newest stay: not always concave, so a plain function."""
+        speed = positive(rate, "rate")
+        return lambda memory: speed * self.cumulative(np.asarray(memory) / speed)
+
+    def until_expiry(self, rate: float) -> Paid:
+        """What memory pays when rows are admitted as there is room and stay for the whole window."""
+        speed = positive(rate, "rate")
+        return lambda memory: speed * self.total * np.minimum(1, np.asarray(memory) / (speed * self.window))
+
+    def within(self, window: float) -> AgeCurve:
+        """The part of the curve that a window leaves."""
+        if positive(window, "window") >= self.window:
+            return self
+        edges = np.append(self.edges[self.edges < window], window)
+        sample = None if self.sample is None else self.sample[: len(edges) - 1]
+        return AgeCurve(edges, np.diff(self.cumulative(edges)), sample)
+
+
+@kernel
+def _hull(edges: Array, heights: Array) -> Array:
+    """Of each edge, the later one with the steepest way there; from the last edge backwards."""
+    last = len(edges) - 1
+    after = np.full(len(edges), last)
+    for h in range(last - 1, -1, -1):
+        j = h + 1
+        while j < last:
+            # Beyond j, only the corners of the hull of what follows j can be steeper.
+            k = after[j]
+            if (heights[k] - heights[h]) * (edges[j] - edges[h]) < (heights[j] - heights[h]) * (
+                edges[k] - edges[h]
+            ):
+                break
+            j = k
+        after[h] = j
+    return after
+
+
+@kernel
+def priorities(ages: Array, tables: Tables) -> Array:
+    """The priorities of rows of these ages, for loops that are compiled themselves."""
+    edges, heights, density, after, buckets_per_age = tables
+    last = len(density)
+    found = np.zeros(len(ages))
+    for i in range(len(ages)):
+        age = max(float(ages[i]), 0.0)
+        if age >= edges[last]:
+            continue
+        if buckets_per_age > 0.0:
+            bucket = min(int(age * buckets_per_age), last - 1)
+            # The product is rounded, so that it may miss by one.
+            bucket += int(age >= edges[bucket + 1]) - int(age < edges[bucket])
+        else:
+            bucket, end = 0, last
+            while end - bucket > 1:
+                middle = (bucket + end) // 2
+                bucket, end = (middle, end) if age >= edges[middle] else (bucket, middle)
+        steepest = density[bucket]
+        height = heights[bucket] + (age - edges[bucket]) * steepest
+        corner = bucket + 1
+        while corner < last:
+            # Along the hull the way from here grows steeper up to one corner, and never again beyond.
+            corner = after[corner]
+            rise, run = heights[corner] - height, edges[corner] - age
+            if rise <= steepest * run:
+                break
+            steepest = rise / run
+        found[i] = steepest
+    return found

@@ -1,0 +1,64 @@
+"""What all models are made of: columns of numbers that are checked once and then stay as they are."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.types import Array, InputError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def column(values: object, what: str) -> Array:
+    """A read-only copy as 64-bit floats, one-dimensional, not empty, finite."""
+    try:
+        copy = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} {values!r} are not numbers; give a list or an array of numbers") from error
+    if copy.ndim != 1 or not len(copy):
+        raise InputError(f"{what} have the shape {copy.shape}; give a list of at least one number")
+    if not np.isfinite(copy).all():
+        raise InputError(f"{what} contain {copy[~np.isfinite(copy)][0]}; give finite numbers")
+    copy.setflags(write=False)
+    return copy
+
+
+def ascending(values: Array, what: str) -> None:
+    """Refuse a column that does not start at 0 or does not ascend strictly."""
+    if values[0] != 0:
+        raise InputError(f"{what} start at {values[0]:g}; start at 0")
+    if len(stalled := np.flatnonzero(np.diff(values) <= 0)):
+        at = stalled[0]
+        raise InputError(f"{what} go from {values[at]:g} to {values[at + 1]:g}; let each be above the last")
+
+
+def positive(value: float, what: str) -> float:
+    """Refuse what is not a finite number above 0."""
+    if not np.isscalar(value) or not isinstance(value, int | float | np.number) or isinstance(value, bool):
+        raise InputError(f"{what} is {value!r}; give a number above 0")
+    if not 0 < value < np.inf:
+        raise InputError(f"{what} is {value!r}; give a finite number above 0")
+    return float(value)
+
+
+def like(given: float | Array, value: float | np.floating | Array) -> float | Array:
+    """A number for a number, an array for an array."""
+    return np.asarray(value) if np.ndim(given) else float(value)
+
+
+class ByValue:
+    """Equality and hash of frozen dataclasses that hold arrays (they are declared with `eq=False`)."""
+
+    def _key(self: DataclassInstance) -> tuple[object, ...]:
+        values = (getattr(self, field.name) for field in fields(self))
+        return tuple((v.shape, v.tobytes()) if isinstance(v, np.ndarray) else v for v in values)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._key() == other._key()  # type: ignore[misc]
+
+    def __hash__(self) -> int:
+        return hash(self._key())  # type: ignore[misc]

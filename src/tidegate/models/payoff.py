@@ -1,0 +1,184 @@
+"""What memory pays: results a unit of time, by rows held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Self, overload
+
+import numpy as np
+
+from tidegate.models.numbers import ByValue, ascending, column, like
+from tidegate.types import Array, InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+_EVEN = 1e-9  # slopes are differences of rounded sums: closer than this, of the steepest, they are equal
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Payoff(ByValue):
+    """Results a unit of time as a function of memory: piecewise linear, never falling, concave.
+
+    The best use of little memory comes first, so that each further row pays at most as much as the one
+    before. That makes dividing memory easy: whoever gains most from the next row gets it.
+
+    Parameters
+    ----------
+    memory
+        Rows held at the breakpoints: ascending, from 0.
+    results
+        Results a unit of time there, from 0. Between breakpoints they grow evenly; beyond the last, not at
+        all.
+
+    Examples
+    --------
+    >>> payoff = Payoff(memory=[0, 1, 3], results=[0, 3, 5])
+    >>> payoff.at(2), payoff.needed(4), payoff.recall(1)
+    (4.0, 2.0, 0.6)
+
+    A second side that pays 2.5 a row for up to two rows comes between the two segments of the first:
+
+    >>> other = Payoff([0, 2], [0, 5])
+    >>> payoff.shared(other)
+    Payoff(memory=array([0., 1., 3., 5.]), results=array([ 0.,  3.,  8., 10.]))
+    >>> payoff.split(2.5, other)
+    (1.0, 1.5)
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, sections 3.2.2 and 3.3: the relation of memory to
+    results that divides memory between the sides of a join and, in section 5, among joins.
+    """
+
+    memory: Array
+    results: Array
+
+    def __init__(self, memory: ArrayLike, results: ArrayLike) -> None:
+        object.__setattr__(self, "memory", column(memory, "the payoff's memory"))
+        object.__setattr__(self, "results", column(results, "the payoff's results"))
+        if len(self.memory) != len(self.results):
+            raise InputError(
+                f"{len(self.memory)} breakpoints of memory have {len(self.results)} results; give one each"
+            )
+        ascending(self.memory, "the payoff's memory")
+        if self.results[0] != 0:
+            raise InputError(f"without memory the payoff is {self.results[0]:g}; no memory pays 0")
+        if len(fall := np.flatnonzero(np.diff(self.results) < 0)):
+            raise InputError(
+                f"the payoff falls after memory {self.memory[fall[0]]:g}; more memory never pays less"
+            )
+        slack = _EVEN * max(self.full, np.finfo(float).tiny)
+        rise = np.diff(self.slopes) * np.minimum(self.lengths[:-1], self.lengths[1:])
+        if len(rising := np.flatnonzero(rise > slack)):
+            raise InputError(
+                f"the payoff grows faster after memory {self.memory[rising[0] + 1]:g}; it must be concave: "
+                "build it by Payoff.from_segments, which puts the steepest first"
+            )
+
+    @classmethod
+    def from_segments(cls, lengths: ArrayLike, slopes: ArrayLike) -> Self:
+        """Put segments in order, the steepest first.
+
+        Each is `lengths` rows of memory of which every one pays `slopes` results a unit of time.
+
+        Examples
+        --------
+        >>> Payoff.from_segments([2, 0, 1], [1, 9, 3])
+        Payoff(memory=array([0., 1., 3.]), results=array([0., 3., 5.]))
+        """
+        long, steep = column(lengths, "lengths of segments"), column(slopes, "slopes of segments")
+        if len(long) != len(steep):
+            raise InputError(f"{len(long)} lengths have {len(steep)} slopes; give one each")
+        if min(long.min(), steep.min()) < 0:
+            raise InputError(
+                f"a segment has {min(long.min(), steep.min()):g}; lengths and slopes are 0 or more"
+            )
+        order = np.argsort(-steep, kind="stable")
+        order = order[long[order] > 0]
+        memory, results = np.cumsum(long[order]), np.cumsum(long[order] * steep[order])
+        return cls(np.append(0.0, memory), np.append(0.0, results))
+
+    @cached_property
+    def lengths(self) -> Array:
+        """Memory of each segment."""
+        return np.diff(self.memory)
+
+    @cached_property
+    def slopes(self) -> Array:
+        """What a row of each segment pays."""
+        return np.diff(self.results) / self.lengths
+
+    @property
+    def full(self) -> float:
+        """Results a unit of time with ample memory."""
+        return float(self.results[-1])
+
+    @cached_property
+    def ample(self) -> float:
+        """The least memory with full results."""
+        return float(self.memory[np.searchsorted(self.results, self.full)])
+
+    @overload
+    def at(self, memory: float) -> float: ...
+    @overload
+    def at(self, memory: Array) -> Array: ...
+    def at(self, memory: float | Array) -> float | Array:
+        """Results a unit of time with this much memory."""
+        return like(memory, np.interp(memory, self.memory, self.results))
+
+    @overload
+    def needed(self, results: float) -> float: ...
+    @overload
+    def needed(self, results: Array) -> Array: ...
+    def needed(self, results: float | Array) -> float | Array:
+        """The least memory that gives these results; infinite beyond `full`."""
+        growing = self.memory <= self.ample
+        return like(results, np.interp(results, self.results[growing], self.memory[growing], right=np.inf))
+
+    @overload
+    def recall(self, memory: float) -> float: ...
+    @overload
+    def recall(self, memory: Array) -> Array: ...
+    def recall(self, memory: float | Array) -> float | Array:
+        """The fraction of the full results; 1 when there are none to get."""
+        return self.at(memory) / self.full if self.full else like(memory, np.ones(np.shape(memory)))
+
+    @overload
+    def memory_for(self, recall: float) -> float: ...
+    @overload
+    def memory_for(self, recall: Array) -> Array: ...
+    def memory_for(self, recall: float | Array) -> float | Array:
+        """The least memory with this recall; infinite above 1."""
+        least = self.needed(np.asarray(recall) * self.full)
+        return like(recall, np.where(np.asarray(recall) > 1, np.inf, least))
+
+    def shared(self, other: Payoff) -> Payoff:
+        """What one memory pays that both draw on, each row going where it pays most."""
+        lengths = np.concatenate([self.lengths, other.lengths])
+        if not len(lengths):
+            return self
+        return Payoff.from_segments(lengths, np.concatenate([self.slopes, other.slopes]))
+
+    def split(self, memory: float, other: Payoff) -> tuple[float, float]:
+        """The division of `memory` between this and the other that yields the most.
+
+        Segments that pay equally fill in proportion to their lengths, and what exceeds the ample memory of
+        both is divided in proportion to that (evenly if neither needs any).
+        """
+        if not 0 <= memory < np.inf:
+            raise InputError(f"memory to split is {memory!r}; give a finite number, at least 0")
+        sides = (self, other)
+        ample = np.array([side.ample for side in sides])
+        if memory >= ample.sum():
+            shares = ample / ample.sum() if ample.any() else np.array([0.5, 0.5])
+            mine = ample[0] + (memory - ample.sum()) * shares[0]
+        else:
+            both = self.shared(other)
+            last = np.searchsorted(both.memory[1:-1], memory)
+            margin, slack = both.slopes[last], _EVEN * both.slopes[last]
+            better = np.array([side.lengths[side.slopes > margin + slack].sum() for side in sides])
+            even = np.array([side.lengths[abs(side.slopes - margin) <= slack].sum() for side in sides])
+            mine = better[0] + (memory - better.sum()) * even[0] / even.sum()
+        return float(mine), float(memory - mine)

@@ -1,0 +1,98 @@
+"""The memory that an unbiased sample of a join takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from tidegate.models.age_curve import AgeCurve
+from tidegate.models.joint import Curves, curves_of, lengths_of, rates_of
+from tidegate.models.numbers import column
+from tidegate.types import Array, InputError, Window, WindowSpan
+
+Frequencies: TypeAlias = "tuple[Sequence[float] | Array, Sequence[float] | Array]"
+
+
+def sample_rows(
+    model: Curves | Frequencies,
+    fraction: float,
+    *,
+    rates: tuple[float, float],
+    window: Window | tuple[WindowSpan, WindowSpan],
+) -> float:
+    """Rows that UNIFORM is expected to hold while it samples this fraction of a join's results.
+
+    A row is held until the last of its matches that the sample takes.
+
+    Parameters
+    ----------
+    model
+        Age curves as in `joint_payoff`, or a pair of arrays: the fractions of the left and of the right rows
+        that have each key.
+    fraction
+        The chance of each result to be in the sample, between 0 and 1.
+    rates, window
+        As in `joint_payoff`.
+
+    Examples
+    --------
+    >>> sample_rows(AgeCurve([0, 100], [2]), 0.5, rates=(1, 1), window=(100, 0))
+    62.5
+    >>> sample_rows(([0.5, 0.5], [1.0, 0.0]), 0.5, rates=(1, 0.02), window=(100, 0))
+    31.25
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, theorem 4.2 (frequencies) and 4.3 (age curves).
+
+    Deviations
+    ----------
+    The theorems take the number of a row's matches, and when they come, as given. Where they come at random
+    fewer rows are held: some percent fewer by frequencies, many fewer on falling age curves. A budget from
+    here is safe but leaves memory unused.
+
+    A row whose key never comes on the other side is not held. An age curve whose total is not whole stands
+    for rows of which some have one match more than others, so that the total is their mean.
+    """
+    if not 0 <= fraction <= 1:
+        raise InputError(f"a sample of the fraction {fraction!r} cannot be drawn; give one between 0 and 1")
+    (rate_left, rate_right), lengths = rates_of(rates), lengths_of(window)
+    if fraction == 0:
+        return 0.0
+    if isinstance(model, AgeCurve) or any(side is None or isinstance(side, AgeCurve) for side in model):
+        pairs = zip(curves_of(model, lengths), (rate_left, rate_right), strict=True)
+        return sum(rate * _held_by_age(curve, fraction) for curve, rate in pairs if curve is not None)
+    left, right = (column(side, "frequencies") for side in model)
+    if len(left) != len(right):
+        raise InputError(
+            f"{len(left)} keys on the left and {len(right)} on the right; list all keys for both"
+        )
+    held_left = _held_by_frequency(left, rate_right * right, fraction, lengths[0])
+    held_right = _held_by_frequency(right, rate_left * left, fraction, lengths[1])
+    return rate_left * held_left + rate_right * held_right
+
+
+def _held_by_age(curve: AgeCurve, fraction: float) -> float:
+    """Time for which UNIFORM holds a row, by theorem 4.3."""
+    fewer, odd = divmod(curve.total, 1.0)
+    held = 0.0
+    for matches, share in ((int(fewer), 1 - odd), (int(fewer) + 1, odd)):
+        if matches and share:
+            which = np.arange(1, matches + 1)
+            last = fraction * (1 - fraction) ** (matches - which)  # the chance that it is the last one taken
+            ages = curve.inverse(np.minimum(which / matches, 1.0) * curve.total)
+            held += share * float(last @ ages)
+    return held
+
+
+def _held_by_frequency(mine: Array, others: Array, fraction: float, window: float) -> float:
+    """Time for which UNIFORM holds a row of the mean, by theorem 4.2; others are rates by key."""
+    if window <= 0:
+        return 0.0
+    found = others > 0
+    matches = window * others[found]
+    with np.errstate(divide="ignore"):
+        none = -np.expm1(matches * np.log1p(-fraction))  # 1 - (1 - p) ** matches
+    return float(window * (mine[found] @ (1 - (1 - fraction) * none / (fraction * matches))))

@@ -1,0 +1,85 @@
+"""The memory of a sample, by enumerating every sample."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate import InputError
+from tidegate.models import AgeCurve, sample_rows
+
+FRACTIONS = st.floats(0.001, 1)
+
+
+def held(ages: list[float], fraction: float) -> float:
+    """How long a row is expected to be held that matches at these ages."""
+    mean = 0.0
+    for taken in product([False, True], repeat=len(ages)):
+        chance = prod(fraction if yes else 1 - fraction for yes in taken)
+        mean += chance * max((age for age, yes in zip(ages, taken, strict=True) if yes), default=0.0)
+    return mean
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=6).filter(any), FRACTIONS, st.floats(0.1, 10))
+def test_age_curves_hold_a_row_until_the_last_match_that_is_taken(
+    rates: list[int], fraction: float, rate: float
+) -> None:
+    curve = AgeCurve(range(len(rates) + 1), rates)
+    matches = np.arange(1, sum(rates) + 1)
+    expected = rate * held(list(curve.inverse(matches)), fraction)
+    window = (len(rates), len(rates))
+    assert sample_rows(curve, fraction, rates=(rate, 7), window=window) == pytest.approx(expected)
+    assert sample_rows((None, curve), fraction, rates=(7, rate), window=window) == pytest.approx(expected)
+    both = sample_rows((curve, curve), fraction, rates=(rate, rate), window=window)
+    assert both == pytest.approx(2 * expected)
+    assert sample_rows(curve, fraction, rates=(rate, 7), window=(0, 9)) == 0
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any), FRACTIONS)
+def test_frequencies_hold_a_row_as_a_level_age_curve_does(matches: list[int], fraction: float) -> None:
+    window, rate = 100.0, 3.0
+    right = np.array(matches) / sum(matches)
+    left = np.arange(1, len(matches) + 1) / sum(range(1, len(matches) + 1))
+    rate_right = sum(matches) / window
+    expected = sum(
+        rate * share * held([window * (i + 1) / n for i in range(n)], fraction)
+        for share, n in zip(left, matches, strict=True)
+    )
+    found = sample_rows((left, right), fraction, rates=(rate, rate_right), window=(window, 0))
+    assert found == pytest.approx(expected, rel=1e-9)
+    swapped = sample_rows((right, left), fraction, rates=(rate_right, rate), window=(0, window))
+    assert swapped == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.floats(0.1, 4.9), FRACTIONS, FRACTIONS)
+def test_more_of_a_sample_takes_more_memory(total: float, one: float, other: float) -> None:
+    low, high = sorted([one, other])
+    for model in (AgeCurve([0, 5, 10], [total / 3, 2 * total / 3]), ([0.2, 0.8], [0.6, 0.4])):
+        rows = [sample_rows(model, p, rates=(1, total / 10), window=(10, 0)) for p in (0, low, high, 1)]
+        assert rows[0] == 0
+        assert np.all(np.diff(rows) >= -1e-9)
+        assert rows[-1] <= 10 + 1e-9
+
+
+def test_a_total_that_is_not_whole_is_a_mean() -> None:
+    curve = AgeCurve([0, 10], [1.25])
+    one, two = held([10], 0.5), held([5, 10], 0.5)
+    expected = 0.75 * one + 0.25 * two
+    assert sample_rows(curve, 0.5, rates=(1, 1), window=(10, 0)) == pytest.approx(expected)
+
+
+def test_what_cannot_be_sampled_is_refused() -> None:
+    curve = AgeCurve([0, 1], [1])
+    with pytest.raises(InputError, match=r"fraction 1\.5"):
+        sample_rows(curve, 1.5, rates=(1, 1), window=(1, 1))
+    with pytest.raises(InputError, match="2 keys on the left and 1 on the right"):
+        sample_rows(([0.5, 0.5], [1.0]), 0.5, rates=(1, 1), window=(1, 1))
+    with pytest.raises(InputError, match="not a pair of age curves"):
+        sample_rows((curve, [1.0]), 0.5, rates=(1, 1), window=(1, 1))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="rate on the right is 0"):
+        sample_rows(curve, 0.5, rates=(1, 0), window=(1, 1))
