@@ -90,6 +90,7 @@ def test_a_join_that_has_all_it_can_use_leaves_the_rest_to_others() -> None:
 
 def test_what_is_left_over_goes_to_the_worst_off_and_then_in_proportion() -> None:
     assert allocate([HUNDRED] * 3, 8).memory == [3, 3, 2]
+    assert allocate([HUNDRED, HUNDRED, Payoff([0, 130], [0, 1])], 8).memory == [3, 2, 3]
     assert allocate([HUNDRED, Payoff([0, 300], [0, 1])], 800).memory == [200, 600]
     # No further row brings these two on, so each keeps its share.
     steps: list[Callable[[float], float]] = [lambda q: 100 * (q > 0.5), lambda q: 300 * (q > 0.5)]
@@ -102,6 +103,12 @@ def test_prop_is_in_proportion_to_what_each_needs() -> None:
     joins = [HUNDRED, Payoff([0, 300, 900], [0, 1, 1])]
     assert allocate(joins, 40, scheme="prop").memory == [10, 30]
     assert allocate(joins, 2, scheme="prop").memory == [1, 1]
+    assert allocate([HUNDRED, Payoff([0, 160], [0, 1])], 10, scheme="prop").memory == [4, 6]
+    samples = [
+        sampling_memory(AgeCurve([0, w], [2]), rates=(1, 1), window=(w, 0), results=w, cv=300 / w)
+        for w in (100, 300)
+    ]
+    assert allocate(samples, 40, metric="error", scheme="prop").memory == [10, 30]
     assert allocate([Payoff([0], [0])] * 2, 10, scheme="prop").memory == [5, 5]
 
 

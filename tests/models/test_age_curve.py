@@ -102,7 +102,8 @@ def test_the_priority_keeps_the_shape_of_what_it_is_given() -> None:
     curve = unit(EXAMPLE_3_4)
     assert isinstance(curve.priority(1), float)
     assert curve.priority(np.array([[0, 1], [2, 3]])).tolist() == [[3, 1], [2, 0]]
-    assert curve.priority(np.array([-5, 7])).tolist() == [3, 0]
+    assert curve.priority(np.array([-5, 7, np.nan, np.inf])).tolist() == [3, 0, 0, 0]
+    assert curve.priority(np.array([])).tolist() == []
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,8 @@ class AgeCurve(ByValue):
     def priority(self, age: float | Array) -> float | Array:
         """The fastest rate of matches that rows of these ages can still reach.
 
-        It is 0 from the last edge on. A row from the future (a negative age) counts as new.
+        It is 0 from the last edge on, and where there is no age (NaN). A row from the future (a negative
+        age) counts as new.
         """
         ages = np.asarray(age)
         return like(age, priorities(ages.ravel(), self.tables).reshape(ages.shape))
@@ -243,9 +244,9 @@ def priorities(ages: Array, tables: Tables) -> Array:
     last = len(density)
     found = np.zeros(len(ages))
     for i in range(len(ages)):
-        age = max(float(ages[i]), 0.0)
-        if age >= edges[last]:
+        if not ages[i] < edges[last]:  # NaN is not below either
             continue
+        age = max(float(ages[i]), 0.0)
         if buckets_per_age > 0.0:
             bucket = min(int(age * buckets_per_age), last - 1)
             # The product is rounded, so that it may miss by one.
