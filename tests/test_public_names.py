@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tidegate
-from tidegate import engine, policies, streams
+from tidegate import engine, models, policies, streams
 from tidegate import types as vocabulary
 
-MODULES = [tidegate, engine, policies, streams]
+MODULES = [tidegate, engine, models, policies, streams]
 NUMBERS = np.arange(3)
 FROZEN = [
     tidegate.Window(1, 1),
@@ -24,6 +24,8 @@ FROZEN = [
     tidegate.simulate({"key": [], "time": []}, {"key": [], "time": []}, window=(1, 1)),
     streams.Trace.of({"key": [1], "time": [1]}),
     engine.Join(tidegate.Window(1, 1)),
+    models.Frequency({1: 1.0}, {1: 1.0}),
+    models.LearnedFrequency(),
 ]
 
 
