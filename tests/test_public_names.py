@@ -30,6 +30,8 @@ FROZEN = [
     models.AgeCurve([0, 1], [1]),
     models.Payoff([0, 1], [0, 1]),
     tidegate.allocate([models.Payoff([0, 1], [0, 1])], total=1),
+    models.Frequency({1: 1.0}, {1: 1.0}),
+    models.LearnedFrequency(),
 ]
 
 

@@ -1,0 +1,211 @@
+"""One side's keys, counted with decay: the most frequent one by one, the others together.
+
+Weights grow with time instead of shrinking (forward decay): an arrival at time `t` weighs `2**((t - reference) /
+horizon)` for good, so that counting it touches its own key only. Shares are quotients of weights, and the
+reference moves on before weights could overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.models.key_table import SLOTS_A_KEY, KeyTable, entries, fill, look_up, slot_of, table_for
+from tidegate.models.rest import Challengers, Distinct, mark, mark_all
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+_REFERENCE, _TOTAL, _REST, _LEAST, _MEAN = range(5)
+"""Where the tally has: the time at which an arrival weighs 1; the weight of all arrivals; of those of the rest;
+a bound below the weight of every counted key; the weight of an average key of the rest."""
+
+_TOO_HEAVY: Final = 256.0
+_SHORTEST: Final = 1024
+_IMPRECISE: Final = 1 / 16
+
+
+class _Unknown(NamedTuple):
+    """The rows of a step that belong to the rest, and how many of them there are."""
+
+    key: Array
+    weight: Array
+    rows: Array
+
+
+class KeyCounts:
+    """The weights of up to `capacity` keys, and what is known of the rest."""
+
+    def __init__(self, capacity: int, horizon: float) -> None:
+        self._capacity, self._horizon = capacity, horizon
+        self.table, self._used = table_for(0), 0
+        self._tally = np.array([math.nan, 0.0, 0.0, math.inf, 0.0])
+        self._challengers, self._distinct = Challengers(), Distinct()
+        self._period, self._waiting = (
+            max(_SHORTEST, capacity),
+            0,
+        )  # rows of the rest between reviews; since the last
+        self._newest = self._turned = math.nan
+
+    def observe(self, key: Array, time: Array) -> None:
+        """Count arrivals, of which there is at least one."""
+        if math.isnan(self._newest):
+            self._newest = self._turned = self._tally[_REFERENCE] = time[0]
+        self._newest = max(self._newest, float(time.max()))
+        passed = self._newest - self._turned
+        if passed >= self._horizon:
+            self._review()
+            self._distinct.turn(both=passed >= 2 * self._horizon)
+            self._turned = self._newest
+            mark_all(self._distinct.young, entries(self.table)[0])
+        begin = 0
+        while begin < len(key):
+            room = min(len(key) - begin, self._period - self._waiting)
+            unknown = _Unknown(np.empty(room, np.int64), np.empty(room), np.zeros(1, np.int64))
+            begin, self._used = _count(
+                self.table, self._tally, self._used, self._capacity, self._horizon,
+                key, time, begin, unknown, self._distinct.young,
+            )  # fmt: skip
+            if unknown.rows[0]:
+                self._learn_from(unknown)
+            elif begin < len(key):
+                self._lay_out(*entries(self.table), room=self._used + 1)
+
+    def _learn_from(self, unknown: _Unknown) -> None:
+        rows = int(unknown.rows[0])
+        self._challengers.feed(unknown.key[:rows], unknown.weight[:rows] / self._unit())
+        self._waiting += rows
+        self._settle()
+        if self._waiting == self._period:
+            self._review()
+
+    def _unit(self) -> float:
+        """What weighs 1 for the challengers: an arrival at the last turn, so that none weighs more than 2."""
+        return float(np.exp2((self._turned - self._tally[_REFERENCE]) / self._horizon))
+
+    def _lay_out(self, keys: Array, weights: Array, room: int) -> None:
+        self.table, self._used = table_for(room), len(keys)
+        fill(self.table, keys, weights)
+
+    def _settle(self) -> None:
+        # Every counted key is marked as well, so the rest has the others; to the precision of the estimate.
+        marked = self._distinct.estimate()
+        self._tally[_MEAN] = self._tally[_REST] / max(1.0, marked - self._used, marked * _IMPRECISE)
+
+    def _review(self) -> None:
+        """Choose anew which keys are counted.
+
+        Those stay that weigh most, challengers included, unless the average key of the rest weighs over twice as
+        much: a key that is no longer frequent makes room even if no single other one stands out.
+        """
+        if not self._waiting:
+            return
+        counted, weights = entries(self.table)
+        rising, least = self._challengers.drain()
+        # No key is in both: while keys are shown to the challengers, the table is full.
+        keys = np.concatenate([counted, rising])
+        weights = np.concatenate([weights, least * self._unit() + self._tally[_MEAN]])
+        stays = weights >= self._tally[_MEAN] / 2
+        excess = int(stays.sum()) - self._capacity
+        if excess > 0:
+            order = np.flatnonzero(stays)
+            stays[order[np.argpartition(weights[order], excess)[:excess]]] = False
+        self._lay_out(keys[stays], weights[stays], room=int(stays.sum()))
+        self._tally[_REST] = max(0.0, self._tally[_TOTAL] - weights[stays].sum())
+        self._tally[_LEAST] = weights[stays].min(initial=math.inf)
+        self._waiting = 0
+        self._settle()
+
+    def share(self, keys: Array) -> Array:
+        """The weight of each key as a fraction of all."""
+        unknown = min(self._tally[_MEAN], self._tally[_LEAST])
+        shares = look_up(self.table, keys, unknown)
+        if self._tally[_TOTAL] > 0:
+            shares /= self._tally[_TOTAL]
+        return shares
+
+    def total(self) -> float:
+        """The weight of all arrivals, the newest of which weighs 1."""
+        if math.isnan(self._newest):
+            return 0.0
+        return float(self._tally[_TOTAL] / np.exp2((self._newest - self._tally[_REFERENCE]) / self._horizon))
+
+    def snapshot(self) -> dict[str, Array]:
+        """All of this as plain arrays."""
+        keys, weights = entries(self.table)
+        return {
+            "keys": keys,
+            "weights": weights,
+            "tally": np.array([*self._tally, self._waiting, self._newest, self._turned]),
+            "young": self._distinct.young.copy(),
+            "old": self._distinct.old.copy(),
+            **self._challengers.snapshot(),
+        }
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        self._lay_out(state["keys"], state["weights"], room=len(state["keys"]))
+        *tally, waiting, self._newest, self._turned = state["tally"].tolist()
+        self._tally, self._waiting = np.array(tally), int(waiting)
+        self._distinct.young, self._distinct.old = state["young"].copy(), state["old"].copy()
+        self._challengers.restore(state)
+        return self
+
+
+@kernel
+def _count(
+    table: KeyTable, tally: Array, used: int, capacity: int, horizon: float,
+    key: Array, time: Array, begin: int, unknown: _Unknown, registers: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Count rows until room runs out, in the table or for the unknown; returns where to go on, and keys counted."""
+    keys, weights = table
+    rest_key, rest_weight, rest_rows = unknown
+    last, weight = np.nan, 0.0
+    for i in range(begin, len(key)):
+        if time[i] != last:
+            last = time[i]
+            ahead = (last - tally[_REFERENCE]) / horizon
+            if ahead > _TOO_HEAVY:
+                _move_on(np.floor(ahead), weights, tally, horizon, rest_weight)
+                ahead = (last - tally[_REFERENCE]) / horizon
+            weight = np.exp2(ahead)
+        slot = slot_of(table, key[i])
+        if weights[slot] >= 0:
+            weights[slot] += weight
+        elif used < capacity:
+            if SLOTS_A_KEY * (used + 1) > len(keys):
+                return i, used
+            taken = min(tally[_MEAN], tally[_REST])
+            tally[_REST] -= taken
+            mark(registers, key[i])
+            keys[slot] = key[i]
+            weights[slot] = weight + taken
+            tally[_LEAST] = min(tally[_LEAST], weight + taken)
+            used += 1
+        else:
+            n = rest_rows[0]
+            if n == len(rest_key):
+                return i, used
+            tally[_REST] += weight
+            mark(registers, key[i])
+            rest_key[n] = key[i]
+            rest_weight[n] = weight
+            rest_rows[0] = n + 1
+        tally[_TOTAL] += weight
+    return len(key), used
+
+
+@kernel
+def _move_on(horizons: float, weights: Array, tally: Array, horizon: float, rest_weight: Array) -> None:
+    """Move the reference; every weight is halved as often, which is exact."""
+    scale = np.exp2(-horizons)
+    tally[_REFERENCE] += horizons * horizon
+    for place in (_TOTAL, _REST, _LEAST, _MEAN):
+        tally[place] *= scale
+    for i in range(len(weights)):
+        if weights[i] >= 0:
+            weights[i] *= scale
+    rest_weight *= scale

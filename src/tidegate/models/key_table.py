@@ -1,0 +1,119 @@
+"""Amounts by key in two arrays: the compiled table behind given and learned frequencies.
+
+Open addressing with linear probing, at most a quarter full, so that a key is mostly found, or found missing,
+by one look. A free slot has a negative amount; any 64-bit integer may be a key. The number of slots depends on
+the number of keys alone, and `entries` gives keys in the order in which filling a new table with them lays
+them out as they were: a table is the same, slot for slot, after its entries were stored and read again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+_FREE: Final = -1.0
+SLOTS_A_KEY: Final = 4
+_FEWEST: Final = 16
+
+
+class KeyTable(NamedTuple):
+    """Keys and what is known of each; slots with a negative amount are free."""
+
+    keys: Array
+    amounts: Array
+
+
+def table_for(count: int) -> KeyTable:
+    """An empty table with room for `count` keys.
+
+    Examples
+    --------
+    >>> table = table_for(3)
+    >>> fill(table, np.array([7, -7, 7]), np.array([1.0, 2.0, 3.0]))
+    2
+    >>> look_up(table, np.array([-7, 7, 8]), 0.0)
+    array([2., 4., 0.])
+    """
+    slots = 1 << (SLOTS_A_KEY * max(_FEWEST, count) - 1).bit_length()
+    return KeyTable(np.zeros(slots, np.int64), np.full(slots, _FREE))
+
+
+def as_keys(keys: object) -> Array:
+    """Keys as the table takes them, or what is wrong with them."""
+    found = np.asarray(keys)
+    if found.ndim != 1 or (found.dtype.kind != "i" and len(found)):
+        raise InputError(
+            f"keys of type {found.dtype} in {found.ndim} dimensions cannot be counted; give one array of integers"
+        )
+    return np.ascontiguousarray(found, np.int64)
+
+
+@kernel
+def scattered(key: int) -> np.uint64:
+    """Scatter 64-bit integers (the finaliser of splitmix64)."""
+    z = np.uint64(key) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def slot_of(table: KeyTable, key: int) -> np.int64:
+    """Where a key is, or the free slot where it would go."""
+    keys, amounts = table
+    mask = len(keys) - 1
+    slot = np.int64(scattered(key)) & mask
+    while amounts[slot] >= 0 and keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def fill(table: KeyTable, key: Array, amount: Array) -> int:
+    """Add amounts to keys; returns how many were new. The table must be large enough for them."""
+    keys, amounts = table
+    new = 0
+    for i in range(len(key)):
+        slot = slot_of(table, key[i])
+        if amounts[slot] < 0:
+            keys[slot] = key[i]
+            amounts[slot] = amount[i]
+            new += 1
+        else:
+            amounts[slot] += amount[i]
+    return new
+
+
+@kernel
+def look_up(table: KeyTable, key: Array, missing: float) -> Array:
+    """The amount of each key, or `missing`."""
+    amounts = table[1]
+    found = np.empty(len(key), np.float64)
+    for i in range(len(key)):
+        amount = amounts[slot_of(table, key[i])]
+        found[i] = amount if amount >= 0 else missing
+    return found
+
+
+@kernel
+def entries(table: KeyTable) -> tuple[Array, Array]:
+    """Keys and amounts, from the first free slot on and round to it: no run of keys is cut in two."""
+    keys, amounts = table
+    mask = len(keys) - 1
+    first = 0
+    while amounts[first] >= 0:
+        first += 1
+    taken = np.empty(len(keys) // SLOTS_A_KEY, np.int64)
+    n = 0
+    for i in range(first, first + len(keys)):
+        if amounts[i & mask] >= 0:
+            taken[n] = i & mask
+            n += 1
+    return keys[taken[:n]], amounts[taken[:n]]

@@ -1,0 +1,54 @@
+"""A table by key is a dictionary, in two arrays."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate import InputError
+from tidegate.models.key_table import as_keys, entries, fill, look_up, slot_of, table_for
+
+KEYS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=200)
+
+
+@given(KEYS, KEYS)
+def test_amounts_add_up_by_key(keys: list[int], others: list[int]) -> None:
+    expected: dict[int, float] = {}
+    for place, key in enumerate(keys):
+        expected[key] = expected.get(key, 0.0) + place
+    table = table_for(len(keys))
+    assert fill(table, as_keys(keys), np.arange(len(keys), dtype=float)) == len(expected)
+    assert look_up(table, as_keys(keys + others), -1.0).tolist() == [
+        expected.get(key, -1.0) for key in keys + others
+    ]
+    found, amounts = entries(table)
+    assert dict(zip(found.tolist(), amounts.tolist(), strict=True)) == expected
+
+
+@given(KEYS)
+def test_entries_lay_out_the_same_table_again(keys: list[int]) -> None:
+    distinct = as_keys(list(dict.fromkeys(keys)))
+    table = table_for(len(distinct))
+    fill(table, distinct, np.ones(len(distinct)))
+    again = table_for(len(distinct))
+    fill(again, *entries(table))
+    assert (again.keys == table.keys).all()
+    assert (again.amounts == table.amounts).all()
+
+
+@pytest.mark.parametrize("home", [0, 30, 63])
+def test_keys_that_want_the_same_slot_are_kept_apart_and_in_place(home: int) -> None:
+    empty = table_for(16)
+    rivals = as_keys([key for key in range(-5_000, 5_000) if slot_of(empty, key) == home][:15])
+    keys = np.concatenate([rivals[:7], [0], rivals[7:]])
+    table, again = table_for(16), table_for(16)
+    assert fill(table, keys, np.arange(16.0)) == 16
+    assert look_up(table, keys, -1.0).tolist() == list(range(16))
+    fill(again, *entries(table))
+    assert (again.keys == table.keys).all()
+
+
+@pytest.mark.parametrize("keys", [[1.5], ["a"], [[1, 2]], np.array([1], np.uint64)], ids=str)
+def test_keys_that_are_not_integers_are_refused(keys: object) -> None:
+    with pytest.raises(InputError, match="give one array of integers"):
+        as_keys(keys)
