@@ -20,6 +20,8 @@ from pyspark.sql.types import (
     DateType,
     DoubleType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     LongType,
     MapType,
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 BY: Final = "b"
 _INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 _TIMES: Final = (TimestampType, TimestampNTZType)
-_UNHASHABLE: Final = (MapType, VariantType, CalendarIntervalType)
+_UNHASHABLE: Final = (MapType, VariantType, CalendarIntervalType, GeographyType, GeometryType)
 _WATERMARK: Final = "spark.watermarkDelayMs"
 
 
@@ -152,7 +154,8 @@ class SideFrame:
         columns = [F.expr(sql).alias(name) for name, sql in keys.items()]
         columns.append(F.expr(f"xxhash64({', '.join(content) or '0'})").alias(CONTENT))
         for name, field, how in zip(self.columns, self.fields, self.carriers, strict=True):
-            columns.append(F.expr((how.out if how else "{}").format(quoted(field.name))).alias(name))
+            column = F.col(quoted(field.name))
+            columns.append((how.sent(column) if how else column).alias(name))
         columns += [F.expr(sql).alias(name) for name, sql in parts.items()]
         return self.frame.select(*columns)
 
@@ -272,7 +275,7 @@ def _check_key(left: StructField, right: StructField) -> None:
         if holds(field.dataType, *_UNHASHABLE):
             raise InputError(
                 f"{field.name!r} of type {field.dataType.simpleString()} cannot be a key: Spark defines no equality "
-                "for it; use a column derived from it, e.g. to_json(...)"
+                "for it; use a column derived from it, e.g. to_json(...) or st_asbinary(...)"
             )
         if "collate" in field.dataType.simpleString():
             raise InputError(
