@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.types import BinaryType, TimestampNTZType, TimestampType, VariantType
+from pyspark.sql.types import (
+    BinaryType,
+    GeographyType,
+    GeometryType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -124,6 +131,8 @@ def texts(frame: DataFrame) -> Counter[tuple[str | None, ...]]:
             sql = f"cast({name} as string)"
         elif isinstance(kind, BinaryType):
             sql = f"hex({name})"
+        elif isinstance(kind, GeographyType | GeometryType):
+            sql = f"st_srid({name}) || hex(st_asbinary({name}))"
         elif isinstance(kind, VariantType):
             sql = f"schema_of_variant({name}) || to_json({name})"
         else:

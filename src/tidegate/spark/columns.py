@@ -115,9 +115,8 @@ def travelled(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return pa.timestamp(kind.unit, "UTC" if kind.tz else None)
     if pa.types.is_struct(kind):
-        return pa.struct(
-            [pa.field(kind.field(i).name, travelled(kind.field(i).type)) for i in range(kind.num_fields)]
-        )
+        # What a field notes stays: by it Spark tells a geometry from a struct.
+        return pa.struct([pa.field(f.name, travelled(f.type), metadata=f.metadata) for f in kind.fields])
     if pa.types.is_map(kind):
         return pa.map_(travelled(kind.key_type), travelled(kind.item_type))
     if pa.types.is_list(kind):

@@ -20,7 +20,6 @@ from tidegate.spark.carriers import carrier
 from tidegate.spark.columns import travelled
 from tidegate.spark.processor import CHUNKS, reassembled
 from tidegate.spark.saved import Saved
-from tidegate.spark.side import quoted
 from tidegate.streams.trace import one_chunk
 from tidegate.types import SIDES, InputError, Setting, Side, Window, check_choice
 
@@ -89,32 +88,23 @@ def inspect(
 def _with_rows(
     states: DataFrame, layout: dict[str, list[list[str]]], policy: Policy | str | None
 ) -> DataFrame:
-    fields: dict[Side, list[StructField]] = {
-        side: [
-            StructField(name, _parse_datatype_json_string(kind)) for name, kind in layout[f"{side} columns"]
-        ]
-        for side in SIDES
-    }
-    carriers = {side: [carrier(f.dataType, f.name) for f in fields[side]] for side in SIDES}
-    structs = {
+    rows = {
         side: StructType(
-            [
-                StructField(f.name, how.type if how else f.dataType)
-                for f, how in zip(fields[side], carriers[side], strict=True)
-            ]
+            [StructField(name, _parse_datatype_json_string(kind)) for name, kind in layout[f"{side} columns"]]
         )
         for side in SIDES
     }
+    # A row is carried as a whole: were each of its columns put back by itself, Spark's plan would double each time.
+    carriers = {side: carrier(row, side) for side, row in rows.items()}
+    travelling = {side: how.type if how else rows[side] for side, how in carriers.items()}
     schema = cast("StructType", StructType.fromDDL(_ROWS))
-    for side, struct in structs.items():
-        schema = schema.add(side, struct)
-    arrow = {side: travelled(to_arrow_type(struct, timezone="UTC")) for side, struct in structs.items()}
+    for side, kind in travelling.items():
+        schema = schema.add(side, kind)
+    arrow = {side: travelled(to_arrow_type(kind, timezone="UTC")) for side, kind in travelling.items()}
     frame = states.mapInArrow(_Rows(arrow, policy), schema)
-    for side in SIDES:
-        for field, how in zip(fields[side], carriers[side], strict=True):
-            if how:
-                back = F.expr(how.returned(f"`{side}`.{quoted(field.name)}", nullable=True))
-                frame = frame.withColumn(side, F.col(side).withField(quoted(field.name), back))
+    for side, how in carriers.items():
+        if how:
+            frame = frame.withColumn(side, how.returned(F.col(side), nullable=True))
     return frame
 
 

@@ -370,8 +370,9 @@ def _unpacked(
         frame = results.mapInArrow(unpack, travelling)
         expressions = []
         for field, how in zip(schema.fields, [*carriers, None], strict=False):
-            back = how.returned(quoted(field.name), nullable=field.nullable) if how else quoted(field.name)
-            expressions.append(F.expr(back).alias(field.name))
+            column = F.col(quoted(field.name))
+            back = how.returned(column, nullable=field.nullable) if how else column
+            expressions.append(back.alias(field.name, metadata=field.metadata))
         frame = frame.select(*expressions)
     if filtered is None:
         return frame

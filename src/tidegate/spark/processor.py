@@ -13,7 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from tidegate.spark.bucket_join import BucketJoin
 from tidegate.spark.packing import from_bytes, to_bytes
 from tidegate.spark.plan import QueryPlan
-from tidegate.types import SIDES
+from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
@@ -52,6 +52,12 @@ def gathered(rows: Iterator[tuple[int, bytes]], limit: int = _INPUT_BYTES) -> It
 
 def reassembled(chunks: list[bytes]) -> bytes:
     """A state from its chunks, of which the first begins with how many there are."""
+    count = int.from_bytes(chunks[0][:_PREFIX], "little")
+    if len(chunks) != count:
+        raise InputError(
+            f"the checkpoint has {len(chunks)} of the {count} chunks of a bucket's state, so it is damaged; "
+            "restore it from a copy, or start with a new checkpointLocation"
+        )
     return b"".join((chunks[0][_PREFIX:], *chunks[1:]))
 
 
@@ -122,8 +128,8 @@ class Processor(StatefulProcessor):
         if first is None:
             return None, 0
         count = int.from_bytes(first[0][:_PREFIX], "little")
-        rest = (self._chunks.getValue((i,)) or (b"",) for i in range(1, count))
-        return reassembled([first[0], *(part[0] for part in rest)]), count
+        rest = [self._chunks.getValue((i,)) for i in range(1, count)]
+        return reassembled([first[0], *(part[0] for part in rest if part is not None)]), count
 
     def _write(self, data: bytes, old: int) -> None:
         parts = [data[i : i + _CHUNK_BYTES] for i in range(0, len(data), _CHUNK_BYTES)]

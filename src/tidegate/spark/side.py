@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -20,6 +17,8 @@ from pyspark.sql.types import (
     DateType,
     DoubleType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     LongType,
     MapType,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 BY: Final = "b"
 _INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 _TIMES: Final = (TimestampType, TimestampNTZType)
-_UNHASHABLE: Final = (MapType, VariantType, CalendarIntervalType)
+_UNHASHABLE: Final = (MapType, VariantType, CalendarIntervalType, GeographyType, GeometryType)
 _WATERMARK: Final = "spark.watermarkDelayMs"
 
 
@@ -103,7 +102,8 @@ class SideFrame:
         if streaming and delay is None:
             raise InputError(
                 f"{side} has no watermark on {time!r}, so nothing would ever leave its state; "
-                f'add {side}.withWatermark("{time}", "10 minutes"), or lateness="10 minutes" for both sides'
+                f'add {side}.withWatermark("{time}", "10 minutes"), or lateness="10 minutes" for both sides; '
+                "one on a column from which it is derived does not count"
             )
         fields = tuple(plain(field) for field in frame.schema.fields)
         carriers = tuple(carrier(field.dataType, f"{side}.{field.name}") for field in fields)
@@ -152,7 +152,8 @@ class SideFrame:
         columns = [F.expr(sql).alias(name) for name, sql in keys.items()]
         columns.append(F.expr(f"xxhash64({', '.join(content) or '0'})").alias(CONTENT))
         for name, field, how in zip(self.columns, self.fields, self.carriers, strict=True):
-            columns.append(F.expr((how.out if how else "{}").format(quoted(field.name))).alias(name))
+            column = F.col(quoted(field.name))
+            columns.append((how.sent(column) if how else column).alias(name))
         columns += [F.expr(sql).alias(name) for name, sql in parts.items()]
         return self.frame.select(*columns)
 
@@ -164,15 +165,13 @@ def _check_names(side: Side, wanted: list[str], names: Sequence[str]) -> None:
 
 
 def _delay(frame: DataFrame, time: str) -> int | None:
-    """The delay of the watermark on a column in microseconds; None without one."""
+    """The delay of the watermark on a column in microseconds; None without one.
+
+    A column derived from the watermarked one has none: Spark's watermark follows the other's values, and rows would
+    be late, or stay, by a clock that is not theirs.
+    """
     found = frame.schema[time].metadata.get(_WATERMARK)
-    if found is not None:
-        return int(found) * 1000
-    # A column derived from the watermarked one has lost the note; the plan still tells that there is a watermark.
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        frame.explain(extended=True)
-    return 0 if re.search(r"\bEventTimeWatermark\b", shown.getvalue()) else None
+    return None if found is None else int(found) * 1000
 
 
 @dataclass(frozen=True)
@@ -272,7 +271,7 @@ def _check_key(left: StructField, right: StructField) -> None:
         if holds(field.dataType, *_UNHASHABLE):
             raise InputError(
                 f"{field.name!r} of type {field.dataType.simpleString()} cannot be a key: Spark defines no equality "
-                "for it; use a column derived from it, e.g. to_json(...)"
+                "for it; use a column derived from it, e.g. to_json(...) or st_asbinary(...)"
             )
         if "collate" in field.dataType.simpleString():
             raise InputError(
