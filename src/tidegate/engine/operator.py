@@ -380,7 +380,7 @@ class Operator:
         in_bytes = budget.unit == "bytes"
         if sum(r.nbytes if in_bytes else len(r) for r in wanting) <= budget.limit:
             return
-        scores = np.concatenate([self._scores(r, now) for r in wanting])
+        scores = np.concatenate([self.scores(r, now) for r in wanting])
         ids = np.concatenate([r.id for r in wanting])
         sizes = np.concatenate([r.sizes() for r in wanting]) if in_bytes else None
         out = ~best(scores, ids, sizes, budget)
@@ -390,8 +390,8 @@ class Operator:
             pool.evict(side, worst if pool.whole(side) else pool.staying(side)[worst])
             start += len(some)
 
-    def _scores(self, rows: Rows, now: Time) -> Array:
-        """The policy's scores; but a row that only waits for rows out of order goes before any other.
+    def scores(self, rows: Rows, now: Time) -> Array:
+        """What rows are kept by: the policy's scores; a row that only waits for rows out of order goes first.
 
         Before the arrivals have been matched that cannot be said: what is over now may match the first of them.
         """
