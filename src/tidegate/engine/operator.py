@@ -75,8 +75,10 @@ class Outcome:
 
     def kept(self, side: Side) -> Array:
         """Where the rows that are buffered now stood among the candidates."""
-        gone = np.concatenate((self.expired[side].places, self.evicted[side].places))
-        return kept(self.candidates[side], np.sort(gone))
+        gone = np.zeros(self.candidates[side], bool)
+        for departed in (self.expired[side], self.evicted[side]):
+            gone[departed.places] = True
+        return kept(len(gone), np.flatnonzero(gone))
 
 
 @dataclass(frozen=True)
