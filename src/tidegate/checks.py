@@ -8,6 +8,7 @@ Examples
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -141,7 +142,19 @@ def restorable(policy: Policy) -> None:
         operator.restore(state)
 
 
-LAWS: Final[tuple[Law, ...]] = (deterministic, pure, bounded, subset, restorable)
+def described(policy: Policy) -> None:
+    """What it tells of its parameters makes it again, by way of JSON; it may say that it cannot tell."""
+    told = policy.parameters()
+    if told is not None:
+        try:
+            plain = json.loads(json.dumps(told))
+        except TypeError as error:
+            raise AssertionError(f"{policy} told {told}, which JSON cannot hold") from error
+        made = type(policy).made_of(plain)
+        assert made == policy, f"{policy} told {told}, which makes {made}"
+
+
+LAWS: Final[tuple[Law, ...]] = (deterministic, pure, bounded, subset, restorable, described)
 
 
 def check_policy(policy: Policy) -> None:

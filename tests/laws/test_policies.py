@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import tidegate as tg
-from tidegate.checks import LAWS, Law
+from tidegate.checks import LAWS, Law, described
 from tidegate.policies import Policy
 from tidegate.types import Array, Rows, Time
 
@@ -33,6 +33,27 @@ class Moody(Policy):
 def test_a_policy_with_moods_is_caught(law: str) -> None:
     with pytest.raises(AssertionError, match="Moody"):
         next(found for found in LAWS if found.__name__ == law)(Moody())
+
+
+@dataclass(frozen=True)
+class Secretive(Policy):
+    """Does not tell all of its parameters."""
+
+    scale: float = 1.0
+
+    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002
+        return self.scale * rows.id
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+
+def test_a_policy_that_tells_too_little_is_caught() -> None:
+    described(Secretive())
+    with pytest.raises(AssertionError, match=r"Secretive\(scale=2.0\) told {}, which makes .*scale=1.0"):
+        described(Secretive(2.0))
+    with pytest.raises(AssertionError, match="which JSON cannot hold"):
+        described(tg.policies.Random(seed=1j))  # type: ignore[arg-type]
 
 
 def test_a_policy_without_a_name_is_not_listed() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 import tidegate as tg
 from tidegate import InputError, Window
-from tidegate.policies import Fifo, Policy, Random, Ranking, UntilExpiry, find, names
-from tidegate.types import Rows, Setting
+from tidegate.policies import Fifo, Policy, Random, Ranking, UntilExpiry, find, names, registered
+from tidegate.types import Array, Rows, Setting, Time
 
 ROWS = Rows(
     "left",
@@ -62,6 +62,25 @@ def test_configurations_are_frozen(name: str) -> None:
         policy.seed = 3  # type: ignore[attr-defined]
     assert policy == find(name)
     assert hash(policy) == hash(find(name))
+
+
+def test_a_policy_tells_what_makes_it_again() -> None:
+    assert Random(seed=4).parameters() == {"seed": 4}
+    assert Random.made_of({"seed": 4}) == Random(seed=4)
+    assert (registered("random"), registered("rando")) == (Random, None)
+
+    class Borrowed(Fifo):
+        pass
+
+    class Plain(Policy):
+        def __init__(self, depth: int) -> None:
+            self.depth = depth
+
+        def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002
+            return rows.id % self.depth
+
+    assert (Fifo.label(), Borrowed.label(), Plain.label()) == ("fifo", "Borrowed", "Plain")
+    assert Plain(3).parameters() is None
 
 
 def test_fifo_keeps_the_newest() -> None:

@@ -74,8 +74,10 @@ class Outcome:
 
     def kept(self, side: Side) -> Array:
         """Where the rows that are buffered now stood among the candidates."""
-        gone = np.concatenate((self.expired[side].places, self.evicted[side].places))
-        return kept(self.candidates[side], np.sort(gone))
+        gone = np.zeros(self.candidates[side], bool)
+        for departed in (self.expired[side], self.evicted[side]):
+            gone[departed.places] = True
+        return kept(len(gone), np.flatnonzero(gone))
 
 
 @dataclass(frozen=True)
@@ -429,6 +431,12 @@ class Operator:
         for i, side in enumerate(sides):
             pool.evict(side, np.sort(places[leaving[sides_of[leaving] == i]]))
         return int(room[count - 1])
+
+    def scores(self, rows: Rows, now: Time) -> Array:
+        """What rows are kept by: the policy's scores, but least for those that only wait for rows out of order."""
+        scores = self.policy.scores(rows, now).astype(np.float64)
+        scores[self._expired(rows, Floors(**self.latest), 0)] = -np.inf
+        return scores
 
     def _bury(self, rows: Rows, places: Array, now: Time, *, expired: bool) -> Departed:
         gone = rows.take(places)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -83,6 +84,24 @@ class Policy(ABC):
             )
         return self
 
+    @classmethod
+    def label(cls) -> str:
+        """Its name; for a class that has none of its own, what the class is called."""
+        return cls.name if "name" in vars(cls) else cls.__name__
+
+    def parameters(self) -> dict[str, Any] | None:
+        """What it was made with, as values that JSON can hold; None if it cannot tell.
+
+        A dataclass tells its fields. A policy whose fields are not plain (a model, say) describes them here
+        and reads them in `made_of`.
+        """
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init} if is_dataclass(self) else None
+
+    @classmethod
+    def made_of(cls, parameters: dict[str, Any]) -> Self:
+        """Make it again from what `parameters` told."""
+        return cls(**parameters)
+
 
 def _named() -> dict[str, type[Policy]]:
     found: dict[str, type[Policy]] = {}
@@ -98,6 +117,11 @@ def _named() -> dict[str, type[Policy]]:
 def names() -> list[str]:
     """Return the names of all policies, one's own included once their class is defined."""
     return sorted(_named())
+
+
+def registered(name: str) -> type[Policy] | None:
+    """Return the class of that name, if there is one."""
+    return _named().get(name)
 
 
 def find(policy: str | Policy) -> Policy:

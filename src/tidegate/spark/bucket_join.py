@@ -26,8 +26,9 @@ from tidegate.spark.ordering import ordered
 from tidegate.spark.packing import CHECK, CONTENT, KEY, from_bytes, to_bytes
 from tidegate.spark.plan import UNCERTAIN, BucketPlan
 from tidegate.spark.saved import Counts, check_layout
+from tidegate.spark.settings import Settings
 from tidegate.streams.trace import one_chunk
-from tidegate.types import FOREVER, SIDES, Budget, Pairs, Rows
+from tidegate.types import FOREVER, SIDES, Pairs, Rows
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Side
@@ -303,8 +304,7 @@ class BucketJoin:
         """The whole state as bytes."""
         state: dict[str, Array] = {
             "layout": _array(json.dumps(self.plan.layout, sort_keys=True).encode()),
-            "policy": _array(self.policy.encode()),
-            "budget": np.array([_limit(self.plan.join.budget)], np.int64),
+            "settings": _array(Settings.of(self.plan.join).to_json()),
             "operator": _array(self.operator.snapshot()),
             "counts": np.array([*vars(self.counts).values(), *self._clock()], np.int64),
         }
@@ -330,11 +330,6 @@ class BucketJoin:
     def _clock(self) -> list[int]:
         return [self.now, self.timer, self.batch, self.watermark, self.late]
 
-    @property
-    def policy(self) -> str:
-        """The name of the policy that runs."""
-        return find(self.plan.join.policy).name
-
     @classmethod
     def load(cls, plan: BucketPlan, data: bytes | None) -> Self:
         """Go on from saved bytes, or begin."""
@@ -343,7 +338,9 @@ class BucketJoin:
             return bucket
         state = unpack(data)
         check_layout(json.loads(state["layout"].tobytes()), plan.layout)
-        same_policy = state["policy"].tobytes().decode() == bucket.policy
+        # The settings are the plan's; the saved ones say only whose learning the state holds.
+        learned_by = Settings.from_json(state["settings"].tobytes()).policy
+        same_policy = learned_by == find(plan.join.policy).label()
         bucket.operator.restore(state["operator"].tobytes(), policy=same_policy)
         numbers = state["counts"].tolist()
         *counts, bucket.now, bucket.timer, bucket.batch, bucket.watermark, bucket.late = numbers
@@ -362,7 +359,3 @@ _NO_INTS: Final = np.empty(0, np.int64)
 
 def _array(data: bytes) -> Array:
     return np.frombuffer(data, np.uint8)
-
-
-def _limit(budget: Budget | None) -> int:
-    return -1 if budget is None else budget.limit

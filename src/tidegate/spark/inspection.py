@@ -14,14 +14,14 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
-from tidegate.policies import Policy, find
+from tidegate.policies import Policy, find, registered
 from tidegate.spark.buckets import labels
 from tidegate.spark.carriers import carrier
 from tidegate.spark.columns import travelled
 from tidegate.spark.processor import CHUNKS, reassembled
 from tidegate.spark.saved import Saved
 from tidegate.streams.trace import one_chunk
-from tidegate.types import SIDES, InputError, Setting, Side, Window, check_choice
+from tidegate.types import SIDES, InputError, Side, check_choice
 
 What = Literal["rows", "counts"]
 
@@ -46,10 +46,15 @@ def inspect(
     checkpoint
         The query's `checkpointLocation`.
     what
-        "rows": the buffered rows with their age and score, the row itself in the column `left` or `right`.
+        "rows": the buffered rows with their age and score, the row itself in the column `left` or `right`. Scores
+        are those by which the query would evict now, with its own policy, its parameters and what it has
+        learned, window and seed: the lowest of a bucket (of a side, where the budget is split) goes first.
+        Minus infinity: its window is over, and it only waits for rows out of order.
         "counts": a row a bucket with what came in, left and was kept; a budget of -1 is none.
     policy
-        What to score with; by default the query's policy with its default parameters.
+        What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
+        parameters. A policy of one's own is found by its name if its class is defined in this session and its
+        parameters are plain; otherwise scores are null unless it is given here.
     spark
         The session; by default the active one.
 
@@ -81,12 +86,14 @@ def inspect(
     first = states.limit(1).collect()
     if not first:
         return session.createDataFrame([], _ROWS)
-    layout = Saved.of(reassembled([chunk.payload for chunk in first[0].chunks])).layout
-    return _with_rows(states, layout, policy)
+    saved = Saved.of(reassembled([chunk.payload for chunk in first[0].chunks]))
+    # Found here and sent along: a worker need not know a class that was defined in this session.
+    chosen = registered(saved.settings.policy) if policy is None else find(policy)
+    return _with_rows(states, saved.layout, chosen)
 
 
 def _with_rows(
-    states: DataFrame, layout: dict[str, list[list[str]]], policy: Policy | str | None
+    states: DataFrame, layout: dict[str, list[list[str]]], policy: Policy | type[Policy] | None
 ) -> DataFrame:
     rows = {
         side: StructType(
@@ -126,12 +133,12 @@ def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             saved.operator.rows,
             tally.peak_rows,
             tally.peak_bytes,
-            saved.budget,
+            saved.settings.limit,
         ]
         columns = [
             pa.array([bucket], pa.int32()),
             *(pa.array([n], pa.int64()) for n in numbers),
-            pa.array([saved.policy]),
+            pa.array([saved.settings.policy]),
         ]
         yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
 
@@ -141,11 +148,11 @@ class _Rows:
     """Lays out the buffered rows of saved states."""
 
     types: dict[Side, pa.StructType]
-    policy: Policy | str | None
+    policy: Policy | type[Policy] | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for bucket, saved in _saved(batches):
-            policy = find(self.policy or saved.policy).start(Setting(Window(None, None), partition=bucket))
+            scorer = saved.scorer(self.policy)
             for side, payload in saved.payload.items():
                 rows = saved.operator.buffers[side].rows
                 count = len(rows)
@@ -157,7 +164,9 @@ class _Rows:
                     pa.array(rows.time, pa.timestamp("us", "UTC")),
                     pa.array((saved.now - rows.time) / 1e6),
                     pa.array(rows.matches),
-                    pa.array(policy.scores(rows, saved.now), pa.float64()),
+                    pa.array(scorer.scores(rows, saved.now), pa.float64())
+                    if scorer
+                    else pa.nulls(count, pa.float64()),
                 ]
                 values = payload.combine_chunks()
                 fields = list(self.types[side])

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from tidegate.engine.operator import Join, Operator
 from tidegate.engine.snapshot import unpack
+from tidegate.policies import Policy
 from tidegate.spark.packing import from_bytes
+from tidegate.spark.settings import Settings
 from tidegate.types import SIDES, InputError, Window
 
 if TYPE_CHECKING:
@@ -32,11 +34,11 @@ class Saved:
     """What a saved state says of itself, without the plan that wrote it."""
 
     layout: dict[str, Any]
-    policy: str
-    budget: int
+    settings: Settings
     counts: Counts
     now: int
     operator: Operator
+    snapshot: bytes
     payload: dict[Side, pa.Table]
 
     @classmethod
@@ -44,21 +46,34 @@ class Saved:
         """Read what `BucketJoin.save` wrote."""
         state = unpack(data)
         operator = Operator(Join(Window(None, None)))
-        operator.restore(state["operator"].tobytes(), policy=False)
+        snapshot = state["operator"].tobytes()
+        operator.restore(snapshot, policy=False)
         *counts, now, _, _, _, _ = state["counts"].tolist()
         return cls(
             json.loads(state["layout"].tobytes()),
-            state["policy"].tobytes().decode(),
-            int(state["budget"][0]),
+            Settings.from_json(state["settings"].tobytes()),
             Counts(*counts),
             now,
             operator,
+            snapshot,
             {
                 side: from_bytes(state[f"payload.{side}"].tobytes())
                 for side in SIDES
                 if f"payload.{side}" in state
             },
         )
+
+    def scorer(self, policy: Policy | type[Policy] | None) -> Operator | None:
+        """The operator as it would go on with a policy, or with the query's own, made again from its class.
+
+        What was learned is restored where that policy learned it. None if the policy cannot be made again.
+        """
+        chosen = policy if isinstance(policy, Policy) else self.settings.made(policy)
+        if chosen is None:
+            return None
+        operator = Operator(self.settings.join(chosen))
+        operator.restore(self.snapshot, policy=chosen.label() == self.settings.policy)
+        return operator
 
 
 def check_layout(saved: dict[str, Any], wanted: dict[str, Any]) -> None:

@@ -1,0 +1,130 @@
+"""Where a micro-batch's time goes, sampled: Spark's tasks by thread dumps, the Python workers by py-spy.
+
+py-spy is not among the dependencies. Put it last on the path: `python -m venv /tmp/py-spy &&
+/tmp/py-spy/bin/pip install py-spy; PATH=$PATH:/tmp/py-spy/bin`. It needs the right to trace one's own processes.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from threading import Thread
+
+import psutil
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.spark import ROWS, WARM, bounded_join, measure, write
+from tidegate.spark.session import local
+
+SECONDS = 15
+BATCHES = 16
+RATE = 50
+EVERY = 0.1
+TASKS = (
+    ("waiting for Python", "sun.nio.ch.EPoll|SocketDispatcher"),
+    ("asking how large the Arrow batch has become, a row at a time", "[sS]izeInBytes"),
+    (
+        "writing Arrow for Python",
+        "ArrowFieldWriter|ArrowWriter|ArrowStreamWriter|DirectByteBufferOutputStream",
+    ),
+    ("reading Parquet", "parquet"),
+    ("reading Arrow from Python", "ReadChannel|ArrowReader|ArrowStreamReader|VectorLoader|ArrowColumnVector"),
+    ("state store and checkpoint files", "rocksdb|RocksDB|streaming.state|checkpointing"),
+    ("projections, hashes, copies of rows", "GeneratedClass|UnsafeRow|UnsafeProjection|codegen|MapInBatch"),
+    ("shuffle", "shuffle|storage"),
+    ("starting and ending Python's part", "PythonWorker|PythonRunner|SparkEnv"),
+)
+"""What a task does, by the innermost frame that tells."""
+
+
+def sample(spark: SparkSession, folder: Path, spy: str) -> None:
+    """Once a query is in steady state, sample its processes for a while."""
+    while not any(len(query.recentProgress) > WARM for query in spark.streams.active):
+        time.sleep(0.1)
+    started = psutil.Process().children(recursive=True)
+    [java] = [process for process in started if process.name() == "java"]
+    # Spark has a parent of workers for each kind of function; workers are their children.
+    parents = [
+        process.pid
+        for process in psutil.process_iter(["ppid", "cmdline"])
+        if process.info["ppid"] == java.pid and "pyspark.daemon" in (process.info["cmdline"] or [])
+    ]
+    how = f"--subprocesses --full-filenames --format raw --rate {RATE} --duration {SECONDS}"
+    recordings = [
+        subprocess.Popen(  # noqa: S603 - py-spy, with our own pids
+            [spy, "record", *how.split(), "--output", folder / f"{parent}.stacks", "--pid", str(parent)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for parent in parents
+    ]
+    while any(recording.poll() is None for recording in recordings):
+        java.send_signal(signal.SIGQUIT)
+        time.sleep(EVERY)
+
+
+def tasks(dumps: str) -> Counter[str]:
+    """What the threads of Spark's tasks were doing, in Java's own thread dumps."""
+    found: Counter[str] = Counter()
+    for thread in re.findall(r'^"Executor task launch worker.*?\n\n', dumps, re.MULTILINE | re.DOTALL):
+        frames = re.findall(r"\tat (\S+)\(", thread)
+        if any("Executor$TaskRunner.run" in frame for frame in frames):
+            told = (what for frame in frames for what, pattern in TASKS if re.search(pattern, frame))
+            found[next(told, "other")] += 1
+    return found
+
+
+def workers(stacks: str) -> Counter[str]:
+    """What the Python workers were computing: the innermost function of ours, or else of PySpark's."""
+    found: Counter[str] = Counter()
+    for line in stacks.splitlines():
+        stack, _, count = line.rpartition(" ")
+        if "pyspark/worker.py" not in stack:
+            continue
+        frames = re.findall(r"([^;]+?) \(([^;]*?)(?::\d+)?\)", stack)[::-1]
+        ours = (f"{Path(file).stem}: {name}" for name, file in frames if "tidegate/" in file)
+        theirs = (f"pyspark {Path(file).stem}: {name}" for name, file in frames if "pyspark/" in file)
+        found[next(ours, None) or next(theirs)] += int(count)
+    return found
+
+
+def show(console: Console, title: str, found: Counter[str], rows: int) -> None:
+    """The largest parts, in percent."""
+    table = Table(title, "%")
+    for name, count in found.most_common(rows):
+        table.add_row(name, f"{100 * count / found.total():.1f}")
+    console.print(table, f"{found.total()} samples")
+
+
+def main() -> None:
+    """Sample the bounded join of `tidegate bench spark`."""
+    console = Console()
+    spy = shutil.which("py-spy")
+    if spy is None:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        write(root / "main", ROWS, BATCHES)
+        spark = local("profile", memory="4g", log=root / "log")
+        try:
+            sampling = Thread(target=sample, args=(spark, root, spy))
+            sampling.start()
+            got = measure(spark, root / "main", bounded_join(ROWS // 5))
+            sampling.join()
+        finally:
+            spark.stop()
+        show(console, "Spark's tasks, of their time", tasks((root / "log").read_text()), len(TASKS) + 1)
+        found = workers("".join(file.read_text() for file in root.glob("*.stacks")))
+        show(console, "Python workers, of their processor time", found, 12)
+        busy = found.total() / RATE / SECONDS
+        console.print(f"{busy:.2f} cores of Python; {got.rate / 1e3:.0f} thousand rows/s while sampled")
+        console.print("ms:", ", ".join(f"{phase} {ms:.0f}" for phase, ms in got.phases.items()))
