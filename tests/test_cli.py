@@ -40,7 +40,7 @@ def test_a_pipeline_is_checked_without_spark() -> None:
 def test_an_unknown_benchmark_lists_the_known_ones() -> None:
     result = CliRunner().invoke(cli.app, ["bench", "speed"])
     assert result.exit_code == 2
-    assert "core, spark" in result.output
+    assert "core, profile, spark" in result.output
 
 
 def test_errors_of_the_user_s_are_one_line(

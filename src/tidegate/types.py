@@ -26,7 +26,7 @@ Comparison = Literal["=", "<", "<=", "!=", ">", ">="]
 Combine = Literal["min", "max", "sum", "product", "mean"]
 Time: TypeAlias = int | float
 StepSize: TypeAlias = int | Literal["instant"]
-Split: TypeAlias = Literal["shared", "even"] | tuple[int, int]
+Split: TypeAlias = Literal["shared", "even", "optimal"] | tuple[int, int]
 
 SIDES: tuple[Side, Side] = get_args(Side)
 
@@ -319,7 +319,8 @@ class Step:
     """What a policy is shown of one step: who is there, who is new, and who matched.
 
     Of each side, `rows` holds the buffered rows first, then the arrivals, which begin at `fresh`; `hits` are
-    the matches of each row in this step.
+    the matches of each row in this step. `ages` tells for each side how many of this step's results found a
+    row at which age, in the buckets that the policy asked for.
     """
 
     number: int
@@ -327,6 +328,7 @@ class Step:
     rows: dict[Side, Rows]
     fresh: dict[Side, int]
     hits: dict[Side, Array]
+    ages: dict[Side, Array] = field(default_factory=dict)
 
     def arrivals(self, side: Side) -> Rows:
         """The rows that are new."""
@@ -340,6 +342,15 @@ class Setting:
     window: Window
     seed: int = 0
     partition: int = 0
+    budget: Budget | None = None
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """Ages from 0 on, in `count` buckets of equal width; the last one holds whatever is older, too."""
+
+    width: float
+    count: int
 
 
 class Pairs(NamedTuple):

@@ -307,4 +307,5 @@ class Bounded:
         if self.split == "even":
             half = self.limit // 2
             return [(("left",), self.limit - half), (("right",), half)]
+        assert isinstance(self.split, tuple), self.split
         return [(("left",), self.split[0]), (("right",), self.split[1])]

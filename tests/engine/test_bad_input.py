@@ -74,7 +74,7 @@ def test_settings(setting: str, value: object, named: str, remedy: str) -> None:
 @pytest.mark.parametrize(
     ("split", "named", "remedy"),
     [
-        ("odd", "'odd'", "use 'shared', 'even' or"),
+        ("odd", "'odd'", "use 'shared', 'even', 'optimal' or"),
         ((1, 2, 3), "(1, 2, 3)", "two whole numbers"),
         ((-1, 2), "(-1, 2)", "two whole numbers"),
         ((1.5, 1), "(1.5, 1)", "two whole numbers"),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -367,7 +367,7 @@ def test_a_policy_is_shown_every_step(case: Streams, step: StepSize, limit: int)
     operator = Operator(Join(Window(6, 6), Budget(rows=limit), Learned(), seed=4, partition=2))
     policy = operator.policy
     assert isinstance(policy, Learned)
-    assert policy.setting == Setting(Window(6, 6), 4, 2)
+    assert policy.setting == Setting(Window(6, 6), 4, 2, Budget(rows=limit))
     rows = numbered(case.arrived())
     cuts = cut([rows[n] for n in sorted(rows)], step)
     for number, ((left, right, moment), new) in enumerate(
@@ -390,8 +390,6 @@ def test_a_policy_is_shown_every_step(case: Streams, step: StepSize, limit: int)
 @dataclass(frozen=True)
 class Ties(Policy):
     """All rows are alike."""
-
-    ranking: ClassVar[Any] = "current"
 
     def scores(self, rows: Rows, now: Time) -> Array:
         return np.zeros(len(rows))

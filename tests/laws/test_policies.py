@@ -41,7 +41,7 @@ class Secretive(Policy):
 
     scale: float = 1.0
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002
+    def scores(self, rows: Rows, now: Time) -> Array:
         return self.scale * rows.id
 
     def parameters(self) -> dict[str, Any]:

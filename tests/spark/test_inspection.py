@@ -132,7 +132,7 @@ def test_a_policy_of_ones_own(spark: SparkSession, rows: Path, tmp_path: Path) -
 
         key: int = 0
 
-        def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002
+        def scores(self, rows: Rows, now: Time) -> Array:
             return np.where(rows.key % 7 == self.key, 1e6, 0.0) + rows.id
 
     checkpoint = tmp_path / "checkpoint"
@@ -159,7 +159,7 @@ class Learner(Policy):
     curve: Curve = Curve((1.0,))
     seen: dict[int, int] = field(default_factory=dict, init=False, compare=False)
 
-    def start(self, setting: Any) -> Self:  # noqa: ANN401, ARG002
+    def start(self, setting: Any) -> Self:  # noqa: ANN401
         return type(self)(self.curve)
 
     def observe(self, step: Step) -> None:
@@ -167,7 +167,7 @@ class Learner(Policy):
             for key in step.arrivals(side).key.tolist():
                 self.seen[key] = self.seen.get(key, 0) + 1
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002
+    def scores(self, rows: Rows, now: Time) -> Array:
         return np.array([self.seen.get(key, 0) * sum(self.curve.rates) for key in rows.key.tolist()])
 
     def snapshot(self) -> dict[str, Array]:
@@ -195,7 +195,7 @@ class Called(Policy):
 
     by: Any = math.sin
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002
+    def scores(self, rows: Rows, now: Time) -> Array:
         return np.array([self.by(i) for i in rows.id.tolist()])
 
 

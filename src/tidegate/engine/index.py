@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import kernel
+from tidegate.engine.ages import NO_WATCH, Watch, note_age
 from tidegate.types import Band, Combine, Pairs
 
 if TYPE_CHECKING:
@@ -216,12 +217,14 @@ def _count(
     rule: _Rule, shift: Any, starts: Array, order: Array, keys: Array, lows: Array, highs: Array,
     likely: Array, key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
     hits_indexed: Array, hits_probing: Array, worth_indexed: Array, worth_probing: Array, combine: int,
+    watch: Watch,
 ) -> tuple[int, float]:  # fmt: skip
     """Count partners without forming pairs; returns results and their importance."""
     total = 0
     worth = 0.0
     equal = rule[0]
     weighed = len(worth_probing) > 0
+    watched = watch.counts.shape[1] > 0
     for i in likely:
         begin, end, gap, resume = _span(
             rule, shift, starts, keys, lows, highs, key[i], low[i], high[i], reach_low, reach_high
@@ -239,6 +242,8 @@ def _count(
                 hits_indexed[order[j]] += 1
                 if weighed:
                     worth += combined(combine, worth_indexed[order[j]], worth_probing[i])
+                if watched:
+                    note_age(watch, low[i], lows[j])
             j += 1
         hits_probing[i] += found
         total += found
@@ -352,10 +357,11 @@ class Index:
         hits: tuple[Array, Array],
         worth: tuple[Array, Array] | None = None,
         combine: Combine = "min",
+        watch: Watch = NO_WATCH,
     ) -> tuple[int, float]:
         """Count results and add up their importance; `hits` and `worth` are (indexed, probing)."""
         worths = worth or (_NO_WORTH, _NO_WORTH)
-        arguments = (*self._search(probing), *hits, *worths, COMBINES[combine])
+        arguments = (*self._search(probing), *hits, *worths, COMBINES[combine], watch)
         total, importance = _count(*arguments)
         return int(total), float(importance)
 

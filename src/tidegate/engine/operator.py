@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from tidegate.compiled import kernel
+from tidegate.engine.ages import Ages, Origin, Watch, note_ages
 from tidegate.engine.arrivals import Floors
 from tidegate.engine.buffer import Buffer, kept
 from tidegate.engine.index import COMBINES, PAIRS_AT_A_TIME, Axes, Index, total_importance
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.engine.tally import Tally
-from tidegate.policies import find
+from tidegate.policies import Policy, find
 from tidegate.types import (
     FAR,
     FOREVER,
@@ -42,7 +43,6 @@ from tidegate.types import (
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Moment
-    from tidegate.policies import Policy
     from tidegate.types import Array, Condition, Side, Time
 
 Residual: TypeAlias = Callable[[Pairs], "Array"]
@@ -93,7 +93,8 @@ class Join:
     policy
         Who stays, as an object or by name.
     split
-        "shared" (one pool), "even", or (left, right) in the budget's unit.
+        "shared" (one pool), "even", (left, right) in the budget's unit, or "optimal": as the policy's model
+        divides it, which may change as it learns.
     order
         "probe-first": match, then make room. "shed-first": make room, then match what is in memory.
     condition
@@ -131,6 +132,13 @@ class Join:
             return (budget,)
         if self.split == "even":
             return tuple(budget.divided(2))
+        if self.split == "optimal":
+            policy = find(self.policy)
+            if not policy.predicts:
+                raise InputError(
+                    f"split 'optimal' needs a model, and {policy!r} has none; use 'shared' or 'even'"
+                )
+            return tuple(budget.divided(2))
         parts = self.split
         if (
             not isinstance(parts, tuple)
@@ -138,7 +146,7 @@ class Join:
             or not all(isinstance(part, int) and part >= 0 for part in parts)
         ):
             raise InputError(
-                f"split {parts!r} is not known; use 'shared', 'even' or two whole numbers (left, right)"
+                f"split {parts!r} is not known; use 'shared', 'even', 'optimal' or two whole numbers (left, right)"
             )
         if sum(parts) > budget.limit:
             raise InputError(
@@ -170,11 +178,12 @@ class Operator:
 
     def __init__(self, join: Join) -> None:
         self.join = join
-        self.policy = find(join.policy).start(Setting(join.window, join.seed, join.partition))
+        self.policy = find(join.policy).start(Setting(join.window, join.seed, join.partition, join.budget))
         self.tally = Tally()
         self.number = 0
         self.arrived: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self.latest: dict[Side, Time] = dict.fromkeys(SIDES, -FAR)
+        self.now: Time = -FAR
         self.buffers = {side: Buffer(side) for side in SIDES}
 
     @property
@@ -230,12 +239,16 @@ class Operator:
         if self.join.order == "shed-first":
             self._make_room(candidates, pool, moment.begin, moment.now, fresh)
         hits = {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()}
+        ages = Ages(self.policy.watches(), self.now)
         before = self.tally.results
-        yield from self._match(candidates, pool, fresh, hits, chunk if pairs or residual else 0, residual)
+        yield from self._match(
+            candidates, pool, fresh, hits, ages, chunk if pairs or residual else 0, residual
+        )
         if self.tally.results > before:
             for side, rows in candidates.items():
                 np.add(rows.matches, hits[side], out=rows.matches)
-        self.policy.observe(Step(self.number, moment.now, candidates, fresh, hits))
+        self.policy.observe(Step(self.number, moment.now, candidates, fresh, hits, ages.by_side()))
+        self.now = moment.now
         if firsts:
             pool.expire("left", np.flatnonzero(candidates["left"].matches))
         self._make_room(candidates, pool, moment.end, moment.now)
@@ -262,14 +275,13 @@ class Operator:
         pool: _Pool,
         fresh: dict[Side, int],
         hits: dict[Side, Array],
+        ages: Ages,
         chunk: int,
         residual: Residual | None,
     ) -> Generator[Pairs, None, None]:
         places = {side: pool.parted(side, fresh[side]) for side in SIDES}
         (old_left, new_left), (old_right, new_right) = places.values()
-        encounters: tuple[
-            tuple[Literal["from_left", "from_right", "from_step"], Side, _Places, _Places], ...
-        ] = (
+        encounters: tuple[tuple[Origin, Side, _Places, _Places], ...] = (
             ("from_right", "left", new_left, old_right),
             ("from_step", "left", new_left, new_right),
             ("from_left", "right", new_right, old_left),
@@ -283,12 +295,13 @@ class Operator:
                 continue
             if side not in indexes:
                 indexes[side] = Index(side, arrivals, self.join.condition, *spans)
-            at = {side: indexed, other: probing}
+            at, watch = {side: indexed, other: probing}, ages.watch(origin)
             if chunk:
                 formed = indexes[side].pairs(axes, chunk)
-                found, worth = yield from self._form(formed, rows, at, hits, residual)
+                found, worth = yield from self._form(formed, rows, at, hits, watch, residual)
             else:
-                found, worth = self._count(indexes[side], axes, rows, at, hits)
+                found, worth = self._count(indexes[side], axes, rows, at, hits, watch)
+            ages.add(origin, watch)
             setattr(self.tally, origin, getattr(self.tally, origin) + found)
             self.tally.importance += worth
 
@@ -299,6 +312,7 @@ class Operator:
         rows: dict[Side, Rows],
         places: dict[Side, _Places],
         hits: dict[Side, Array],
+        watch: Watch,
     ) -> tuple[int, float]:
         (indexed, at_indexed), (probing, at_probing) = places.items()
         counts = hits[indexed][at_indexed], hits[probing][at_probing]
@@ -306,7 +320,7 @@ class Operator:
         weighed = None
         if worths[0] is not None and worths[1] is not None:
             weighed = worths[0][at_indexed], worths[1][at_probing]
-        total, worth = index.count(axes, counts, weighed, self.join.combine)
+        total, worth = index.count(axes, counts, weighed, self.join.combine, watch)
         for side, count in zip(places, counts, strict=True):
             # A slice was counted in place; other places were copied out and go back.
             if not isinstance(places[side], slice):
@@ -319,9 +333,11 @@ class Operator:
         rows: dict[Side, Rows],
         places: dict[Side, _Places],
         hits: dict[Side, Array],
+        watch: Watch,
         residual: Residual | None,
     ) -> Generator[Pairs, None, tuple[int, float]]:
         total, worth = 0, 0.0
+        indexed, probing = places
         left, right = rows["left"].importance, rows["right"].importance
         for local in formed:
             chunk = Pairs(_global(places["left"], local.left), _global(places["right"], local.right))
@@ -331,6 +347,8 @@ class Operator:
             if not len(chunk.left):
                 continue
             _add_hits(chunk.left, chunk.right, hits["left"], hits["right"])
+            at = {"left": chunk.left, "right": chunk.right}
+            note_ages(watch, rows[probing].time, rows[indexed].time, at[probing], at[indexed])
             total += len(chunk.left)
             if left is not None and right is not None:
                 worth += total_importance(COMBINES[self.join.combine], left, right, chunk.left, chunk.right)
@@ -352,11 +370,26 @@ class Operator:
         for side in SIDES:
             old = rows[side] if fresh is None else rows[side].take(slice(fresh[side]))
             pool.expire(side, self._expired(old, floors, len(rows[side]) - len(old)))
-        shares = self.join.shares()
+        shares = self._best_shares(rows, pool) if self.join.split == "optimal" else self.join.shares()
         for sides, budget in (
             [(SIDES, shares[0])] if len(shares) == 1 else zip(((s,) for s in SIDES), shares, strict=True)
         ):
             self._evict(rows, pool, sides, budget, floors, now)
+
+    def _best_shares(self, rows: dict[Side, Rows], pool: _Pool) -> tuple[Budget | None, ...]:
+        """The budget as the policy's model divides it; what one side cannot fill is the other's."""
+        budget = self.join.budget
+        if budget is None:
+            return self.join.shares()
+        wants = [budget.limit + self._excess(rows, pool, (side,), budget) for side in SIDES]
+        held = sum(pool.size(side) for side in SIDES)
+        left, payoffs = budget.limit // 2, self.policy.payoffs()
+        if payoffs and held:
+            memory = budget.limit * held / sum(wants)
+            left = round(budget.limit * payoffs[0].split(memory, payoffs[1])[0] / memory)
+        left = min(max(left, budget.limit - wants[1]), wants[0])
+        parts = left, budget.limit - left
+        return tuple(replace(budget, **{budget.unit: part}) if part else None for part in parts)
 
     def _expired(self, rows: Rows, floors: Floors, arriving: int) -> Array:
         span = self.join.window.left if rows.side == "left" else self.join.window.right
@@ -462,7 +495,7 @@ class Operator:
         state |= {f"policy.{name}": array for name, array in self.policy.snapshot().items()}
         state["tally"] = self.tally.as_array()
         state["counts"] = np.array([self.number, *self.arrived.values()], np.int64)
-        state["latest"] = np.array(list(self.latest.values()))
+        state["latest"] = np.array([*self.latest.values(), self.now])
         return pack(state)
 
     def restore(self, data: bytes, *, policy: bool = True) -> None:
@@ -474,7 +507,8 @@ class Operator:
         self.tally = Tally.from_array(state.pop("tally"))
         self.number, *arrived = state.pop("counts").tolist()
         self.arrived = dict(zip(SIDES, arrived, strict=True))
-        self.latest = dict(zip(SIDES, state.pop("latest").tolist(), strict=True))
+        *latest, self.now = state.pop("latest").tolist()
+        self.latest = dict(zip(SIDES, latest, strict=True))
         parts: dict[str, dict[str, Array]] = {"left": {}, "right": {}, "policy": {}}
         for name, array in state.items():
             part, _, column = name.partition(".")

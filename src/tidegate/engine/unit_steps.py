@@ -35,8 +35,9 @@ def applies(join: Join, step: StepSize, arrivals: Arrivals) -> bool:
     """Whether this run can be one loop: in order, on equal keys, within rows, scores fixed or drawn."""
     policy = find(join.policy)
     plain = join.condition == "=" and join.order == "probe-first" and not arrivals.lateness
+    plain = plain and join.split != "optimal"
     in_rows = join.budget is None or join.budget.unit == "rows"
-    return step == 1 and plain and in_rows and (policy.ranking == "fixed" or type(policy) is Random)
+    return step == 1 and plain and in_rows and (policy.is_fixed() or type(policy) is Random)
 
 
 def run(
@@ -61,7 +62,7 @@ def run(
         # Left comes before right at equal times: after a right row no left row of that time is due.
         after = floor[on_right == 1]
         floor[on_right == 1] = after + 1 if floor.dtype.kind == "i" else np.nextafter(after, np.inf)
-    policy = find(join.policy).start(Setting(join.window, join.seed, join.partition))
+    policy = find(join.policy).start(Setting(join.window, join.seed, join.partition, join.budget))
     drawn = isinstance(policy, Random)
     scores = _NO_SCORES if drawn else merged(policy.scores(left, 0), policy.scores(right, 0))
     salts = policy.salts(time) if isinstance(policy, Random) else _NO_SALTS

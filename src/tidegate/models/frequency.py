@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tidegate.models.key_table import KeyTable, as_keys, entries, fill, look_up, table_for
+from tidegate.models.numbers import ByValue
 from tidegate.models.payoff import Payoff
 from tidegate.types import SIDES, InputError, Side, check_choice
 
@@ -19,7 +20,7 @@ _TOLERANCE: Final = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Frequency:
+class Frequency(ByValue):
     """The frequency-based model: each key makes up a fixed fraction of a side's arrivals.
 
     A row of the left with key `v` then meets `r_right * w_left * share("right", [v])` partners while it is in

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,14 +51,26 @@ def like(given: float | Array, value: float | np.floating | Array) -> float | Ar
 
 
 class ByValue:
-    """Equality and hash of frozen dataclasses that hold arrays (they are declared with `eq=False`)."""
+    """Frozen dataclasses that hold arrays: equal by value, and told in plain values.
 
-    def _key(self: DataclassInstance) -> tuple[object, ...]:
-        values = (getattr(self, field.name) for field in fields(self))
-        return tuple((v.shape, v.tobytes()) if isinstance(v, np.ndarray) else v for v in values)
+    They are declared with `eq=False`.
+    """
+
+    def plain(self: DataclassInstance) -> dict[str, Any]:
+        """What makes it again, as values that JSON can hold."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self) if field.init}
+
+    def _key(self) -> tuple[object, ...]:
+        return tuple(map(repr, self.plain().values()))  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key() == other._key()  # type: ignore[misc]
+        return type(self) is type(other) and isinstance(other, ByValue) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._key())  # type: ignore[misc]
+        return hash(self._key())
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value

@@ -161,6 +161,21 @@ class Payoff(ByValue):
             return self
         return Payoff.from_segments(lengths, np.concatenate([self.slopes, other.slopes]))
 
+    def coarse(self, segments: int) -> Payoff:
+        """The same with fewer segments, some of them chords: nowhere more than this, and equal at its corners.
+
+        Examples
+        --------
+        >>> Payoff([0, 1, 2, 4, 8], [0, 8, 12, 14, 15]).coarse(2).memory
+        array([0., 1., 8.])
+        """
+        if len(self.memory) <= segments + 1:
+            return self
+        # Corners at even steps of results: where much is gained, memory is told apart finely.
+        steps = np.linspace(0, self.full, segments + 1)[1:-1]
+        corners = np.unique([0, *np.searchsorted(self.results, steps), len(self.memory) - 1])
+        return Payoff(self.memory[corners], self.results[corners])
+
     def split(self, memory: float, other: Payoff) -> tuple[float, float]:
         """The division of `memory` between this and the other that yields the most.
 

@@ -1,8 +1,25 @@
 """Who stays: one policy a file."""
 
+from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
-from tidegate.policies.policy import Need, Policy, Ranking, find, names, registered
+from tidegate.policies.life import Life
+from tidegate.policies.policy import Need, Policy, find, names, registered
+from tidegate.policies.prob import Prob
 from tidegate.policies.random import Random
+from tidegate.policies.size import Size
 from tidegate.policies.until_expiry import UntilExpiry
 
-__all__ = ["Fifo", "Need", "Policy", "Random", "Ranking", "UntilExpiry", "find", "names", "registered"]
+__all__ = [
+    "Age",
+    "Fifo",
+    "Life",
+    "Need",
+    "Policy",
+    "Prob",
+    "Random",
+    "Size",
+    "UntilExpiry",
+    "find",
+    "names",
+    "registered",
+]

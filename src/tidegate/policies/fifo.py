@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tidegate.policies.policy import Policy, Ranking
+from tidegate.policies.policy import Policy
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Time
@@ -31,7 +31,10 @@ class Fifo(Policy):
     """
 
     name: ClassVar[str] = "fifo"
-    ranking: ClassVar[Ranking] = "fixed"
+
+    def is_fixed(self) -> bool:
+        """It is: time of arrival does not change."""
+        return True
 
     def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - age only shifts all scores alike
         """Score by time: the newer, the higher."""

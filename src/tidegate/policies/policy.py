@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from tidegate.models.numbers import ByValue
 from tidegate.policies.selection import best
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
+    from tidegate.models import Payoff
+    from tidegate.types import Array, Buckets, Budget, Rows, Setting, Side, Step, Time
 
-Ranking = Literal["fixed", "current"]
 Need = Literal["importance"]
 
 
@@ -34,20 +35,31 @@ class Policy(ABC):
     ----------
     name
         What users and the command line call it; a class without one is not listed.
-    ranking
-        "fixed": a row's score never changes after it arrived, and nothing is learned. "current": scores
-        depend on the time or on what was observed.
+    predicts
+        Whether it has a model that tells, sooner or later, what memory yields (`payoffs`).
     needs
         What must be given beside keys and times; rows without it are refused.
     """
 
     name: ClassVar[str]
-    ranking: ClassVar[Ranking] = "current"
+    predicts: ClassVar[bool] = False
     needs: ClassVar[frozenset[Need]] = frozenset()
+
+    def is_fixed(self) -> bool:
+        """Whether a row's score never changes after it arrived, and nothing is learned."""
+        return False
 
     def start(self, setting: Setting) -> Policy:  # noqa: ARG002 - most policies need nothing from it
         """Bind to a join and return what runs."""
         return self
+
+    def watches(self) -> dict[Side, Buckets]:
+        """The ages at which matches are to be counted for `observe`, for each side that has any."""
+        return {}
+
+    def payoffs(self) -> tuple[Payoff, Payoff] | None:
+        """What memory yields on the left and on the right, by its model; None while that is not known."""
+        return None
 
     def require(self, rows: Rows) -> None:
         """Refuse rows that lack what this policy needs."""
@@ -92,15 +104,27 @@ class Policy(ABC):
     def parameters(self) -> dict[str, Any] | None:
         """What it was made with, as values that JSON can hold; None if it cannot tell.
 
-        A dataclass tells its fields. A policy whose fields are not plain (a model, say) describes them here
-        and reads them in `made_of`.
+        A dataclass tells its fields, and models theirs. A policy with a model, or with fields that are not
+        plain, makes itself again in `made_of`.
         """
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init} if is_dataclass(self) else None
+        if not is_dataclass(self):
+            return None
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        return {name: value.plain() if isinstance(value, ByValue) else value for name, value in told.items()}
 
     @classmethod
     def made_of(cls, parameters: dict[str, Any]) -> Self:
         """Make it again from what `parameters` told."""
         return cls(**parameters)
+
+
+def grouped(state: dict[str, Array]) -> dict[str, dict[str, Array]]:
+    """Take apart a state whose names say, before a dot, which part of a policy each array is of."""
+    parts: dict[str, dict[str, Array]] = {}
+    for name, array in state.items():
+        part, _, rest = name.partition(".")
+        parts.setdefault(part, {})[rest] = array
+    return parts
 
 
 def _named() -> dict[str, type[Policy]]:
@@ -131,9 +155,9 @@ def find(policy: str | Policy) -> Policy:
     --------
     >>> find("fifo")
     Fifo()
-    >>> find("fifi")
+    >>> find("fifi")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tidegate.types.InputError: policy 'fifi' is not known; use one of fifo, until_expiry, random
+    tidegate.types.InputError: policy 'fifi' is not known; use one of fifo, life, ...
     """
     if isinstance(policy, Policy):
         return policy

@@ -44,10 +44,7 @@ class Random(Policy):
 
     def start(self, setting: Setting) -> Self:
         """Draw from the join's seed unless one was given."""
-        if self.seed is not None:
-            return self
-        mixed = mix(mix(np.uint64(setting.seed % 2**64)) ^ np.uint64(setting.partition))
-        return replace(self, seed=int(mixed >> np.uint64(1)))
+        return self if self.seed is not None else replace(self, seed=salt(setting))
 
     def salts(self, times: Array) -> Array:
         """What the draws of all rows have in common at each of these times."""
@@ -57,9 +54,20 @@ class Random(Policy):
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by a draw that is fresh at each time."""
-        draws: Array = mix((rows.id ^ self.salts(np.array([now]))).view(np.uint64))
         # 53 bits, so that a draw is the same as an integer and as a float.
-        return (draws >> np.uint64(11)).astype(np.float64)
+        return draws(rows.id, self.salts(np.array([now]))) * 2.0**53
+
+
+def salt(setting: Setting) -> int:
+    """What sets the draws of one join and partition apart from those of another."""
+    mixed = mix(mix(np.uint64(setting.seed % 2**64)) ^ np.uint64(setting.partition))
+    return int(mixed >> np.uint64(1))
+
+
+def draws(ids: Array, salts: Array | int) -> Array:
+    """Draw a number from 0 to 1, 1 excluded, for each row; the same salt draws the same."""
+    drawn: Array = mix((ids ^ salts).view(np.uint64))
+    return (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 @vectorize(["uint64(uint64)"], cache=True)

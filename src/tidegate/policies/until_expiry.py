@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from tidegate.policies.policy import Policy, Ranking
+from tidegate.policies.policy import Policy
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Time
@@ -33,7 +33,10 @@ class UntilExpiry(Policy):
     """
 
     name: ClassVar[str] = "until_expiry"
-    ranking: ClassVar[Ranking] = "fixed"
+
+    def is_fixed(self) -> bool:
+        """It is: time of arrival does not change."""
+        return True
 
     def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - who came first stays, at any time
         """Score by arrival: the earlier, the higher."""

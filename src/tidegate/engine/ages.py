@@ -1,0 +1,99 @@
+"""At which age rows find their partners: the observation behind age curves.
+
+A result finds its older partner in memory, at the age that it has when the other arrives: that is how long it
+had to be kept. Arrivals in order tell that age by their times; one out of order was known to be due when the
+step began, so the row's age is at least what it was then. Of two rows of one step the earlier one counts,
+left before right at equal times.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from tidegate.compiled import inlined, kernel
+from tidegate.types import FAR
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Buckets, Side, Time
+
+Origin = Literal["from_left", "from_right", "from_step"]
+
+
+class Watch(NamedTuple):
+    """What the compiled loops need to count ages: of the probing side and of the indexed one.
+
+    `counts` has a row for each of the two, `per` buckets a unit of age, and `since` is when the step began.
+    Without buckets nothing is counted.
+    """
+
+    counts: Array
+    per_probing: float
+    per_indexed: float
+    since: float
+    in_step: bool
+
+
+NO_WATCH = Watch(np.zeros((2, 0), np.int64), 0.0, 0.0, 0.0, False)
+
+
+class Ages:
+    """Counts of one step, by side and bucket.
+
+    Parameters
+    ----------
+    buckets
+        The ages to count, by side; both or neither.
+    since
+        When the step began: the largest time seen before it.
+    """
+
+    def __init__(self, buckets: dict[Side, Buckets], since: Time) -> None:
+        self._buckets = buckets
+        self._since = float(max(since, -FAR))
+        size = max((b.count for b in buckets.values()), default=0)
+        self._counts: dict[Side, Array] = {side: np.zeros(size, np.int64) for side in buckets}
+
+    def watch(self, origin: Origin) -> Watch:
+        """Count the results of one origin into the returned arrays; `add` takes them up."""
+        if not self._buckets:
+            return NO_WATCH
+        probing, indexed = _roles(origin)
+        counts = np.zeros((2, len(self._counts[probing])), np.int64)
+        widths = (self._buckets[probing].width, self._buckets[indexed].width)
+        in_step = origin == "from_step"
+        return Watch(counts, 1 / widths[0], 1 / widths[1], -float(FAR) if in_step else self._since, in_step)
+
+    def add(self, origin: Origin, watch: Watch) -> None:
+        """Take up what was counted."""
+        if self._buckets:
+            for side, counts in zip(_roles(origin), watch.counts, strict=True):
+                self._counts[side] += counts
+
+    def by_side(self) -> dict[Side, Array]:
+        """The counts, each with as many buckets as were asked for."""
+        return {side: counts[: self._buckets[side].count] for side, counts in self._counts.items()}
+
+
+def _roles(origin: Origin) -> tuple[Side, Side]:
+    """Who probes and who is indexed: buffered rows probe, and of one step's arrivals the right ones do."""
+    return ("left", "right") if origin == "from_left" else ("right", "left")
+
+
+@inlined
+def note_age(watch: Watch, probing: Any, indexed: Any) -> None:
+    """Count one result by the times of its partners."""
+    apart = np.float64(indexed - probing)
+    role = 1 if watch.in_step and apart <= 0.0 else 0
+    age = -apart if role == 1 else max(apart, watch.since - np.float64(probing), 0.0)
+    bucket = np.int64(age * (watch.per_indexed if role == 1 else watch.per_probing))
+    watch.counts[role, min(bucket, watch.counts.shape[1] - 1)] += 1
+
+
+@kernel
+def note_ages(watch: Watch, probing: Array, indexed: Array, at_probing: Array, at_indexed: Array) -> None:
+    """Count formed results."""
+    if watch.counts.shape[1] > 0:
+        for i in range(len(at_probing)):
+            note_age(watch, probing[at_probing[i]], indexed[at_indexed[i]])

@@ -1,0 +1,188 @@
+"""Keep the rows whose keys are most frequent on the other side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+import numpy as np
+
+from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, Payoff, Rates
+from tidegate.policies.policy import Policy, grouped
+from tidegate.types import FAR, SIDES, InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
+
+REMEMBERED_WINDOWS: Final = 8
+"""The horizon of a learned model, in windows."""
+_RECKONED: Final = 16
+"""How often in a window it is reckoned what memory yields."""
+_SEGMENTS: Final = 64
+_KEYS_A_ROW: Final = 4
+_CAPACITIES: Final = (1 << 10, 1 << 16)
+
+
+@dataclass(frozen=True)
+class Prob(Policy):
+    """A row is worth the rate at which the other side brings its key.
+
+    For joins in which keys recur, some far more often than others: components and their errors, users and
+    their clicks. Where every key is new it has nothing to go by (the newest rows stay): use `age` there.
+
+    Without a model it learns the shares of the keys on both sides within bounded memory, and follows them
+    when they change.
+
+    Parameters
+    ----------
+    model
+        The share of each key on either side; None to learn them.
+    capacity
+        How many keys of each side are counted one by one when learning, the rest being lumped together; by
+        default some times as many as the budget holds rows.
+    horizon
+        The time in which what was learned loses half its weight; by default some windows.
+
+    Examples
+    --------
+    >>> import tidegate as tg
+    >>> errors = {"key": [7, 8, 7, 9, 7, 5, 7], "time": [1, 2, 3, 4, 5, 6, 7]}
+    >>> actions = {"key": [7, 8, 9, 5], "time": [0, 0, 0, 0]}
+    >>> one = dict(window=(9, 0), budget=1, split=(1, 0))
+    >>> frequent = tg.models.Frequency(left={7: 0.25, 8: 0.25, 9: 0.25, 5: 0.25}, right={7: 0.7, 8: 0.1, 9: 0.2})
+    >>> tg.simulate(actions, errors, policy=tg.policies.Prob(frequent), **one).results
+    4
+    >>> tg.simulate(actions, errors, policy="fifo", **one).results
+    1
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, sections 2.1 and 3.3; On Joining and Caching Stochastic
+    Streams, section 1 (PROB).
+
+    Deviations
+    ----------
+    Learned scores are results a unit of time, share times the other side's rate, so that rows of two sides of
+    unequal rates compare rightly in a shared pool; given shares are compared as they are. Of equal scores the
+    newest stay.
+    """
+
+    name: ClassVar[str] = "prob"
+    predicts: ClassVar[bool] = True
+
+    model: Frequency | None = None
+    capacity: int | None = None
+    horizon: float | None = None
+
+    def is_fixed(self) -> bool:
+        """Given shares are; learned ones are not."""
+        return self.model is not None
+
+    def start(self, setting: Setting) -> Policy:
+        """Take the shares that were given, or begin to learn them."""
+        return Foreseeing(self, setting)
+
+    def scores(self, rows: Rows, now: Time) -> Array:
+        """Score by the given shares."""
+        if self.model is None:
+            raise InputError(f"{self.name} knows no shares before a join has started; give model= to score")
+        return self.model.share(_other(rows.side), rows.key) * self.weight(rows, now)
+
+    @classmethod
+    def made_of(cls, parameters: dict[str, Any]) -> Self:
+        """Make it again from what `parameters` told."""
+        model = parameters["model"]
+        return cls(**parameters | {"model": model and Frequency(**model)})
+
+    def weight(self, rows: Rows, now: Time) -> Array | float:  # noqa: ARG002 - here a row counts alike while it lasts
+        """What a share counts for beside the rate."""
+        return 1.0
+
+
+class Foreseeing(Policy):
+    """`Prob` at work: expected results a unit of time, from shares and rates."""
+
+    def __init__(self, config: Prob, setting: Setting) -> None:
+        self.config = config
+        self._spans = [max(setting.window.length(side), 0) for side in SIDES]
+        longest = max(self._spans)
+        horizon = config.horizon or (REMEMBERED_WINDOWS * longest if 0 < longest < FAR else None)
+        self._rates = Rates(horizon)
+        self._learner = None
+        if config.model is None:
+            self._learner = LearnedFrequency(config.capacity or _capacity(setting.budget), horizon).start()
+        self._ends = not setting.window.counted and longest < FAR
+        self._now: Time = -FAR
+        self._reckoned: Time = -FAR
+        self._payoffs: tuple[Payoff, Payoff] | None = None
+
+    def __repr__(self) -> str:
+        return repr(self.config)
+
+    def observe(self, step: Step) -> None:
+        """Learn rates and shares."""
+        self._now = step.now
+        for side in SIDES:
+            keys = step.rows[side].key[step.fresh[side] :]
+            self._rates.observe(side, len(keys), step.now)
+            if self._learner:
+                self._learner.observe(side, keys, step.now)
+        self._reckon()
+
+    def scores(self, rows: Rows, now: Time) -> Array:
+        """Score by expected results a unit of time."""
+        if self._learner is None:
+            return self.config.scores(rows, now)
+        other = _other(rows.side)
+        # Until time has passed there is no rate to tell, and none is needed to compare rows of one side.
+        rate = self._rates.rate(other) or 1.0
+        return self._learner.share(other, rows.key) * (rate * self.config.weight(rows, now))
+
+    def payoffs(self) -> tuple[Payoff, Payoff] | None:
+        """What memory yields by the shares and rates."""
+        return self._payoffs
+
+    def _reckon(self) -> None:
+        """Say what memory yields; at times only, since that looks at all keys."""
+        rates = self._rates.rate("left"), self._rates.rate("right")
+        if not self._ends or not all(rates) or self._now - self._reckoned < max(self._spans) / _RECKONED:
+            return
+        known = self._learner or self.config.model
+        model = known.frequency() if isinstance(known, FrequencyLearner) else known
+        if model is None:
+            return
+        both = model.payoff(rates=rates, window=(self._spans[0], self._spans[1]))
+        self._payoffs = both[0].coarse(_SEGMENTS), both[1].coarse(_SEGMENTS)
+        self._reckoned = self._now
+
+    def snapshot(self) -> dict[str, Array]:
+        """What was learned."""
+        state = {"clock": np.array([self._now, self._reckoned], np.float64)}
+        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
+        if self._learner:
+            state |= {f"share.{name}": array for name, array in self._learner.snapshot().items()}
+        for side, payoff in zip(SIDES, self._payoffs or (), strict=False):
+            state |= {f"{side}.memory": payoff.memory, f"{side}.results": payoff.results}
+        return state
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        parts = grouped(state)
+        self._now, self._reckoned = state["clock"].tolist()
+        if "left" in parts:
+            self._payoffs = Payoff(**parts["left"]), Payoff(**parts["right"])
+        self._rates.restore(parts["rate"])
+        if self._learner and "share" in parts:
+            self._learner.restore(parts["share"])
+        return self
+
+
+def _capacity(budget: Budget | None) -> int:
+    low, high = _CAPACITIES
+    if budget is None or budget.unit == "bytes":
+        return high
+    return min(max(_KEYS_A_ROW * budget.limit, low), high)
+
+
+def _other(side: Side) -> Side:
+    return "right" if side == "left" else "left"
