@@ -243,7 +243,10 @@ def test_the_compiled_loop_is_the_operator_on_a_longer_run() -> None:
     left, right = (
         {"key": draw.zipf(1.6, 600) % 300, "time": np.sort(draw.integers(0, 600, 600))} for _ in range(2)
     )
-    for policy in ("random", *NAMES):
+    curves = tg.models.AgeCurve([0, 30, 80, 200], [1, 3, 2]), tg.models.AgeCurve([0, 5, 40, 90], [3, 1, 2])
+    shares = range(300), np.arange(1, 301) / 45_150
+    frequency = tg.models.Frequency(shares, shares)
+    for policy in ("random", *NAMES, tg.policies.Age(*curves), tg.policies.Prob(frequency)):
         for split in ("shared", (40, 10)):
             run = [left, right]
             settings_: dict[str, Any] = {"window": (200, 90), "budget": 50, "policy": policy, "split": split}

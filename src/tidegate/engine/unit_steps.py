@@ -1,9 +1,9 @@
 """Steps of one row, in one compiled loop.
 
 A step of one row through the general operator costs some tens of microseconds, nearly all of it the calls
-around the work. Where a policy's scores are fixed when a row arrives (or drawn at random), nothing needs to
-be asked of it between rows, and the whole run is a single loop with its own index. It gives what the general
-operator gives, row for row; a test holds it to that.
+around the work. Where a policy's scores are fixed when a row arrives, drawn at random, or read off a given
+age curve, nothing needs to be asked of it between rows, and the whole run is a single loop with its own index.
+It gives what the general operator gives, row for row; a test holds it to that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from tidegate.compiled import inlined, kernel
 from tidegate.engine.index import COMBINES, combined, hashed
 from tidegate.engine.tally import Measured, Tally
-from tidegate.policies import Random, find
+from tidegate.models.age_curve import Tables, priorities
+from tidegate.policies import Age, Random, find
 from tidegate.policies.random import mix
 from tidegate.types import Last, Pairs, Setting
 
@@ -29,6 +30,7 @@ _EVICTED, _EXPIRED, _PEAK = range(3)
 _LIVES, _LIFE_SUM, _LIFE_SQUARES = range(3)
 _NO_SCORES: Final = np.empty(0, np.float64)
 _NO_SALTS: Final = np.empty(0, np.int64)
+_NO_CURVE: Final = Tables(_NO_SCORES, _NO_SCORES, _NO_SCORES, _NO_SALTS, 0.0)
 
 
 def applies(join: Join, step: StepSize, arrivals: Arrivals) -> bool:
@@ -37,7 +39,8 @@ def applies(join: Join, step: StepSize, arrivals: Arrivals) -> bool:
     plain = join.condition == "=" and join.order == "probe-first" and not arrivals.lateness
     plain = plain and join.split != "optimal"
     in_rows = join.budget is None or join.budget.unit == "rows"
-    return step == 1 and plain and in_rows and (policy.is_fixed() or type(policy) is Random)
+    known = policy.is_fixed() or type(policy) is Random or (type(policy) is Age and policy.curve is not None)
+    return step == 1 and plain and in_rows and known
 
 
 def run(
@@ -62,9 +65,13 @@ def run(
         # Left comes before right at equal times: after a right row no left row of that time is due.
         after = floor[on_right == 1]
         floor[on_right == 1] = after + 1 if floor.dtype.kind == "i" else np.nextafter(after, np.inf)
-    policy = find(join.policy).start(Setting(join.window, join.seed, join.partition, join.budget))
-    drawn = isinstance(policy, Random)
-    scores = _NO_SCORES if drawn else merged(policy.scores(left, 0), policy.scores(right, 0))
+    config = find(join.policy)
+    policy = config.start(Setting(join.window, join.seed, join.partition, join.budget))
+    scores, curves = _NO_SCORES, (_NO_CURVE, _NO_CURVE)
+    if isinstance(config, Age) and config.curve is not None:
+        curves = config.curve.tables, (config.right or config.curve).tables
+    elif not isinstance(policy, Random):
+        scores = merged(policy.scores(left, 0), policy.scores(right, 0))
     salts = policy.salts(time) if isinstance(policy, Random) else _NO_SALTS
     worths = left.importance, right.importance
     worth = _NO_SCORES if worths[0] is None or worths[1] is None else merged(worths[0], worths[1])
@@ -76,7 +83,7 @@ def run(
         on_right, merged(left.key, right.key), time, axis_left, axis_right, floor,
         (number(join.window.length("left")), number(join.window.length("right"))),
         (isinstance(join.window.left, Last), isinstance(join.window.right, Last)),
-        scores, salts, worth, COMBINES[join.combine], caps, first, collect,
+        scores, salts, *curves, worth, COMBINES[join.combine], caps, first, collect,
     )  # fmt: skip
     tally = Tally(
         from_left=int(found[first:][on_right[first:] == 1].sum()),
@@ -244,6 +251,27 @@ def _worst(slots: _Slots, pool: int, scores: Array, salt: Any) -> Any:
 
 
 @kernel
+def _least_promising(
+    slots: _Slots, pool: int, time: Array, now: int, on_right: Array, left: Tables, right: Tables
+) -> Any:
+    """The slot that makes room in a pool when ages decide."""
+    members = slots.pools[pool, : slots.sizes[pool]]
+    rows = slots.rows[members]
+    ages = time[now] - time[rows]
+    scores = priorities(ages, left)
+    if on_right[rows].any():
+        of_right = priorities(ages, right)
+        for at in range(len(rows)):
+            if on_right[rows[at]]:
+                scores[at] = of_right[at]
+    worst = 0
+    for at in range(1, len(rows)):
+        if scores[at] < scores[worst] or (scores[at] == scores[worst] and rows[at] < rows[worst]):
+            worst = at
+    return members[worst]
+
+
+@kernel
 def _doubled(values: Array) -> Array:
     more = np.empty(2 * len(values), values.dtype)
     more[: len(values)] = values
@@ -262,7 +290,8 @@ def _record(counts: Array, lives: Array, what: int, lifetime: Any) -> None:
 @kernel
 def _run(
     on_right: Array, key: Array, time: Array, axis_left: Array, axis_right: Array, floor: Array,
-    reaches: Any, counted: Any, scores: Array, salts: Array, worth: Array, combine: int,
+    reaches: Any, counted: Any, scores: Array, salts: Array, curve_left: Tables, curve_right: Tables,
+    worth: Array, combine: int,
     caps: Array, first: int, collect: bool,
 ) -> tuple[Array, float, Array, Array, Array, Array]:  # fmt: skip
     """Run all rows in order of arrival; whatever came before the row `first` is not counted."""
@@ -326,7 +355,10 @@ def _run(
                     pool = turn - 2
                     if slots.sizes[pool] <= caps[pool]:
                         break
-                    slot = _worst(slots, pool, scores, salts[i] if len(salts) > 0 else 0)
+                    if len(curve_left.edges) > 0:
+                        slot = _least_promising(slots, pool, time, i, on_right, curve_left, curve_right)
+                    else:
+                        slot = _worst(slots, pool, scores, salts[i] if len(salts) > 0 else 0)
                     j = slots.rows[slot]
                     _record(counts, lives, _EVICTED, time[i] - time[j])
                 owner = np.int64(on_right[j])

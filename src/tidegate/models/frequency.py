@@ -14,6 +14,8 @@ from tidegate.models.payoff import Payoff
 from tidegate.types import SIDES, InputError, Side, check_choice
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from tidegate.types import Array, Time
 
 _TOLERANCE: Final = 1e-6
@@ -55,8 +57,8 @@ class Frequency(ByValue):
     yet for none of the printed ones, so here the key that is held in part counts with that part.
     """
 
-    left: Mapping[int, float] | tuple[Array, Array]
-    right: Mapping[int, float] | tuple[Array, Array]
+    left: Mapping[int, float] | tuple[ArrayLike, ArrayLike]
+    right: Mapping[int, float] | tuple[ArrayLike, ArrayLike]
     _tables: dict[Side, KeyTable] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -100,9 +102,13 @@ class Frequency(ByValue):
         return Payoff.from_segments(rates[0] * length * shares[there], rates[1] * met)
 
 
-def _checked(given: Mapping[int, float] | tuple[Array, Array], side: Side) -> tuple[Array, Array]:
+def _checked(given: Mapping[int, float] | tuple[ArrayLike, ArrayLike], side: Side) -> tuple[Array, Array]:
     pair = (list(given), list(given.values())) if isinstance(given, Mapping) else given
-    if not isinstance(pair, tuple | list) or len(pair) != len(SIDES) or len(pair[0]) != len(pair[1]):
+    if (
+        not isinstance(pair, tuple | list)
+        or len(pair) != len(SIDES)
+        or np.shape(pair[0]) != np.shape(pair[1])
+    ):
         raise InputError(
             f"{side} is not a mapping from keys to shares, nor a pair of equally long arrays; give one"
         )

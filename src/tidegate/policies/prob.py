@@ -127,7 +127,6 @@ class Foreseeing(Policy):
             self._rates.observe(side, len(keys), step.now)
             if self._learner:
                 self._learner.observe(side, keys, step.now)
-        self._reckon()
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by expected results a unit of time."""
@@ -139,21 +138,17 @@ class Foreseeing(Policy):
         return self._learner.share(other, rows.key) * (rate * self.config.weight(rows, now))
 
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
-        """What memory yields by the shares and rates."""
-        return self._payoffs
-
-    def _reckon(self) -> None:
-        """Say what memory yields; at times only, since that looks at all keys."""
+        """What memory yields by the shares and rates; reckoned at times only, since that looks at all keys."""
         rates = self._rates.rate("left"), self._rates.rate("right")
-        if not self._ends or not all(rates) or self._now - self._reckoned < max(self._spans) / _RECKONED:
-            return
         known = self._learner or self.config.model
-        model = known.frequency() if isinstance(known, FrequencyLearner) else known
-        if model is None:
-            return
-        both = model.payoff(rates=rates, window=(self._spans[0], self._spans[1]))
-        self._payoffs = both[0].coarse(_SEGMENTS), both[1].coarse(_SEGMENTS)
-        self._reckoned = self._now
+        if known is None or not self._ends or not all(rates):
+            return None
+        if self._now - self._reckoned >= max(self._spans) / _RECKONED:
+            model = known.frequency() if isinstance(known, FrequencyLearner) else known
+            both = model.payoff(rates=rates, window=(self._spans[0], self._spans[1]))
+            self._payoffs = both[0].coarse(_SEGMENTS), both[1].coarse(_SEGMENTS)
+            self._reckoned = self._now
+        return self._payoffs
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""

@@ -1,0 +1,90 @@
+"""What each policy costs beside fifo, all in one run: only the ratios mean something on a shared machine."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from tidegate.engine.encode import encode
+from tidegate.engine.operator import Join, Operator, collected
+from tidegate.models import AgeCurve, Frequency
+from tidegate.policies import Age, Fifo, Life, Policy, Prob, Random, Size
+from tidegate.streams import Trace
+from tidegate.types import Budget, Window
+
+if TYPE_CHECKING:
+    from tidegate.engine.arrivals import Arrivals
+    from tidegate.types import Array
+
+_SKEW: Final = 1.5
+BUDGETS: Final = (1_000, 100_000, 1_000_000)
+STEPS: Final = {1: 300, 1_000: 100, 100_000: 8}
+"""How many steps of each size are measured."""
+
+
+def skewed(rows: int, budget: int, seed: int) -> dict[str, Array]:
+    """Four times as many keys as rows fit, some more frequent than others; a row a unit of time."""
+    draws = np.random.default_rng(seed).random(rows)
+    return {"key": (4 * budget * draws**_SKEW).astype(np.int64), "time": np.arange(rows)}
+
+
+def policies(budget: int) -> dict[str, Policy]:
+    """Each policy, with a model and without."""
+    curve = AgeCurve(np.linspace(0, budget, 65), np.linspace(0.1, 1, 64))
+    shares = np.arange(4 * budget), np.diff(np.linspace(0, 1, 4 * budget + 1) ** (1 / _SKEW))
+    return {
+        "fifo": Fifo(),
+        "random": Random(),
+        "size": Size(),
+        "prob, given": Prob(Frequency(shares, shares)),
+        "prob, learned": Prob(),
+        "life, learned": Life(),
+        "age, given": Age(curve),
+        "age, learned": Age(),
+    }
+
+
+def recorded(budget: int, size: int, steps: int) -> Arrivals:
+    """Rows that fill the buffer, and those that are measured."""
+    rows = budget + size * (steps + 2) // 2
+    left, right = (Trace.of(skewed(rows, budget, seed)) for seed in (1, 2))
+    return encode(left, right, Window(budget, budget), "=", None).arrivals
+
+
+def measured(policy: Policy, arrivals: Arrivals, budget: int, size: int, steps: int) -> float:
+    """Nanoseconds a row, with a full buffer."""
+    window = Window(budget, budget)
+    operator = Operator(Join(window, Budget(rows=budget), policy))
+    # Large steps fill the buffer; the first ones of the measured size compile and warm up.
+    filling = np.arange(0, 2 * budget, 100_000)[1:].tolist()
+    ends = np.array([*filling, *range(2 * budget, len(arrivals), size)])
+    cuts = np.stack([np.searchsorted(side.id, ends) for side in (arrivals.left, arrivals.right)], axis=1)
+    times = []
+    for left, right, moment in arrivals.steps(cuts, whole_instants=False):
+        start = time.perf_counter()
+        collected(operator.step(left, right, moment))
+        times.append(time.perf_counter() - start)
+    return float(np.median(times[-steps:])) / size * 1e9
+
+
+def main() -> None:
+    """Print a table: nanoseconds a row, and times fifo."""
+    console = Console()
+    table = Table("step", "budget", *policies(1), title="ns a row (times fifo), buffer full, window = budget")
+    cases = [(size, budget) for size in STEPS for budget in BUDGETS]
+    for size, budget in track(cases, "measuring", console=Console(stderr=True), transient=True):
+        steps = STEPS[size]
+        arrivals = recorded(budget, size, steps)
+        costs = {n: measured(p, arrivals, budget, size, steps) for n, p in policies(budget).items()}
+        cells = [f"{cost:,.0f} ({cost / costs['fifo']:.1f})" for cost in costs.values()]
+        table.add_row(f"{size:,}", f"{budget:,}", *cells)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
