@@ -308,11 +308,9 @@ def _equality(frame: SideFrame, names: list[str]) -> dict[str, str]:
     """Two independent 64-bit hashes of a key; null where any of its columns is."""
     columns = []
     for name in names:
-        kind, column = frame.by_name(name).dataType, quoted(name)
-        if isinstance(kind, FloatType | DoubleType):
-            # -0.0 and 0.0 are one key, as in Spark's own joins.
-            column = f"({column} + cast(0 as {kind.simpleString()}))"
-        elif isinstance(kind, _INTEGERS):
+        kind = frame.by_name(name).dataType
+        column = _one_zero(kind, quoted(name))
+        if isinstance(kind, _INTEGERS):
             column = f"cast({column} as bigint)"
         elif isinstance(kind, ArrayType | StructType):
             # A hash passes over nulls inside; the text tells where they are.
@@ -324,6 +322,24 @@ def _equality(frame: SideFrame, names: list[str]) -> dict[str, str]:
         KEY: f"if({null}, null, xxhash64({listed}))",
         CHECK: f"xxhash64('tidegate', {listed})",
     }
+
+
+def _one_zero(kind: DataType, sql: str, depth: int = 0) -> str:
+    """The value with 0.0 for -0.0 at any depth: they are one key, as in Spark's own joins."""
+    if isinstance(kind, FloatType | DoubleType):
+        return f"({sql} + cast(0 as {kind.simpleString()}))"
+    if isinstance(kind, ArrayType):
+        element = f"e{depth}"
+        inner = _one_zero(kind.elementType, element, depth + 1)
+        return sql if inner == element else f"transform({sql}, {element} -> {inner})"
+    if isinstance(kind, StructType):
+        fields = [f"{sql}.{quoted(field.name)}" for field in kind.fields]
+        inners = [_one_zero(f.dataType, at, depth) for f, at in zip(kind.fields, fields, strict=True)]
+        if inners == fields:
+            return sql
+        parts = ", ".join(f"'f{i}', {inner}" for i, inner in enumerate(inners))
+        return f"if({sql} is null, null, named_struct({parts}))"
+    return sql
 
 
 def _number(frame: SideFrame, name: str, condition: Condition) -> str:

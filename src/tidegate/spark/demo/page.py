@@ -10,13 +10,14 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-_COLOURS: Final = {"until_expiry": "#0f766e", "random": "#7c86a2", "fifo": "#c2622d"}
-_MORE_COLOURS: Final = ("#6d4fb3", "#b3396b", "#4f7a28", "#2b6cb0")
+_COLOURS: Final = {"age": "#6d4fb3", "until_expiry": "#0f766e", "random": "#7c86a2", "fifo": "#c2622d"}
+_MORE_COLOURS: Final = ("#2f8fa8", "#b3396b", "#4f7a28", "#2b6cb0")
 _INK: Final = "#1f2933"
 _QUIET: Final = "#7b8794"
 _LINE: Final = "#e4e7eb"
 _NONE: Final = "rgba(0,0,0,0)"
 _WHY: Final = {
+    "age": "It learned, while the query ran, at which age an auction meets its bids, and kept those that are due.",
     "until_expiry": "Bids crowd towards the end of an auction, and a row that stays until then meets them.",
     "fifo": "Partners came soon after a row, so the newest rows are the ones to keep.",
 }

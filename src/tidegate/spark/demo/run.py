@@ -39,7 +39,7 @@ from tidegate.spark.session import SHORT_LIVED, configure, local
 from tidegate.streams import Auctions
 from tidegate.types import Array, InputError
 
-POLICIES: Final = ("until_expiry", "random", "fifo")
+POLICIES: Final = ("age", "until_expiry", "fifo")
 """Who competes, unless told otherwise."""
 MEMORY_SHARE: Final = 0.1
 """Of the rows that the window holds, how many the budget allows."""
