@@ -100,6 +100,18 @@ class World:
         self.begin(bucket)
         self.commit(bucket)
 
+    def stale(self, bucket: Bucket) -> None:
+        if bucket.attempts:
+            self.begin(bucket, bucket.attempts[0].desk)
+
+    def crash(self, bucket: Bucket) -> None:
+        bucket.attempts = []
+
+    def anew(self, bucket: Bucket) -> None:
+        """Another checkpoint."""
+        bucket.query, bucket.batch = bucket.query + "'", 0
+        bucket.committed, bucket.before, bucket.attempts = None, None, []
+
     def haunt(self, bucket: Bucket) -> None:
         """An attempt of the micro-batch before, long given up, writes its word after all."""
         if bucket.batch:
@@ -145,25 +157,13 @@ def disturb(world: World, data: st.DataObject, kinds: list[str], steps: int = 60
     for _ in range(data.draw(st.integers(0, steps))):
         bucket = world.buckets[data.draw(st.integers(0, len(world.buckets) - 1))]
         kind = data.draw(st.sampled_from(kinds))
-        if kind == "run":
-            world.run(bucket)
-        elif kind == "begin":
-            world.begin(bucket)
-        elif kind == "stale" and bucket.attempts:
-            world.begin(bucket, bucket.attempts[0].desk)
-        elif kind == "commit" and bucket.attempts:
-            world.commit(bucket, data.draw(st.integers(0, len(bucket.attempts) - 1)))
-        elif kind == "crash":
-            bucket.attempts = []
-        elif kind == "learn":
+        if kind == "learn":
             bucket.payoff = data.draw(told)
-        elif kind == "forget":
-            world.forget(bucket)
-        elif kind == "haunt":
-            world.haunt(bucket)
-        elif kind == "anew":
-            bucket.query, bucket.batch = bucket.query + "'", 0
-            bucket.committed, bucket.before, bucket.attempts = None, None, []
+        elif kind == "commit":
+            if bucket.attempts:
+                world.commit(bucket, data.draw(st.integers(0, len(bucket.attempts) - 1)))
+        else:
+            getattr(world, kind)(bucket)
 
 
 @settings(max_examples=300)
@@ -356,7 +356,7 @@ class TestWhatIsWritten:
     )
     def test_what_cannot_be_is_refused(self, settings: dict[str, Any], words: str) -> None:
         with pytest.raises(InputError) as caught:
-            Pool(**{"budget": 100, "path": "/nowhere", "members": ["a", "b"]} | settings)
+            Pool(**{"budget": 100, "path": "/nowhere", "members": ["a", "b"]} | settings)  # type: ignore[arg-type]
         assert words in str(caught.value)
 
     def test_a_list_of_names_weighs_all_alike(self) -> None:
