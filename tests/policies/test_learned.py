@@ -23,7 +23,7 @@ def run(policy: Policy | str, keys: int = 300, limits: tuple[int, ...] = (40,)) 
         Trace.of({"key": np.where(rng.random(1200) < 0.5, 0, rng.integers(1, keys, 1200)), "time": times})
         for _ in SIDES
     ]
-    arrivals = encode(*sides, WINDOW, "=", None).arrivals
+    arrivals = encode(sides[0], sides[1], WINDOW, "=", None).arrivals
     operator = Operator(Join(WINDOW, Budget(rows=40), policy))
     for number, step in enumerate(arrivals.steps(arrivals.cuts(50), whole_instants=False)):
         limit = limits[number % len(limits)]

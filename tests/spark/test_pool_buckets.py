@@ -61,3 +61,22 @@ def test_what_a_pool_let_a_bucket_hold_is_part_of_its_state(tmp_path: Path) -> N
         assert saved.standing
         assert saved.settings.limit == saved.standing.limit == query.limits()[bucket]
         assert saved.settings.limit != 40
+
+
+def test_a_micro_batch_that_is_run_again_ends_in_the_same_state(tmp_path: Path) -> None:
+    pool = Pool(120, tmp_path, ["busy", "calm"])
+    busy, calm = (Running(pool.member(name), 2, (200, 200), "prob") for name in ("busy", "calm"))
+    quiet = iter(zipf_batches(2, 40, 6, 12, 0.5, 100))
+    moved = 0
+    for batch in zipf_batches(1, 12, 60, 12, 0.5, 100):
+        before, number = busy.states, busy.batch
+        busy.run(batch)
+        after, limits = busy.states, busy.limits()
+        # Meanwhile the other tells more, and what is run again would decide otherwise if it could.
+        for _ in range(3):
+            calm.run(next(quiet))
+        busy.states, busy.batch = before, number
+        busy.run(batch)
+        assert busy.states == after
+        moved += limits != [30, 30]
+    assert moved

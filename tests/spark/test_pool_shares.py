@@ -40,14 +40,6 @@ class InMemory(Folder):
 
 
 @dataclass
-class Attempt:
-    """A micro-batch under way."""
-
-    desk: Desk
-    chosen: Standing
-
-
-@dataclass
 class Bucket:
     member: str
     number: int
@@ -57,12 +49,13 @@ class Bucket:
     committed: Standing | None = None
     before: Standing | None = None
     payoff: Told | None = None
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[Standing] = field(default_factory=list)
+    desks: list[Desk] = field(default_factory=list)
 
     @property
     def may_hold(self) -> int:
         """Now or once any attempt is committed."""
-        limits = [attempt.chosen.limit for attempt in self.attempts]
+        limits = [attempt.limit for attempt in self.attempts]
         return max([*limits, self.committed.limit if self.committed else 0])
 
 
@@ -87,12 +80,13 @@ class World:
         """Begin its micro-batch, or begin it again, perhaps with a view that has grown old."""
         desk = desk or self.desk(bucket)
         chosen = desk.standing(bucket.number, bucket.batch, bucket.committed, bucket.first, bucket.payoff)
-        bucket.attempts.append(Attempt(desk, chosen))
+        bucket.attempts.append(chosen)
+        bucket.desks.append(desk)
         self.check()
         return chosen
 
     def commit(self, bucket: Bucket, which: int = -1) -> None:
-        bucket.before, bucket.committed = bucket.committed, bucket.attempts[which].chosen
+        bucket.before, bucket.committed = bucket.committed, bucket.attempts[which]
         bucket.batch, bucket.attempts = bucket.batch + 1, []
         self.check()
 
@@ -101,8 +95,9 @@ class World:
         self.commit(bucket)
 
     def stale(self, bucket: Bucket) -> None:
-        if bucket.attempts:
-            self.begin(bucket, bucket.attempts[0].desk)
+        """Begin with a view that an earlier attempt had: a listing that lags behind."""
+        if bucket.desks:
+            self.begin(bucket, bucket.desks[-4:][0])
 
     def crash(self, bucket: Bucket) -> None:
         bucket.attempts = []
@@ -110,7 +105,7 @@ class World:
     def anew(self, bucket: Bucket) -> None:
         """Another checkpoint."""
         bucket.query, bucket.batch = bucket.query + "'", 0
-        bucket.committed, bucket.before, bucket.attempts = None, None, []
+        bucket.committed, bucket.before, bucket.desks, bucket.attempts = None, None, [], []
 
     def haunt(self, bucket: Bucket) -> None:
         """An attempt of the micro-batch before, long given up, writes its word after all."""
