@@ -103,7 +103,7 @@ class Desk:
         wanted = self._member.pool.plain()
         if self._folder.read(_POOL) is None:
             self._folder.write(_POOL, wanted | {"id": uuid.uuid4().hex})
-        # Of two that wrote at once the later counts, for both.
+        # Of two that wrote at once the later counts, for both by their next micro-batch.
         found = self._folder.read(_POOL) or {}
         differs = next((key for key in wanted if found.get(key) != wanted[key]), None)
         if differs is not None:
