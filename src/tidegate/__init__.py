@@ -10,13 +10,14 @@ from tidegate.engine import simulate
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
-    from tidegate.spark import configure, inspect, join
+    from tidegate.spark import Pool, configure, inspect, join
 
 __all__ = [
     "Band",
     "Budget",
     "InputError",
     "Last",
+    "Pool",
     "Report",
     "Window",
     "allocate",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 
-_ON_SPARK = ("configure", "inspect", "join")
+_ON_SPARK = ("Pool", "configure", "inspect", "join")
 
 
 def __getattr__(name: str) -> object:

@@ -1,8 +1,9 @@
 """One memory for several joins, for the two sides of one, and what it will bring.
 
 Models say what memory pays (`tidegate.models.Payoff`). From that follow how to divide a memory between the
-sides of a join (`optimal_split`), the recall to expect (`predict_recall`), and how to divide a memory among
-joins so that the worst off is as well off as can be (`allocate`).
+sides of a join (`optimal_split`) or among parts of its keys (`optimal_division`), the recall to expect
+(`predict_recall`), and how to divide a memory among joins so that the worst off is as well off as can be
+(`allocate`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ Requirement: TypeAlias = Callable[[float], float]
 
 _HALVINGS = 100  # beyond the precision of a float
 _ROUNDING = 1e-9  # rows that a requirement may exceed a whole number by, for having been computed
+_ALIKE = 0.05  # slopes that were learned are never equal; so close, they may as well be
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def allocate(
     read = [_read(join, metric) for join in joins]
     if scheme == "prop":
         lossless = 1.0 if metric == "recall" else 0.0
-        memory = _in_proportion([join.needs(lossless) for join in read], total)
+        memory = in_proportion([join.needs(lossless) for join in read], total)
     else:
         memory = _alloc(read, total, worth, metric)
     achieved = [join.reaches(rows) for join, rows in zip(read, memory, strict=True)]
@@ -134,6 +136,43 @@ def optimal_split(left: Payoff, right: Payoff, memory: int) -> tuple[int, int]:
     below = math.floor(left.split(memory, right)[0])
     mine = max((below, min(below + 1, memory)), key=lambda rows: left.at(rows) + right.at(memory - rows))
     return int(mine), int(memory - mine)
+
+
+def optimal_division(parts: Sequence[Payoff], memory: int) -> list[int]:
+    """Divide the rows of one join among parts of its keys so that it yields the most results.
+
+    Whoever gains most from the next row gets it, and everyone at least one. Parts that gain nearly alike fill
+    in proportion to what they can use, so that like parts get like shares; what is more than all can use is
+    divided in the same proportion.
+
+    Examples
+    --------
+    >>> hot, cold = Payoff([0, 50], [0, 500]), Payoff([0, 50], [0, 5])
+    >>> optimal_division([cold, hot, cold], memory=60)
+    [5, 50, 5]
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, sections 3.2.2 and 3.3: as there between two sides.
+
+    Deviations
+    ----------
+    Rates of gain within a twentieth of each other count as equal, which costs at most that part of a result.
+    """
+    _check_total(parts, memory)
+    ample = np.array([part.ample for part in parts])
+    if memory >= ample.sum():
+        return in_proportion(ample.tolist(), memory)
+    owner = np.repeat(np.arange(len(parts)), [len(part.lengths) for part in parts])
+    lengths = np.concatenate([part.lengths for part in parts])
+    slopes = np.concatenate([part.slopes for part in parts])
+    steepest = np.argsort(-slopes, kind="stable")
+    ends = np.cumsum(lengths[steepest])
+    margin = slopes[steepest[min(int(np.searchsorted(ends, memory)), len(ends) - 1)]]
+    better, alike = slopes > margin * (1 + _ALIKE), abs(slopes - margin) <= margin * _ALIKE
+    sure = np.bincount(owner[better], lengths[better], minlength=len(parts))
+    rest = np.bincount(owner[alike], lengths[alike], minlength=len(parts))
+    return in_proportion((sure + rest * (memory - sure.sum()) / rest.sum()).tolist(), memory)
 
 
 def predict_recall(
@@ -307,10 +346,10 @@ def _spend(
     worst_first = sorted(lacking, key=lambda i: sign * reached[i] / weights[i])
     for i in worst_first[: total - sum(memory)]:
         memory[i] += 1
-    return _in_proportion([float(rows) for rows in memory], total)
+    return in_proportion([float(rows) for rows in memory], total)
 
 
-def _in_proportion(shares: list[float], total: int) -> list[int]:
+def in_proportion(shares: Sequence[float], total: int) -> list[int]:
     """Whole rows in proportion to the shares, at least one each; the largest remainders are rounded up."""
     parts = np.array(shares) if any(shares) else np.ones(len(shares))
     exact = total * parts / parts.sum()

@@ -196,6 +196,10 @@ class Operator:
         """How many bytes they take, payload included."""
         return sum(buffer.rows.nbytes for buffer in self.buffers.values())
 
+    def limit(self, budget: Budget) -> None:
+        """Hold to another budget from the next step on; a smaller one makes that step evict more."""
+        self.join = replace(self.join, budget=budget)
+
     def step(
         self,
         left: Rows,

@@ -78,6 +78,11 @@ class Frequency(ByValue):
         check_choice(side, Side, "side")
         return look_up(self._tables[side], as_keys(keys), 0.0)
 
+    def keys(self, side: Side) -> Array:
+        """The keys of a side."""
+        check_choice(side, Side, "side")
+        return entries(self._tables[side])[0]
+
     def payoff(self, *, rates: tuple[float, float], window: tuple[Time, Time]) -> tuple[Payoff, Payoff]:
         """What memory yields on the left and on the right: results a unit of time against rows.
 

@@ -3,7 +3,7 @@
 from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
 from tidegate.policies.life import Life
-from tidegate.policies.policy import Need, Policy, find, names, registered
+from tidegate.policies.policy import Learned, Need, Policy, find, names, registered
 from tidegate.policies.prob import Prob
 from tidegate.policies.random import Random
 from tidegate.policies.size import Size
@@ -12,6 +12,7 @@ from tidegate.policies.until_expiry import UntilExpiry
 __all__ = [
     "Age",
     "Fifo",
+    "Learned",
     "Life",
     "Need",
     "Policy",

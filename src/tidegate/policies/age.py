@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from tidegate.models import AgeCurve, CurveLearner, Payoff, Rates
-from tidegate.policies.policy import Policy, grouped
+from tidegate.policies.policy import Learned, Policy, grouped
 from tidegate.policies.prob import REMEMBERED_WINDOWS
 from tidegate.policies.random import draws, salt
 from tidegate.types import FAR, SIDES, Buckets, InputError, Last, Side, check_choice
@@ -207,6 +207,18 @@ class _Aging(Policy):
             for curve, rate in zip(self.curves.values(), rates, strict=True)
         )
         return left, right
+
+    def learned(self) -> list[Learned]:
+        """Rates, and the matches that a row of each age may expect."""
+        told = [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
+        for side, curve in self.curves.items():
+            if curve is None:
+                continue
+            samples = [None] * len(curve.rates) if curve.sample is None else curve.sample.tolist()
+            edges = curve.edges.tolist()
+            spans = zip(curve.rates.tolist(), samples, edges[:-1], edges[1:], strict=True)
+            told += [Learned("age", side, rate, rows, None, begin, end) for rate, rows, begin, end in spans]
+        return told
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +23,33 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Buckets, Budget, Rows, Setting, Side, Step, Time
 
 Need = Literal["importance"]
+
+
+class Learned(NamedTuple):
+    """One number that a policy believes, and what it is about.
+
+    Parameters
+    ----------
+    model
+        What kind of number: "rate" (rows a unit of time), "share" (of a side's rows, by key; without a key, of
+        all) or "age" (matches that a row may expect while its age is in a span).
+    side
+        Of which side's rows.
+    value
+        The number.
+    sample
+        On how many rows it rests; None if it was given rather than learned, or where that is not counted.
+    key, begin, end
+        What it is about: a key, or a span of ages.
+    """
+
+    model: str
+    side: Side
+    value: float
+    sample: float | None = None
+    key: int | None = None
+    begin: float | None = None
+    end: float | None = None
 
 
 class Policy(ABC):
@@ -60,6 +87,10 @@ class Policy(ABC):
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
         """What memory yields on the left and on the right, by its model; None while that is not known."""
         return None
+
+    def learned(self) -> list[Learned]:
+        """What it believes by now, for people to look at."""
+        return []
 
     def require(self, rows: Rows) -> None:
         """Refuse rows that lack what this policy needs."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 import numpy as np
 
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, Payoff, Rates
-from tidegate.policies.policy import Policy, grouped
+from tidegate.policies.policy import Learned, Policy, grouped
 from tidegate.types import FAR, SIDES, InputError
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ _RECKONED: Final = 16
 """How often in a window it is reckoned what memory yields."""
 _SEGMENTS: Final = 64
 _KEYS_A_ROW: Final = 4
+_TOLD: Final = 100
+"""How many of the most frequent keys are told of."""
 _CAPACITIES: Final = (1 << 10, 1 << 16)
 
 
@@ -149,6 +151,23 @@ class Foreseeing(Policy):
             self._payoffs = both[0].coarse(_SEGMENTS), both[1].coarse(_SEGMENTS)
             self._reckoned = self._now
         return self._payoffs
+
+    def learned(self) -> list[Learned]:
+        """Rates, and the shares of the most frequent keys."""
+        told = [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
+        for side in SIDES:
+            total = self._learner.total(side) if self._learner else None
+            told.append(Learned("share", side, 1.0, total))
+            known = self._learner or self.config.model
+            if known is None or total == 0:
+                continue
+            keys = known.keys(side)
+            shares = known.share(side, keys)
+            for place in np.argsort(-shares, kind="stable")[:_TOLD].tolist():
+                share = float(shares[place])
+                rows = None if total is None else share * total
+                told.append(Learned("share", side, share, rows, key=int(keys[place])))
+        return told
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""

@@ -2,6 +2,7 @@
 
 from tidegate.spark.inspection import inspect
 from tidegate.spark.join import join
+from tidegate.spark.pool import Pool
 from tidegate.spark.session import configure
 
-__all__ = ["configure", "inspect", "join"]
+__all__ = ["Pool", "configure", "inspect", "join"]

@@ -25,7 +25,9 @@ from tidegate.spark.columns import Candidates, column, in_order, in_utc, micros,
 from tidegate.spark.ordering import ordered
 from tidegate.spark.packing import CHECK, CONTENT, KEY, from_bytes, to_bytes
 from tidegate.spark.plan import UNCERTAIN, BucketPlan
-from tidegate.spark.saved import Counts, check_layout
+from tidegate.spark.pool_folder import Desk
+from tidegate.spark.pool_shares import Standing, told
+from tidegate.spark.saved import Counts, check_layout, standing
 from tidegate.spark.settings import Settings
 from tidegate.streams.trace import one_chunk
 from tidegate.types import FOREVER, SIDES, Pairs, Rows
@@ -52,6 +54,7 @@ class BucketJoin:
     batch: int = -1
     watermark: int = 0
     late: int = 0
+    standing: Standing | None = None
 
     def __post_init__(self) -> None:
         self.operator = Operator(self.plan.join)
@@ -93,6 +96,14 @@ class BucketJoin:
         elif batch > self.batch:
             self.late = watermark
         self.batch, self.watermark = self.batch + 1 if batch is None else batch, watermark
+
+    def share(self, desk: Desk) -> None:
+        """Learn, after which micro-batch runs, what a pool lets this bucket hold after it."""
+        first = self.plan.join.budget
+        if first is not None:
+            number, payoff = self.plan.join.partition, told(self.operator)
+            self.standing = desk.standing(number, self.batch, self.standing, first.limit, payoff)
+            self.operator.limit(replace(first, **{first.unit: self.standing.limit}))
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """End of a batch job: whoever still waits for a match will not find one."""
@@ -304,10 +315,12 @@ class BucketJoin:
         """The whole state as bytes."""
         state: dict[str, Array] = {
             "layout": _array(json.dumps(self.plan.layout, sort_keys=True).encode()),
-            "settings": _array(Settings.of(self.plan.join).to_json()),
+            "settings": _array(Settings.of(self.operator.join).to_json()),
             "operator": _array(self.operator.snapshot()),
             "counts": np.array([*vars(self.counts).values(), *self._clock()], np.int64),
         }
+        if self.standing:
+            state["pool"] = _array(json.dumps(vars(self.standing)).encode())
         state |= {f"payload.{side}": _array(to_bytes(table)) for side, table in self.payload.items()}
         if self.plan.flags_uncertain:
             state |= {f"marks.{side}": marks for side, marks in self.marks.items()}
@@ -345,6 +358,7 @@ class BucketJoin:
         numbers = state["counts"].tolist()
         *counts, bucket.now, bucket.timer, bucket.batch, bucket.watermark, bucket.late = numbers
         bucket.counts = Counts(*counts)
+        bucket.standing = standing(state)
         for side in SIDES:
             if f"payload.{side}" in state:
                 bucket.payload[side] = from_bytes(state[f"payload.{side}"].tobytes())

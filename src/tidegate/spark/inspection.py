@@ -18,16 +18,22 @@ from tidegate.policies import Policy, find, registered
 from tidegate.spark.buckets import labels
 from tidegate.spark.carriers import carrier
 from tidegate.spark.columns import travelled
+from tidegate.spark.pool_shares import number_of
 from tidegate.spark.processor import CHUNKS, reassembled
 from tidegate.spark.saved import Saved
 from tidegate.streams.trace import one_chunk
 from tidegate.types import SIDES, InputError, Side, check_choice
 
-What = Literal["rows", "counts"]
+What = Literal["rows", "counts", "model"]
 
+_SECOND: Final = 1e6
 _COUNTS: Final = (
     "bucket int, rows_left bigint, rows_right bigint, late bigint, null_keys bigint, results bigint, evicted bigint, "
     "expired bigint, buffered bigint, peak_rows bigint, peak_bytes bigint, budget bigint, policy string"
+)
+_MODEL: Final = (
+    "bucket int, model string, side string, key bigint, "
+    "age_from double, age_to double, value double, sample double"
 )
 _ROWS: Final = "bucket int, side string, time timestamp, age_seconds double, matches bigint, score double"
 
@@ -51,6 +57,11 @@ def inspect(
         learned, window and seed: the lowest of a bucket (of a side, where the budget is split) goes first.
         Minus infinity: its window is over, and it only waits for rows out of order.
         "counts": a row a bucket with what came in, left and was kept; a budget of -1 is none.
+        "model": what the policy of each bucket has learned, a row a number, and on how many rows each rests
+        (`sample`, older ones counting less; null where it was given, or is not counted): the "rate" of each side in
+        rows a second; by "age" (in seconds), how many matches a row may expect while it is of that age; the "share"
+        that each of the most frequent keys has of a side, and without a key all of them. A key that is not an
+        integer or a time is told by its hash. In a pool also the "epoch" and the "limit" it sets.
     policy
         What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
         parameters. A policy of one's own is found by its name if its class is defined in this session and its
@@ -85,10 +96,12 @@ def inspect(
         return states.mapInArrow(_counts, _COUNTS)
     first = states.limit(1).collect()
     if not first:
-        return session.createDataFrame([], _ROWS)
+        return session.createDataFrame([], _MODEL if what == "model" else _ROWS)
     saved = Saved.of(reassembled([chunk.payload for chunk in first[0].chunks]))
     # Found here and sent along: a worker need not know a class that was defined in this session.
     chosen = registered(saved.settings.policy) if policy is None else find(policy)
+    if what == "model":
+        return states.mapInArrow(_Model(chosen), _MODEL)
     return _with_rows(states, saved.layout, chosen)
 
 
@@ -141,6 +154,38 @@ def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             pa.array([saved.settings.policy]),
         ]
         yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
+
+
+@dataclass(frozen=True)
+class _Model:
+    """Lays out what the policies of saved states have learned."""
+
+    policy: Policy | type[Policy] | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = ("bucket", "model", "side", "key", "age_from", "age_to", "value", "sample")
+        kinds = (pa.int32(), pa.string(), pa.string(), pa.int64(), *[pa.float64()] * 4)
+        for bucket, saved in _saved(batches):
+            rows = list(_numbers(bucket, saved, self.policy))
+            columns = zip(*rows, strict=True) if rows else [()] * len(names)
+            yield pa.record_batch([pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names)
+
+
+def _numbers(
+    bucket: int, saved: Saved, policy: Policy | type[Policy] | None
+) -> Iterator[tuple[int | str | float | None, ...]]:
+    """What one bucket has learned; times are in seconds."""
+    scorer = saved.scorer(policy)
+    for told in scorer.policy.learned() if scorer else []:
+        begin, end = (None if age is None else age / _SECOND for age in (told.begin, told.end))
+        value = told.value * _SECOND if told.model == "rate" else told.value
+        yield bucket, told.model, told.side, told.key, begin, end, value, told.sample
+    if saved.standing:
+        for model, value in (
+            ("epoch", number_of(saved.standing.epoch)),
+            ("limit", saved.standing.limit),
+        ):
+            yield bucket, model, None, None, None, None, float(value), None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from tidegate.spark.columns import travelled
 from tidegate.spark.durations import Duration, window_of
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.plan import UNCERTAIN, BucketPlan, How, Output, QueryPlan, SideColumns
+from tidegate.spark.pool import Member
 from tidegate.spark.processor import Processor, batch_job
 from tidegate.spark.session import PARTITIONS, check_provider
 from tidegate.spark.side import Keyed, SideFrame, keyed, quoted
@@ -49,7 +50,7 @@ def join(
     on: On,
     time: str | tuple[str, str],
     window: tuple[Duration, Duration],
-    budget: Budget | int | str | None = None,
+    budget: Budget | Member | int | str | None = None,
     policy: Policy | str = "fifo",
     how: How = "inner",
     where: str | None = None,
@@ -80,8 +81,8 @@ def join(
         `(left, right)`: `l` and `r` join iff `-right <= r.time - l.time <= left`; "10 minutes", a timedelta, or
         None for no end.
     budget
-        What the whole query may buffer: a number of rows, a string of bytes ("64 MB"), a `Budget`, or None
-        for no limit.
+        What the whole query may buffer: a number of rows, a string of bytes ("64 MB"), a `Budget`, the member
+        of a `Pool`, or None for no limit.
     policy
         Who stays, by name or as an object; see `tidegate.policies`.
     how
@@ -126,9 +127,13 @@ def join(
     }
     _check_times(frames)
     keys = keyed(frames["left"], frames["right"], on, condition, by)
-    core = Join(span, Budget.of(budget), find(policy), split, condition=condition, seed=seed)
+    member = budget if isinstance(budget, Member) else None
+    whole = budget.budget if isinstance(budget, Member) else Budget.of(budget)
+    core = Join(span, whole, find(policy), split, condition=condition, seed=seed)
     spark = left.sparkSession
     count = _buckets(buckets, keys, spark.conf.get(PARTITIONS) or "200")
+    if member:
+        member.check(find(policy), split, span, count, streaming=streaming)
     if streaming:
         check_provider(spark)
         _warn_watermarks(frames, core)
@@ -146,6 +151,7 @@ def join(
             layout=_layout(frames, count, how, keys, parts),
         ),
         count,
+        member,
     )
     plan.check()
     packed = [

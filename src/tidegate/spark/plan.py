@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tidegate.engine.operator import Join
 from tidegate.spark.buckets import labels
+from tidegate.spark.pool import Member
 from tidegate.spark.where import Where
 from tidegate.types import InputError
 
@@ -91,10 +92,11 @@ class BucketPlan:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """What every bucket of a query has in common, and how many there are."""
+    """What every bucket of a query has in common, how many there are, and in which pool they share."""
 
     bucket: BucketPlan
     buckets: int
+    member: Member | None = None
 
     def of(self, label: int) -> BucketPlan:
         """The plan of one bucket: its share of the budget and its own seed."""

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from tidegate.spark.bucket_join import BucketJoin
 from tidegate.spark.packing import from_bytes, to_bytes
 from tidegate.spark.plan import QueryPlan
+from tidegate.spark.pool_folder import Desk
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
@@ -66,9 +67,13 @@ def _together(held: dict[Side, list[pa.Table]]) -> dict[Side, pa.Table]:
 
 
 def _batch_number() -> int | None:
-    context = TaskContext.get()
-    number = context.getLocalProperty("streaming.sql.batchId") if context else None
+    number = _property("streaming.sql.batchId")
     return None if number is None else int(number)
+
+
+def _property(name: str) -> str | None:
+    context = TaskContext.get()
+    return context.getLocalProperty(name) if context else None
 
 
 class Processor(StatefulProcessor):
@@ -82,6 +87,8 @@ class Processor(StatefulProcessor):
         self._handle = handle
         self._stepped: set[int] = set()
         self._chunks = handle.getMapState(CHUNKS, "i int", CHUNK_SCHEMA)
+        member, query = self._plan.member, _property("sql.streaming.queryId")
+        self._desk = Desk(member, self._plan.buckets, query or "") if member else None
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -117,6 +124,8 @@ class Processor(StatefulProcessor):
         old = self._read()
         bucket = BucketJoin.load(self._plan.of(label), old[0])
         bucket.heard(_batch_number(), watermark)
+        if self._desk:
+            bucket.share(self._desk)
         for tables in steps:
             for batch in bucket.step(tables, watermark):
                 yield pd.DataFrame({"payload": [to_bytes(batch)]})

@@ -12,11 +12,12 @@ from tidegate.engine.operator import Join, Operator
 from tidegate.engine.snapshot import unpack
 from tidegate.policies import Policy
 from tidegate.spark.packing import from_bytes
+from tidegate.spark.pool_shares import Standing
 from tidegate.spark.settings import Settings
 from tidegate.types import SIDES, InputError, Window
 
 if TYPE_CHECKING:
-    from tidegate.types import Side
+    from tidegate.types import Array, Side
 
 
 @dataclass
@@ -40,6 +41,7 @@ class Saved:
     operator: Operator
     snapshot: bytes
     payload: dict[Side, pa.Table]
+    standing: Standing | None
 
     @classmethod
     def of(cls, data: bytes) -> Self:
@@ -61,6 +63,7 @@ class Saved:
                 for side in SIDES
                 if f"payload.{side}" in state
             },
+            standing(state),
         )
 
     def scorer(self, policy: Policy | type[Policy] | None) -> Operator | None:
@@ -74,6 +77,11 @@ class Saved:
         operator = Operator(self.settings.join(chosen))
         operator.restore(self.snapshot, policy=chosen.label() == self.settings.policy)
         return operator
+
+
+def standing(state: dict[str, Array]) -> Standing | None:
+    """What a pool let the bucket hold, if it was in one."""
+    return Standing(**json.loads(state["pool"].tobytes())) if "pool" in state else None
 
 
 def check_layout(saved: dict[str, Any], wanted: dict[str, Any]) -> None:
