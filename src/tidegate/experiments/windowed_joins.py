@@ -267,7 +267,7 @@ def follow(stream: Aged, policy: Age, *, windows: int, memory: int, seed: int = 
         collected(operator.step(left, right, moment))
         if moment.now < (len(followed.off) + 1) * WINDOW:
             continue
-        now = stream if stream.then is None or moment.now <= stream.then[0] + WINDOW else stream.later
+        now = stream if stream.then is None or moment.now < stream.then[0] + WINDOW / 2 else stream.later
         followed.off.append(distance(operator.policy.curves["left"], curve_of(now)))  # type: ignore[attr-defined]
         followed.recall.append((operator.tally.from_left - counted) / (rate_right * WINDOW))
         counted = operator.tally.from_left
@@ -298,11 +298,8 @@ def on_recordings(folder: str | Path, percents: Sequence[int] = (10, 20, 40)) ->
     rows = []
     for name, load in (("auctions", recorded.auctions), ("tasks", recorded.tasks)):
         left, right, window = load(folder)
-        ends = [
-            np.searchsorted(left.time, right.time - w, side=s)
-            for w, s in ((0, "right"), (window.left, "left"))
-        ]  # type: ignore[call-overload]
-        held = float(np.mean(ends[0] - ends[1]))
+        span = float(window.length("left"))
+        held = np.mean([np.sum((left.time <= now) & (left.time >= now - span)) for now in right.time[::100]])
         for percent in percents:
             memory = round(held * percent / 100)
             recalls = [

@@ -86,7 +86,7 @@ class CurveLearner:
         if self._horizon is not None and now > since:
             kept = 0.5 ** ((now - since) / self._horizon)
             for seen in (self.matches, self.held, self._late_matches, self._late_held):
-                seen *= kept
+                np.multiply(seen, kept, out=seen)
         # Written for one row it would say: the overlap of each bucket with the ages from then to now.
         held = _held(time, fresh, float(since), float(now), self._buckets.width, self._buckets.count)
         self.matches += ages
@@ -112,6 +112,11 @@ class CurveLearner:
             self.matches, self.held = self._late_matches.copy(), self._late_held.copy()
         self._late_matches[:], self._late_held[:] = 0.0, 0.0
         self._reviewed = now
+
+    @property
+    def least(self) -> float:
+        """How many rows the least known age was learned from."""
+        return float(self.held.min() / self._buckets.width)
 
     def curve(self) -> AgeCurve | None:
         """What was learned; None before anything matched."""
