@@ -111,7 +111,7 @@ class CurveLearner:
         if wrong > most / 2 + 2 * by_chance:
             self.matches, self.held = self._late_matches.copy(), self._late_held.copy()
         self._late_matches[:], self._late_held[:] = 0.0, 0.0
-        self._reviewed = now
+        self._reviewed = float(now)
 
     @property
     def least(self) -> float:
