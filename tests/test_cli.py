@@ -24,13 +24,18 @@ def test_policies_are_all_listed() -> None:
 
 
 def test_table_2_of_ijoin_has_the_printed_totals() -> None:
-    totals = [line.split() for line in output("reproduce").splitlines() if " total " in line]
+    totals = [line.split() for line in output("reproduce", "ijoin/table2").splitlines() if " total " in line]
     assert [(line[1], line[-2]) for line in totals] == [("exact", "36"), ("fifo", "6")]
 
 
 def test_what_cannot_be_reproduced_is_named() -> None:
     with pytest.raises(InputError, match="'fig99' cannot be reproduced yet; there is ijoin/table2"):
         output("reproduce", "fig99")
+
+
+def test_what_needs_recorded_streams_asks_for_their_folder() -> None:
+    with pytest.raises(InputError, match=r"windowed-joins/recorded needs recorded streams; .* by --data"):
+        output("reproduce", "windowed-joins/recorded")
 
 
 def test_a_pipeline_is_checked_without_spark() -> None:

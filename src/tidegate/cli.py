@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,12 +87,20 @@ def _complain(error: Exception) -> None:
 @app.command()
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Which; all by default.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of recorded streams, for what uses them.")
+    ] = None,
 ) -> None:
     """Make tables of the papers again, with this code."""
-    for name in names or experiments.ALL:
-        if name not in experiments.ALL:
-            raise InputError(f"{name!r} cannot be reproduced yet; there is {', '.join(experiments.ALL)}")
-        made = experiments.ALL[name]()
+    known = dict(experiments.ALL)
+    if data is not None:
+        known |= {name: partial(make, data) for name, make in experiments.RECORDED.items()}
+    for name in names or known:
+        if name in experiments.RECORDED and data is None:
+            raise InputError(f"{name} needs recorded streams; give the folder that holds them by --data")
+        if name not in known:
+            raise InputError(f"{name!r} cannot be reproduced yet; there is {', '.join(known)}")
+        made = known[name]()
         table = Table(*made.header, title=f"{made.title} ({name})", title_justify="left")
         for row in made.rows:
             table.add_row(*row, end_section=row[1] == "total")

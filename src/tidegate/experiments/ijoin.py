@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
+from tidegate.experiments.reproduced import Reproduced
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Array, Budget, Split, Window
 
@@ -16,14 +17,6 @@ S: Final = "babbccda"
 IMPORTANCE: Final = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
 WINDOW: Final = Window(7, 7)
 """A window of 8 time units holds rows of ages 0 to 7."""
-
-
-class Reproduced(NamedTuple):
-    """A table of a paper, as this code makes it."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: list[tuple[str, ...]]
 
 
 def trace(values: str) -> Trace:

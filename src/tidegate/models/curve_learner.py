@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,8 +12,14 @@ from tidegate.models.age_curve import AgeCurve
 if TYPE_CHECKING:
     from tidegate.types import Array, Buckets, Time
 
-PRIOR_ROWS = 1.0
+PRIOR_ROWS: Final = 1.0
 """How many rows' worth of the average rate stand in each bucket before anything was seen of it."""
+_REVIEWS: Final = 4
+"""How often in a window, at most, it is asked whether the curve is still the same."""
+_AGES: Final = 8
+"""How many groups of ages that question tells apart."""
+_TELLING: Final = 64
+"""How many matches, expected or found, are needed to answer it."""
 
 
 class CurveLearner:
@@ -23,6 +29,10 @@ class CurveLearner:
     at the last step to the one it has now. Rows that were shed earlier just tell nothing of later ages. That
     is sound as long as who is shed depends on age, on chance, or on nothing that bears on later matches; and
     some rows must be held for long, or late ages stay unknown (see `Age`).
+
+    Slow changes are followed as old observations fade. A curve that changes at once would be held against the
+    weight of all that was seen before, so what was seen of late is compared with what the curve lets expect;
+    if half of it is wrong, and chance alone does not explain that, what is older is forgotten.
 
     Parameters
     ----------
@@ -46,7 +56,7 @@ class CurveLearner:
     Deviations
     ----------
     The paper averages over rows that were retained for their whole life. Dividing by the time that rows were
-    held uses all of them.
+    held uses all of them. It leaves curves that change to future work.
     """
 
     def __init__(self, buckets: Buckets, horizon: Time | None) -> None:
@@ -54,6 +64,10 @@ class CurveLearner:
         self._horizon = horizon
         self.matches = np.zeros(buckets.count)
         self.held = np.zeros(buckets.count)
+        # What these hold since the last review.
+        self._late_matches = np.zeros(buckets.count)
+        self._late_held = np.zeros(buckets.count)
+        self._reviewed = -np.inf
 
     def observe(self, time: Array, fresh: int, since: Time, now: Time, ages: Array) -> None:
         """Learn from a step.
@@ -71,11 +85,38 @@ class CurveLearner:
         """
         if self._horizon is not None and now > since:
             kept = 0.5 ** ((now - since) / self._horizon)
-            self.matches *= kept
-            self.held *= kept
-        self.matches += ages
+            for seen in (self.matches, self.held, self._late_matches, self._late_held):
+                np.multiply(seen, kept, out=seen)
         # Written for one row it would say: the overlap of each bucket with the ages from then to now.
-        self.held += _held(time, fresh, float(since), float(now), self._buckets.width, self._buckets.count)
+        held = _held(time, fresh, float(since), float(now), self._buckets.width, self._buckets.count)
+        self.matches += ages
+        self.held += held
+        self._late_matches += ages
+        self._late_held += held
+        if now - self._reviewed >= self._buckets.width * self._buckets.count / _REVIEWS:
+            self._review(now)
+
+    def _review(self, now: Time) -> None:
+        """Forget what was seen before the last review if what was seen since contradicts it."""
+        before = np.maximum(self.held - self._late_held, 0.0) + PRIOR_ROWS * self._buckets.width
+        expected = np.maximum(self.matches - self._late_matches, 0.0) / before * self._late_held
+        found, foreseen = self._late_matches, expected.sum()
+        most = max(found.sum(), foreseen)
+        if most < _TELLING:
+            return
+        first = np.arange(_AGES) * len(found) // _AGES if len(found) > _AGES else np.arange(len(found))
+        wrong = abs(np.add.reduceat(found - expected, first)).sum()
+        # The expectation, too, was learned from a sample.
+        by_chance = np.sqrt(np.add.reduceat(expected * (1 + self._late_held / before), first)).sum()
+        if wrong > most / 2 + 2 * by_chance:
+            self.matches, self.held = self._late_matches.copy(), self._late_held.copy()
+        self._late_matches[:], self._late_held[:] = 0.0, 0.0
+        self._reviewed = float(now)
+
+    @property
+    def least(self) -> float:
+        """How many rows the least known age was learned from."""
+        return float(self.held.min() / self._buckets.width)
 
     def curve(self) -> AgeCurve | None:
         """What was learned; None before anything matched."""
@@ -89,12 +130,20 @@ class CurveLearner:
 
     def snapshot(self) -> dict[str, Array]:
         """What was observed."""
-        return {"matches": self.matches.copy(), "held": self.held.copy()}
+        return {
+            "matches": self.matches.copy(),
+            "held": self.held.copy(),
+            "late_matches": self._late_matches.copy(),
+            "late_held": self._late_held.copy(),
+            "reviewed": np.array([self._reviewed]),
+        }
 
     def restore(self, state: dict[str, Array]) -> None:
         """Take up what `snapshot` gave; what other buckets observed is forgotten."""
         if len(state["matches"]) == self._buckets.count:
             self.matches, self.held = state["matches"].copy(), state["held"].copy()
+            self._late_matches, self._late_held = state["late_matches"].copy(), state["late_held"].copy()
+            self._reviewed = float(state["reviewed"][0])
 
 
 @kernel

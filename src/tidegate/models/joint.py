@@ -13,7 +13,7 @@ from tidegate.types import SIDES, InputError, Window, WindowSpan
 class TwoSided(Protocol):
     """A model that knows what memory pays on either side, such as a frequency model."""
 
-    def payoff(self, rates: tuple[float, float], window: tuple[float, float]) -> tuple[Payoff, Payoff]:
+    def payoff(self, *, rates: tuple[float, float], window: tuple[float, float]) -> tuple[Payoff, Payoff]:
         """What memory pays on the left and on the right."""
 
 

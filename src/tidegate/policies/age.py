@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Step, Time
 
 Monitoring = Literal["sample", "memory"]
+
+_LEARNED_WINDOWS: Final = REMEMBERED_WINDOWS
+"""A curve is known once every age was observed for as many windows of the usual monitoring."""
+_EAGERNESS: Final = 4.0
+"""How many times the usual memory is used for learning before that, at most."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,8 @@ class Age(Policy):
     right
         The age curve of right rows.
     monitor
-        The fraction of the memory that is used for learning.
+        The fraction of the memory that is used for learning; up to four times as much at first, and after
+        the curve changed.
     monitoring
         "sample": a small fraction of all rows is held for their whole window. "memory": a stretch of each
         side in turn is held entirely.
@@ -184,9 +190,15 @@ class _Aging(Policy):
             ours: Array = (rows.time >= turn.begin) & (rows.time < turn.end)
             return ours if rows.side == turn.side else np.zeros(len(rows), bool)
         needed = sum(self._rates.rate(side) * self._spans[side] for side in SIDES)
-        share = self.config.monitor * self._held / needed if needed else 1.0
+        share = self._monitoring(rows.side) / needed if needed else 1.0
         chosen: Array = draws(rows.id, self._salt) < share
         return chosen
+
+    def _monitoring(self, side: Side) -> float:
+        """How many rows are held for learning: more as long as some ages of this side are hardly known."""
+        usual = self.config.monitor * self._held
+        wanted = usual * _LEARNED_WINDOWS
+        return min(max(wanted / max(self._learners[side].least, 1.0), 1.0), _EAGERNESS) * usual
 
     def _take_turns(self) -> None:
         """Hand the monitoring memory on once a side's stretch of rows has been held to its end."""
@@ -194,7 +206,7 @@ class _Aging(Policy):
             return
         side: Side = "left" if self._turn.side == "right" else "right"
         rate = self._rates.rate(side)
-        stretch = self.config.monitor * self._held / rate if rate else 0.0
+        stretch = self._monitoring(side) / rate if rate else 0.0
         self._turn = _Turn(side, self._now, self._now + stretch)
 
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
