@@ -52,7 +52,7 @@ def diluted(own: AgeCurve, other: AgeCurve) -> AgeCurve:
 def frequent(rows: int, seed: int = 0) -> tuple[Trace, Trace]:
     rng = np.random.default_rng(seed)
     left, right = (
-        Trace.of({"key": rng.choice(2, many, p=shares), "time": np.sort(rng.random(many)) * rows})
+        Trace.of({"key": rng.choice(2, many, p=np.asarray(shares)), "time": np.sort(rng.random(many)) * rows})
         for many, shares in ((rows, SHARES.left[1]), (3 * rows, SHARES.right[1]))
     )
     return left, right
