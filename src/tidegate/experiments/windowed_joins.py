@@ -126,7 +126,7 @@ def age_against_theory(
         traces = [stream.both(rows, seed) for seed in range(seeds)]
         full = rate * curve.total
         ways: tuple[tuple[str, Policy | str, StepSize, Callable[[float], object]], ...] = (
-            ("age", Age(curve), FEW_ROWS, curve.payoff(rate).at),
+            ("age", Age(curve), 1, curve.payoff(rate).at),
             ("age, learned", Age(), FEW_ROWS, curve.payoff(rate).at),
             ("fifo", "fifo", 1, curve.recent(rate)),
             ("until_expiry", "until_expiry", 1, curve.until_expiry(rate)),
@@ -240,7 +240,7 @@ def allocated_by_power(
     found = []
     for power in powers:
         joins = [Aged("increasing", power=power), Aged("decreasing", power=power)]
-        found += allocated(joins, 0.5, power, rows=rows, seeds=seeds, step=FEW_ROWS)
+        found += allocated(joins, 0.5, power, rows=rows, seeds=seeds, step=1)
     return found
 
 
