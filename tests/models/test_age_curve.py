@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -240,3 +242,8 @@ def test_a_sample_that_does_not_fit_is_refused(sample: list[float]) -> None:
 def test_rates_that_are_none_are_refused(rate: float) -> None:
     with pytest.raises(InputError, match="rate is"):
         unit([1]).payoff(rate)
+
+
+def test_edges_may_be_timedeltas() -> None:
+    edges = [timedelta(0), timedelta(milliseconds=1), timedelta(seconds=1)]
+    assert AgeCurve(edges, [1, 2]) == AgeCurve([0, 1_000, 1_000_000], [1, 2])

@@ -59,7 +59,8 @@ def simulate(
     policy
         Who stays, by name or as an object; see `tidegate.policies`.
     split
-        How the sides share the budget: "shared", "even", or (left, right).
+        How the sides share the budget: "shared", "even", (left, right), or "optimal": as the model of prob,
+        life or age divides it.
     order
         "probe-first" or "shed-first" within a step.
     step

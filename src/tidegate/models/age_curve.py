@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
 
@@ -54,8 +56,9 @@ class AgeCurve(ByValue):
     Parameters
     ----------
     edges
-        Ages that bound the buckets: ascending from 0, one more than there are buckets, which need not be
-        equally wide. The last is the age at which a row stops matching, at most the window.
+        Ages that bound the buckets, in the unit of the streams' times or as timedeltas (on Spark times are
+        microseconds): ascending from 0, one more than there are buckets, which need not be equally wide.
+        The last is the age at which a row stops matching, at most the window.
     rates
         The expected matches of a row in each bucket (not per unit of age).
     sample
@@ -89,8 +92,10 @@ class AgeCurve(ByValue):
     rates: Array
     sample: Array | None
 
-    def __init__(self, edges: ArrayLike, rates: ArrayLike, sample: ArrayLike | None = None) -> None:
-        object.__setattr__(self, "edges", column(edges, "edges of the age curve"))
+    def __init__(
+        self, edges: ArrayLike | Sequence[timedelta], rates: ArrayLike, sample: ArrayLike | None = None
+    ) -> None:
+        object.__setattr__(self, "edges", column(_in_micros(edges), "edges of the age curve"))
         object.__setattr__(self, "rates", column(rates, "rates of the age curve"))
         seen = None if sample is None else column(sample, "sample of the age curve")
         object.__setattr__(self, "sample", seen)
@@ -216,6 +221,13 @@ class AgeCurve(ByValue):
         edges = np.append(self.edges[self.edges < window], window)
         sample = None if self.sample is None else self.sample[: len(edges) - 1]
         return AgeCurve(edges, np.diff(self.cumulative(edges)), sample)
+
+
+def _in_micros(edges: object) -> object:
+    """Timedeltas as microseconds, as in a window; anything else as it is."""
+    if not isinstance(edges, Sequence):
+        return edges
+    return [edge / timedelta(microseconds=1) if isinstance(edge, timedelta) else edge for edge in edges]
 
 
 @kernel

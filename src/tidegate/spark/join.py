@@ -98,7 +98,8 @@ def join(
     lateness
         Sets a watermark with this delay on both sides.
     split
-        How the sides share the budget: "shared", "even" or (left, right) in the budget's unit.
+        How the sides share the budget: "shared", "even", (left, right) in the budget's unit, or "optimal": as
+        the model of prob, life or age divides it.
     buckets
         Into how many parts keys, budget and state are divided. By default as many as the session has shuffle
         partitions, at most 64. A restart needs the same number.

@@ -117,7 +117,7 @@ class QueryPlan:
         try:
             self.of(labels(self.buckets)[-1])
         except InputError as error:
-            least = self.buckets * (2 if split == "even" else 1)
+            least = self.buckets * (2 if split in ("even", "optimal") else 1)
             raise InputError(
                 f"a budget of {budget and budget.limit} {budget and budget.unit} with split={split!r} leaves nothing "
                 f"for some of {self.buckets} buckets; give at least {least}, or fewer buckets"

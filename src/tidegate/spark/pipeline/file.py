@@ -11,7 +11,7 @@ import os.path
 import re
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
@@ -499,7 +499,10 @@ def _policy(value: object) -> Policy:
             raise InputError(
                 f"{key} of policy {policy.name!r} cannot be {shown(setting)}; see its documentation"
             )
-    return replace(policy, **settings) if settings else policy  # type: ignore[type-var]
+    try:
+        return type(policy).made_of((policy.parameters() or {}) | settings) if settings else policy
+    except TypeError as error:
+        raise InputError(f"policy {policy.name!r} cannot be made of {shown(settings)}: {error}") from error
 
 
 def _fits(value: object, hint: object) -> bool:
@@ -542,10 +545,10 @@ def _condition(value: object) -> Condition:
 def _split(value: object) -> Split:
     if isinstance(value, list):
         if len(value) != len(SIDES) or not all(type(part) is int for part in value):
-            raise expected('"shared", "even" or [left, right] in the budget\'s unit', value)
+            raise expected('"shared", "even", "optimal" or [left, right] in the budget\'s unit', value)
         return (value[0], value[1])
-    if value not in ("shared", "even"):
-        raise expected('"shared", "even" or [left, right] in the budget\'s unit', value)
+    if value not in ("shared", "even", "optimal"):
+        raise expected('"shared", "even", "optimal" or [left, right] in the budget\'s unit', value)
     return typing.cast("Split", value)
 
 
