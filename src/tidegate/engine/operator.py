@@ -123,6 +123,11 @@ class Join:
         check_choice(self.combine, Combine, "combine")
         if not isinstance(self.condition, Band):
             check_choice(self.condition, Comparison, "condition")
+        if self.condition != "=" and find(self.policy).by_key:
+            raise InputError(
+                f"{self.policy!r} ranks by how often a key comes, which tells nothing where keys match by "
+                f"{self.condition!r}; use age, fifo, until_expiry, size or random"
+            )
         self.shares()
 
     def shares(self) -> tuple[Budget | None, ...]:
@@ -181,6 +186,7 @@ class Operator:
         self.policy = find(join.policy).start(Setting(join.window, join.seed, join.partition, join.budget))
         self.tally = Tally()
         self.number = 0
+        self.shown = 0
         self.arrived: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self.latest: dict[Side, Time] = dict.fromkeys(SIDES, -FAR)
         self.now: Time = -FAR
@@ -253,6 +259,7 @@ class Operator:
                 np.add(rows.matches, hits[side], out=rows.matches)
         self.policy.observe(Step(self.number, moment.now, candidates, fresh, hits, ages.by_side()))
         self.now = moment.now
+        self.shown += 1
         if firsts:
             pool.expire("left", np.flatnonzero(candidates["left"].matches))
         self._make_room(candidates, pool, moment.end, moment.now)
@@ -498,7 +505,7 @@ class Operator:
         }
         state |= {f"policy.{name}": array for name, array in self.policy.snapshot().items()}
         state["tally"] = self.tally.as_array()
-        state["counts"] = np.array([self.number, *self.arrived.values()], np.int64)
+        state["counts"] = np.array([self.number, self.shown, *self.arrived.values()], np.int64)
         state["latest"] = np.array([*self.latest.values(), self.now])
         return pack(state)
 
@@ -509,7 +516,8 @@ class Operator:
         """
         state = unpack(data)
         self.tally = Tally.from_array(state.pop("tally"))
-        self.number, *arrived = state.pop("counts").tolist()
+        self.number, shown, *arrived = state.pop("counts").tolist()
+        self.shown = shown if policy else 0
         self.arrived = dict(zip(SIDES, arrived, strict=True))
         *latest, self.now = state.pop("latest").tolist()
         self.latest = dict(zip(SIDES, latest, strict=True))

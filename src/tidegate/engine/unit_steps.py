@@ -18,7 +18,7 @@ from tidegate.engine.tally import Measured, Tally
 from tidegate.models.age_curve import Tables, priorities
 from tidegate.policies import Age, Random, find
 from tidegate.policies.random import mix
-from tidegate.types import Last, Pairs, Setting
+from tidegate.types import SIDES, Last, Pairs, Setting
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Arrivals
@@ -30,11 +30,12 @@ _EVICTED, _EXPIRED, _PEAK = range(3)
 _LIVES, _LIFE_SUM, _LIFE_SQUARES = range(3)
 _NO_SCORES: Final = np.empty(0, np.float64)
 _NO_SALTS: Final = np.empty(0, np.int64)
+_NO_PROMISE: Final = Tables(np.zeros(2), np.zeros(2), np.zeros(1), np.ones(2, np.int64), 0.0)
 _NO_CURVE: Final = Tables(_NO_SCORES, _NO_SCORES, _NO_SCORES, _NO_SALTS, 0.0)
 
 
 def applies(join: Join, step: StepSize, arrivals: Arrivals) -> bool:
-    """Whether this run can be one loop: in order, on equal keys, within rows, scores fixed or drawn."""
+    """Whether this run can be one loop: in order, on equal keys, within rows, scores fixed, drawn or by a curve."""
     policy = find(join.policy)
     plain = join.condition == "=" and join.order == "probe-first" and not arrivals.lateness
     plain = plain and join.split != "optimal"
@@ -69,7 +70,9 @@ def run(
     policy = config.start(Setting(join.window, join.seed, join.partition, join.budget))
     scores, curves = _NO_SCORES, (_NO_CURVE, _NO_CURVE)
     if isinstance(config, Age) and config.curve is not None:
-        curves = config.curve.tables, (config.right or config.curve).tables
+        spans = (max(join.window.length(side), 0) for side in SIDES)
+        given = [config.given(side, span) for side, span in zip(SIDES, spans, strict=True)]
+        curves = given[0].tables if given[0] else _NO_PROMISE, given[1].tables if given[1] else _NO_PROMISE
     elif not isinstance(policy, Random):
         scores = merged(policy.scores(left, 0), policy.scores(right, 0))
     salts = policy.salts(time) if isinstance(policy, Random) else _NO_SALTS

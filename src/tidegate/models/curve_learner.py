@@ -135,15 +135,16 @@ class CurveLearner:
             "held": self.held.copy(),
             "late_matches": self._late_matches.copy(),
             "late_held": self._late_held.copy(),
-            "reviewed": np.array([self._reviewed]),
+            "reviewed": np.array([self._reviewed, self._buckets.width]),
         }
 
     def restore(self, state: dict[str, Array]) -> None:
         """Take up what `snapshot` gave; what other buckets observed is forgotten."""
-        if len(state["matches"]) == self._buckets.count:
+        reviewed, width = state["reviewed"].tolist()
+        if (width, len(state["matches"])) == (self._buckets.width, self._buckets.count):
             self.matches, self.held = state["matches"].copy(), state["held"].copy()
             self._late_matches, self._late_held = state["late_matches"].copy(), state["late_held"].copy()
-            self._reviewed = float(state["reviewed"][0])
+            self._reviewed = reviewed
 
 
 @kernel

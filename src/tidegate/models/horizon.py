@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tidegate.types import InputError
+from tidegate.types import FAR, InputError
 
 if TYPE_CHECKING:
     from tidegate.types import Time
+
+
+REMEMBERED_WINDOWS: Final = 8
+"""The horizon of a learned model, in windows, where none is given."""
+
+
+def remembered(horizon: Time | None, window: Time) -> Time | None:
+    """The horizon that was given, or that which suits a window; None, to forget nothing, for one without end."""
+    if horizon is not None:
+        return horizon
+    return REMEMBERED_WINDOWS * window if 0 < window < FAR else None
 
 
 def half_life(horizon: Time | None) -> float:

@@ -44,10 +44,8 @@ class KeyCounts:
         self.table, self._used = table_for(0), 0
         self._tally = np.array([math.nan, 0.0, 0.0, math.inf, 0.0])
         self._challengers, self._distinct = Challengers(), Distinct()
-        self._period, self._waiting = (
-            max(_SHORTEST, capacity),
-            0,
-        )  # rows of the rest between reviews; since the last
+        # Rows of the rest between reviews, and since the last.
+        self._period, self._waiting = max(_SHORTEST, capacity), 0
         self._newest = self._turned = math.nan
 
     def observe(self, key: Array, time: Array) -> None:
@@ -140,6 +138,7 @@ class KeyCounts:
             "keys": keys,
             "weights": weights,
             "tally": np.array([*self._tally, self._waiting, self._newest, self._turned]),
+            "settings": np.array([self._capacity, self._horizon]),
             "young": self._distinct.young.copy(),
             "old": self._distinct.old.copy(),
             **self._challengers.snapshot(),
@@ -152,7 +151,23 @@ class KeyCounts:
         self._tally, self._waiting = np.array(tally), int(waiting)
         self._distinct.young, self._distinct.old = state["young"].copy(), state["old"].copy()
         self._challengers.restore(state)
+        capacity, horizon = state["settings"].tolist()
+        if (capacity, horizon) != (self._capacity, self._horizon) and not math.isnan(self._newest):
+            self._adopt(horizon)
         return self
+
+    def _adopt(self, horizon: float) -> None:
+        """Go on with another capacity or horizon than what was learned so far."""
+        ours, self._horizon = self._horizon, horizon
+        self._waiting = max(self._waiting, 1)
+        self._review()
+        scale = np.exp2((self._tally[_REFERENCE] - self._newest) / horizon)
+        self._tally[1:] *= scale
+        keys, weights = entries(self.table)
+        self._lay_out(keys, weights * scale, room=len(keys))
+        # The newest arrival weighs 1 now, by either horizon.
+        self._tally[_REFERENCE] = self._turned = self._newest
+        self._horizon = ours
 
 
 @kernel

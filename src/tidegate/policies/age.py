@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Sel
 import numpy as np
 
 from tidegate.models import AgeCurve, CurveLearner, Payoff, Rates
+from tidegate.models.horizon import REMEMBERED_WINDOWS, half_life, remembered
 from tidegate.policies.policy import Learned, Policy, grouped
-from tidegate.policies.prob import REMEMBERED_WINDOWS
 from tidegate.policies.random import draws, salt
 from tidegate.types import FAR, SIDES, Buckets, InputError, Last, Side, check_choice
 
@@ -93,8 +93,12 @@ class Age(Policy):
             raise InputError(
                 f"monitor {self.monitor!r} is not a fraction; give one from 0 to 1, such as 0.05"
             )
-        if self.buckets < 1:
-            raise InputError(f"buckets {self.buckets!r} tells no ages apart; give at least 1")
+        if not isinstance(self.buckets, int) or self.buckets < 1:
+            raise InputError(f"buckets {self.buckets!r} tells no ages apart; give a whole number, at least 1")
+        half_life(self.horizon)
+        for curve in (self.curve, self.right):
+            if not isinstance(curve, AgeCurve | None):
+                raise InputError(f"curve {curve!r} is not an age curve; give tidegate.models.AgeCurve(...)")
         if self.curve is None and self.right is not None:
             raise InputError("right is the curve of right rows beside that of left rows; give curve=, too")
 
@@ -115,9 +119,14 @@ class Age(Policy):
             )
         return _Aging(self, setting)
 
+    def given(self, side: Side, span: Time) -> AgeCurve | None:
+        """The given curve of a side, as far as its window reaches; None where it has none."""
+        curve = self.curve if side == "left" or self.right is None else self.right
+        return curve.within(span) if curve and span > 0 else None
+
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the given curve."""
-        curve = self.curve if rows.side == "left" or self.right is None else self.right
+        curve = self.given(rows.side, FAR)
         if curve is None:
             raise InputError("age has no curve before a join has started; give curve= to score without one")
         return curve.priority(np.maximum(now - rows.time, 0))
@@ -131,15 +140,12 @@ class _Aging(Policy):
         self._spans: dict[Side, Time] = {side: max(setting.window.length(side), 0) for side in SIDES}
         self._salt = salt(setting)
         longest = max(self._spans.values())
-        horizon = config.horizon or (REMEMBERED_WINDOWS * longest if 0 < longest < FAR else None)
+        horizon = remembered(config.horizon, longest)
         self._rates = Rates(horizon)
         self._learners: dict[Side, CurveLearner] = {}
         if config.curve is None:
             self._learners = {side: CurveLearner(self._buckets(side), horizon) for side in SIDES}
-        self.curves: dict[Side, AgeCurve | None] = {
-            "left": config.curve,
-            "right": config.right or config.curve,
-        }
+        self.curves = {side: config.given(side, self._spans[side]) for side in SIDES}
         self._now: Time = -FAR
         self._fitted: Time = -FAR
         self._held = 0
@@ -162,7 +168,7 @@ class _Aging(Policy):
 
     def observe(self, step: Step) -> None:
         """Learn rates and curves."""
-        since, self._now = (self._now if step.number else step.now), step.now
+        since, self._now = (self._now if self._now > -FAR else step.now), step.now
         self._held = sum(step.fresh.values())
         for side in SIDES:
             self._rates.observe(side, len(step.rows[side]) - step.fresh[side], step.now)

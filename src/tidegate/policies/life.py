@@ -52,8 +52,14 @@ class Life(Prob):
     window: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.window is not None:
-            object.__setattr__(self, "window", tuple(self.window))
+            spans = tuple(self.window)
+            if len(spans) != len(SIDES) or not all(
+                isinstance(span, int | float) and span >= 0 for span in spans
+            ):
+                raise InputError(f"window {self.window!r} tells no lifetimes; give two numbers (left, right)")
+            object.__setattr__(self, "window", spans)
 
     def is_fixed(self) -> bool:
         """Never: lives run out."""

@@ -62,6 +62,8 @@ class Policy(ABC):
     ----------
     name
         What users and the command line call it; a class without one is not listed.
+    by_key
+        Whether it ranks by how often keys come, so that it makes sense for equal keys only.
     predicts
         Whether it has a model that tells, sooner or later, what memory yields (`payoffs`).
     needs
@@ -69,6 +71,7 @@ class Policy(ABC):
     """
 
     name: ClassVar[str]
+    by_key: ClassVar[bool] = False
     predicts: ClassVar[bool] = False
     needs: ClassVar[frozenset[Need]] = frozenset()
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 import numpy as np
 
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, Payoff, Rates
+from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.policy import Learned, Policy, grouped
 from tidegate.types import FAR, SIDES, InputError
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
 
-REMEMBERED_WINDOWS: Final = 8
-"""The horizon of a learned model, in windows."""
 _RECKONED: Final = 16
 """How often in a window it is reckoned what memory yields."""
 _SEGMENTS: Final = 64
 _KEYS_A_ROW: Final = 4
+_ROW_BYTES: Final = 64
 _TOLD: Final = 100
 """How many of the most frequent keys are told of."""
 _CAPACITIES: Final = (1 << 10, 1 << 16)
@@ -41,7 +41,8 @@ class Prob(Policy):
         The share of each key on either side; None to learn them.
     capacity
         How many keys of each side are counted one by one when learning, the rest being lumped together; by
-        default some times as many as the budget holds rows.
+        default four times as many as the budget holds rows (of 64 bytes), from 1,024 to 65,536. They take
+        memory beside the budget.
     horizon
         The time in which what was learned loses half its weight; by default some windows.
 
@@ -70,11 +71,19 @@ class Prob(Policy):
     """
 
     name: ClassVar[str] = "prob"
+    by_key: ClassVar[bool] = True
     predicts: ClassVar[bool] = True
 
     model: Frequency | None = None
     capacity: int | None = None
     horizon: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Frequency | None):
+            raise InputError(f"model {self.model!r} is not one; give tidegate.models.Frequency(left, right)")
+        if self.capacity is not None and (not isinstance(self.capacity, int) or self.capacity < 1):
+            raise InputError(f"capacity {self.capacity!r} counts no keys; give a whole number, at least 1")
+        half_life(self.horizon)
 
     def is_fixed(self) -> bool:
         """Given shares are; learned ones are not."""
@@ -108,7 +117,7 @@ class Foreseeing(Policy):
         self.config = config
         self._spans = [max(setting.window.length(side), 0) for side in SIDES]
         longest = max(self._spans)
-        horizon = config.horizon or (REMEMBERED_WINDOWS * longest if 0 < longest < FAR else None)
+        horizon = remembered(config.horizon, longest)
         self._rates = Rates(horizon)
         self._learner = None
         if config.model is None:
@@ -193,9 +202,10 @@ class Foreseeing(Policy):
 
 def _capacity(budget: Budget | None) -> int:
     low, high = _CAPACITIES
-    if budget is None or budget.unit == "bytes":
+    if budget is None:
         return high
-    return min(max(_KEYS_A_ROW * budget.limit, low), high)
+    rows = budget.limit if budget.unit == "rows" else budget.limit // _ROW_BYTES
+    return min(max(_KEYS_A_ROW * rows, low), high)
 
 
 def _other(side: Side) -> Side:

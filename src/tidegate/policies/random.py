@@ -48,7 +48,7 @@ class Random(Policy):
 
     def salts(self, times: Array) -> Array:
         """What the draws of all rows have in common at each of these times."""
-        seed = np.uint64((self.seed or 0) % 2**64)
+        seed = np.uint64(int(self.seed or 0) % 2**64)
         salts: Array = mix(times.view(np.uint64) ^ seed).view(np.int64)
         return salts
 
@@ -60,7 +60,7 @@ class Random(Policy):
 
 def salt(setting: Setting) -> int:
     """What sets the draws of one join and partition apart from those of another."""
-    mixed = mix(mix(np.uint64(setting.seed % 2**64)) ^ np.uint64(setting.partition))
+    mixed = mix(mix(np.uint64(int(setting.seed) % 2**64)) ^ np.uint64(setting.partition))
     return int(mixed >> np.uint64(1))
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,9 @@ class Pool:
                 f"a budget of {budget.limit} {budget.unit} is too little for {len(weights)} members; "
                 f"give at least {LEAST * len(weights)}"
             )
-        given = str(self.path)
+        given = str(self.path).removeprefix("file://").removeprefix("file:")
         object.__setattr__(self, "budget", budget)
-        object.__setattr__(self, "path", given if "://" in given else str(Path(given).absolute()))
+        object.__setattr__(self, "path", given if _SCHEME.match(given) else str(Path(given).absolute()))
         object.__setattr__(self, "members", {name: float(weight) for name, weight in weights.items()})
 
     @property

@@ -220,12 +220,18 @@ def _raised(shares: Sequence[int], least: Sequence[int], total: int) -> list[int
 
 
 def proposed(total: int, weights: Mapping[str, float], words: Words, present: Epoch | None) -> Epoch | None:
-    """The epoch after the present one (None: the first), if it is worth the stir."""
+    """The epoch after the present one (None: the first), if it is worth the stir.
+
+    Only once every bucket has taken up its present share: a next epoch withdraws the leave to grow, and where
+    models never rest, limits would only ever fall.
+    """
     shares = divided(total, weights, words)
     if shares is None:
         return None
     first = first_shares(total, weights, buckets_of(words))
     old = first if present is None else present.shares
+    if any(words[name, bucket].limit != share for name in weights for bucket, share in enumerate(old[name])):
+        return None
     stir = any(
         abs(new - was) * _STIRRED > max(was, began)
         for name in weights
@@ -239,7 +245,7 @@ def told(operator: Operator) -> Told | None:
     """What memory yields in a bucket, in its budget's unit and not too finely; None while it cannot tell."""
     payoffs = operator.policy.payoffs()
     if payoffs is None:
-        return ([0.0], [0.0]) if operator.number >= _PATIENCE else None
+        return ([0.0], [0.0]) if operator.shown >= _PATIENCE else None
     both: Payoff = payoffs[0].shared(payoffs[1]).coarse(_SEGMENTS)
     budget = operator.join.budget
     size = operator.nbytes / operator.rows if operator.rows else 0.0
