@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tidegate.engine import unit_steps
+from tidegate.engine.arrivals import Arrivals
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.engine.simulate import run
@@ -158,26 +159,30 @@ def unit_step_joins(console: Console) -> None:
 
 
 def flatness(console: Console) -> None:
-    """Cost a row against the budget and the number of keys, at steps of 10,000 rows."""
-
-    def rate(budget: int, keys: int) -> tuple[float, float]:
-        window = Window(500_000, 500_000)
+    """Cost a row against the budget and the number of keys, at steps of 10,000 rows; the cases take turns."""
+    window = Window(500_000, 500_000)
+    budgets = {f"budget {budget:,}": (budget, KEYS) for budget in (100, 1_000, 10_000, 100_000)}
+    domains = {f"{keys:,} keys": (10_000, keys) for keys in (1_000, 100_000, 10_000_000)}
+    recorded: dict[int, Arrivals] = {}
+    for keys in {keys for _, keys in (budgets | domains).values()}:
         left, right = (Trace.of(columns(ROWS, keys, SPAN, seed)) for seed in (5, 6))
-        arrivals = encode(left, right, window, "=", None).arrivals
-        cuts, join = arrivals.cuts(10_000), Join(window, Budget(rows=budget))
-        results = run(arrivals, join, cuts, cuts).tally.results
-        return 2 * ROWS / seconds(lambda: run(arrivals, join, cuts, cuts), 3) / 1e6, results / (2 * ROWS)
+        recorded[keys] = encode(left, right, window, "=", None).arrivals
+
+    def joined(budget: int, keys: int) -> int:
+        cuts = recorded[keys].cuts(10_000)
+        return run(recorded[keys], Join(window, Budget(rows=budget)), cuts, cuts).tally.results
 
     table = Table("steps of 10,000 rows, fifo", "million rows/s", "results a row", "x the first of its group")
-    for title, cases in (
-        ("budget {0:,}", [(budget, KEYS) for budget in (100, 1_000, 10_000, 100_000)]),
-        ("{1:,} keys", [(10_000, keys) for keys in (1_000, 100_000, 10_000_000)]),
-    ):
-        first = None
-        for case in cases:
-            speed, results = rate(*case)
-            first = first or speed
-            table.add_row(title.format(*case), f"{speed:.1f}", f"{results:.2f}", f"{speed / first:.2f}")
+    for group in (budgets, domains):
+        results = {case: joined(*case) for case in group.values()}
+        best = dict.fromkeys(results, float("inf"))
+        for _ in range(8):
+            for case in best:
+                best[case] = min(best[case], seconds(partial(joined, *case), 1))
+        first = next(iter(best.values()))
+        for title, case in group.items():
+            speed = f"{2 * ROWS / best[case] / 1e6:.1f}"
+            table.add_row(title, speed, f"{results[case] / (2 * ROWS):.2f}", f"{first / best[case]:.2f}")
     console.print(table)
 
 

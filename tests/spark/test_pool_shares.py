@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -246,6 +247,19 @@ def test_a_small_change_is_not_worth_the_stir() -> None:
     world.buckets[1].payoff = ([0.0, 700.0], [0.0, 1.0])
     world.settle()
     assert world.newest()[1] == {"a": [417], "b": [583]}
+
+
+def test_models_that_never_rest_leave_the_budget_in_use() -> None:
+    world, rng = World(10_000, {"a": 1.0, "b": 1.0}, {"a": 2, "b": 2}), np.random.default_rng(1)
+    used = []
+    for _ in range(300):
+        for name in rng.permutation(["a", "b"]):
+            for bucket in (bucket for bucket in world.buckets if bucket.member == name):
+                # Straight, so that the smallest difference of slopes moves all.
+                bucket.payoff = ([0.0, 5_000 * float(rng.uniform(0.8, 1.2))], [0.0, 1.0])
+                world.run(bucket)
+        used.append(sum(bucket.committed.limit for bucket in world.buckets if bucket.committed))
+    assert np.mean(used) > 0.6 * world.pool.total.limit
 
 
 def test_weights_set_the_recalls() -> None:

@@ -45,7 +45,7 @@ Told: TypeAlias = "tuple[list[float], list[float]]"
 """A payoff as it is written down: memory, and results."""
 
 LEAST: Final = 2
-"""What every bucket has at least: room for a row of each side."""
+"""What every bucket has at least: room for a row of each side, in rows."""
 
 _KEPT: Final = 10
 """Every bucket keeps this part of its first share, or its policy could learn no more."""
