@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SKEW: Final = 1.5
 BUDGETS: Final = (1_000, 100_000, 1_000_000)
-STEPS: Final = {1: 300, 1_000: 100, 100_000: 8}
+STEPS: Final = {1: 40, 1_000: 20, 100_000: 6}
 """How many steps of each size are measured."""
 
 

@@ -20,7 +20,8 @@ from tidegate.engine.buffer import Buffer, kept
 from tidegate.engine.index import COMBINES, PAIRS_AT_A_TIME, Axes, Index, total_importance
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.engine.tally import Tally
-from tidegate.policies import Policy, find
+from tidegate.policies import find
+from tidegate.policies.selection import best
 from tidegate.types import (
     FAR,
     FOREVER,
@@ -43,6 +44,7 @@ from tidegate.types import (
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Moment
+    from tidegate.policies import Policy
     from tidegate.types import Array, Condition, Side, Time
 
 Residual: TypeAlias = Callable[[Pairs], "Array"]
@@ -434,14 +436,30 @@ class Operator:
             excess -= self._evict_overdue(rows, pool, sides, budget, excess)
         if excess <= 0:
             return
-        places = {side: None if pool.whole(side) else pool.staying(side) for side in sides}
-        wanting = {s: rows[s] if at is None else rows[s].take(at) for s, at in places.items()}
-        stays = self.policy.keep(wanting, budget, now)
+        places: dict[Side, _Places] = {
+            side: slice(None) if pool.whole(side) else pool.staying(side) for side in sides
+        }
+        stays = self._chosen(rows, places, budget, now)
         for side, at in places.items():
             worst = np.flatnonzero(~stays[side])
-            pool.evict(side, worst if at is None else at[worst])
+            pool.evict(side, worst if isinstance(at, slice) else at[worst])
         if self._excess(rows, pool, sides, budget) > 0:
             raise InputError(f"{self.policy!r} keeps more than the budget of {budget.limit} {budget.unit}")
+
+    def _chosen(
+        self, rows: dict[Side, Rows], places: dict[Side, _Places], budget: Budget, now: Time
+    ) -> dict[Side, Array]:
+        """Mark who stays of the rows at these places: as the policy says, or the best by its scores."""
+        if self.policy.decides_on_sets:
+            said = self.policy.keep({s: rows[s].take(at) for s, at in places.items()}, budget, now)
+            if said is not None:
+                return said
+        # Scoring also those that leave anyway costs less than copying the columns of all that stay.
+        scores = [self.policy.scores(rows[side], now)[at] for side, at in places.items()]
+        sizes = [rows[side].sizes()[at] for side, at in places.items()] if budget.unit == "bytes" else None
+        ids = [rows[side].id[at] for side, at in places.items()]
+        stays = best(np.concatenate(scores), ids, None if sizes is None else np.concatenate(sizes), budget)
+        return dict(zip(places, np.split(stays, np.cumsum([len(some) for some in ids])[:-1]), strict=True))
 
     def _excess(self, rows: dict[Side, Rows], pool: _Pool, sides: Sequence[Side], budget: Budget) -> int:
         """By how much the staying rows of some sides exceed a budget."""

@@ -12,10 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
-import numpy as np
-
 from tidegate.models.numbers import ByValue
-from tidegate.policies.selection import best
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -109,14 +106,14 @@ class Policy(ABC):
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score rows of one side; the higher stays. Asking changes nothing."""
 
-    def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array]:
-        """Mark the rows that stay within a budget which these sides share: here, the best by score."""
-        scores = np.concatenate([self.scores(some, now) for some in rows.values()])
-        in_bytes = budget.unit == "bytes"
-        sizes = np.concatenate([some.sizes() for some in rows.values()]) if in_bytes else None
-        stays = best(scores, [some.id for some in rows.values()], sizes, budget)
-        ends = np.cumsum([len(some) for some in rows.values()])
-        return dict(zip(rows, np.split(stays, ends[:-1]), strict=True))
+    def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array] | None:  # noqa: ARG002 - for those that decide on sets
+        """Mark the rows that stay within a budget which these sides share; None: the best by score."""
+        return None
+
+    @property
+    def decides_on_sets(self) -> bool:
+        """Whether it says who stays instead of scoring."""
+        return type(self).keep is not Policy.keep
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned, as plain arrays."""

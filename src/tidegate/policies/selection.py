@@ -44,10 +44,11 @@ def best(scores: Array, ids: Sequence[Array], sizes: Array | None, budget: Budge
         return keep
     below, tied = _apart(scores, _smallest(scores, excess - 1))
     wanted = excess - len(below)
-    if not 0 <= wanted <= len(tied):
+    if not 1 <= wanted <= len(tied):
         raise InputError("a policy's scores contain NaN, which cannot be ranked; use -inf for what should go")
     if wanted < len(tied):
-        tied = tied[np.argpartition(np.concatenate(ids)[tied], wanted)[:wanted]]
+        numbers = np.concatenate(ids)[tied]
+        tied = tied[numbers <= _smallest(numbers, wanted - 1)]
     keep[below] = False
     keep[tied] = False
     return keep
@@ -70,6 +71,8 @@ def _smallest(scores: Array, k: int) -> float:
         high = sample[min(len(sample) - 1, middle + margin)]
         below, inside = _between(scores, low, high)
         if below <= k < below + len(inside):
+            if low == high:
+                return float(low)
             return float(np.partition(inside, k - below)[k - below])
     return float(np.partition(scores, k)[k])
 
