@@ -566,7 +566,10 @@ class _Pool:
             return self.expired[side]
         if not len(self.expired[side]):
             return self.evicted[side]
-        return np.sort(np.concatenate((self.expired[side], self.evicted[side])))
+        leaves = np.zeros(self._sizes[side], bool)
+        leaves[self.expired[side]] = True
+        leaves[self.evicted[side]] = True
+        return np.flatnonzero(leaves)
 
     def size(self, side: Side) -> int:
         return self._sizes[side] - len(self.expired[side]) - len(self.evicted[side])

@@ -42,7 +42,10 @@ def table_for(count: int) -> KeyTable:
     array([2., 4., 0.])
     """
     slots = 1 << (SLOTS_A_KEY * max(_FEWEST, count) - 1).bit_length()
-    return KeyTable(np.zeros(slots, np.int64), np.full(slots, _FREE))
+    # A key and its amount lie side by side, so that both come with one look into memory.
+    table = np.zeros(slots, [("key", np.int64), ("amount", np.float64)])
+    table["amount"] = _FREE
+    return KeyTable(table["key"], table["amount"])
 
 
 def as_keys(keys: object) -> Array:
