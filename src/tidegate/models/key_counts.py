@@ -48,8 +48,8 @@ class KeyCounts:
         self._period, self._waiting = max(_SHORTEST, capacity), 0
         self._newest = self._turned = math.nan
 
-    def observe(self, key: Array, time: Array) -> None:
-        """Count arrivals, of which there is at least one."""
+    def observe(self, key: Array, time: Array, each: float = 1.0) -> None:
+        """Count arrivals, of which there is at least one and each stands for so many."""
         if math.isnan(self._newest):
             self._newest = self._turned = self._tally[_REFERENCE] = time[0]
         self._newest = max(self._newest, float(time.max()))
@@ -65,7 +65,7 @@ class KeyCounts:
             unknown = _Unknown(np.empty(room, np.int64), np.empty(room), np.zeros(1, np.int64))
             begin, self._used = _count(
                 self.table, self._tally, self._used, self._capacity, self._horizon,
-                key, time, begin, unknown, self._distinct.young,
+                key, time, each, begin, unknown, self._distinct.young,
             )  # fmt: skip
             if unknown.rows[0]:
                 self._learn_from(unknown)
@@ -173,7 +173,7 @@ class KeyCounts:
 @kernel
 def _count(
     table: KeyTable, tally: Array, used: int, capacity: int, horizon: float,
-    key: Array, time: Array, begin: int, unknown: _Unknown, registers: Array,
+    key: Array, time: Array, each: float, begin: int, unknown: _Unknown, registers: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Count rows until room runs out, in the table or for the unknown; returns where to go on, and keys counted."""
     keys, weights = table
@@ -186,7 +186,7 @@ def _count(
             if ahead > _TOO_HEAVY:
                 _move_on(np.floor(ahead), weights, tally, horizon, rest_weight)
                 ahead = (last - tally[_REFERENCE]) / horizon
-            weight = np.exp2(ahead)
+            weight = each * np.exp2(ahead)
         slot = slot_of(table, key[i])
         if weights[slot] >= 0:
             weights[slot] += weight

@@ -10,11 +10,14 @@ import numpy as np
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.policy import Learned, Policy, grouped
+from tidegate.policies.random import draws, salt
 from tidegate.types import FAR, SIDES, InputError
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
 
+_ENOUGH: Final = 1 << 14
+"""Of more arrivals in a step than this, so many on average are looked at."""
 _RECKONED: Final = 16
 """How often in a window it is reckoned what memory yields."""
 _SEGMENTS: Final = 64
@@ -115,6 +118,7 @@ class Foreseeing(Policy):
 
     def __init__(self, config: Prob, setting: Setting) -> None:
         self.config = config
+        self._salt = salt(setting)
         self._spans = [max(setting.window.length(side), 0) for side in SIDES]
         longest = max(self._spans)
         horizon = remembered(config.horizon, longest)
@@ -134,9 +138,15 @@ class Foreseeing(Policy):
         """Learn rates and shares."""
         self._now = step.now
         for side in SIDES:
-            keys = step.rows[side].key[step.fresh[side] :]
+            arrivals = slice(step.fresh[side], None)
+            keys = step.rows[side].key[arrivals]
             self._rates.observe(side, len(keys), step.now)
-            if self._learner:
+            if self._learner and len(keys) > _ENOUGH:
+                # Of so many a sample tells enough, and keeps learning cheap beside the join.
+                each = len(keys) / _ENOUGH
+                keys = keys[draws(step.rows[side].id[arrivals], self._salt) < 1 / each]
+                self._learner.observe(side, keys, step.now, each)
+            elif self._learner:
                 self._learner.observe(side, keys, step.now)
 
     def scores(self, rows: Rows, now: Time) -> Array:
