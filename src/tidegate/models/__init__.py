@@ -2,6 +2,7 @@
 
 from tidegate.models.age_curve import AgeCurve
 from tidegate.models.ar1 import AR1
+from tidegate.models.benefit import Problem, cumulative_benefit, dominates, gains, safe_to_discard
 from tidegate.models.curve_learner import CurveLearner
 from tidegate.models.frequency import Frequency
 from tidegate.models.joint import joint_payoff
@@ -29,10 +30,15 @@ __all__ = [
     "Noise",
     "Oracle",
     "Payoff",
+    "Problem",
     "Process",
     "RandomWalk",
     "Rates",
     "Stationary",
+    "cumulative_benefit",
+    "dominates",
+    "gains",
     "joint_payoff",
+    "safe_to_discard",
     "sample_rows",
 ]
