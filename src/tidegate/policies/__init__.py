@@ -2,6 +2,7 @@
 
 from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
+from tidegate.policies.heeb import Heeb
 from tidegate.policies.incremental import DriftingBenefit, earlier, later, over_time, trusted
 from tidegate.policies.life import Life
 from tidegate.policies.policy import Learned, Need, Policy, find, names, registered
@@ -17,6 +18,7 @@ __all__ = [
     "Exponential",
     "Fifo",
     "Fixed",
+    "Heeb",
     "Infinite",
     "Inverse",
     "Learned",
