@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from tidegate.types import Array, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+_NEGLIGIBLE: Final = 1e-20
+"""A sum of steps that is less likely is left out at either end; else their number would grow with the steps."""
+_KEPT: Final = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,29 +75,18 @@ class RandomWalk(Markov):
         return cls(**plain | {"step": Noise(**plain["step"])})
 
     @cached_property
-    def _one(self) -> tuple[int, Array]:
+    def one(self) -> tuple[int, Array]:
         """The least step, and the probabilities of it and the next ones."""
         low, high = math.floor(self.drift - self.step.reach), math.ceil(self.drift + self.step.reach)
         return low, self.step.mass(np.arange(low, high + 1) - self.drift)
 
-    @cached_property
-    def _sums(self) -> list[Array]:
-        """The probabilities of the sums of 0, 1, 2 and more steps, as far as they were asked for."""
-        return [np.ones(1)]
-
     def moves(self, ahead: Array, distances: Array) -> Array:
         """The probability to be so far away after so many steps, both of the same shape after broadcasting."""
-        low, one = self._one
-        sums = self._sums
-        while len(sums) <= ahead.max(initial=0):
-            sums.append(np.convolve(sums[-1], one))
-        far, away = np.broadcast_arrays(ahead, distances)
-        found = np.zeros(far.shape)
-        for steps in np.unique(ahead).tolist():
-            mass = sums[steps]
-            place = away[far == steps] - steps * low
-            there = (place >= 0) & (place < len(mass))
-            found[far == steps] = np.where(there, mass[np.clip(place, 0, len(mass) - 1)], 0.0)
+        most = int(ahead.max(initial=1))
+        sums = _sums(self, 1 << (most - 1).bit_length())
+        place = distances - sums.lows[ahead]
+        there = (place >= 0) & (place < sums.lengths[ahead])
+        found: Array = np.where(there, sums.chances[np.where(there, sums.starts[ahead] + place, 0)], 0.0)
         return found
 
     def probability(self, history: History, ahead: Array, values: Array) -> Array:
@@ -109,3 +102,26 @@ class RandomWalk(Markov):
         """By the steps; the first value tells nothing."""
         apart = np.diff(values) - self.drift
         return self.step.below(apart - 0.5), self.step.below(apart + 0.5)
+
+
+class _Sums(NamedTuple):
+    """The probabilities of the sums of 0, 1, 2 and more steps, one after the other; each begins at its least sum."""
+
+    chances: Array
+    starts: Array
+    lengths: Array
+    lows: Array
+
+
+@lru_cache(maxsize=_KEPT)
+def _sums(walk: RandomWalk, most: int) -> _Sums:
+    least, one = walk.one
+    low, lows, sums = 0, [0], [np.ones(1)]
+    for _ in range(most):
+        chances = np.convolve(sums[-1], one)
+        matters = np.flatnonzero(chances > _NEGLIGIBLE)
+        low += least + int(matters[0])
+        lows.append(low)
+        sums.append(chances[matters[0] : matters[-1] + 1])
+    lengths = np.array([len(some) for some in sums])
+    return _Sums(np.concatenate(sums), np.cumsum(lengths) - lengths, lengths, np.array(lows))
