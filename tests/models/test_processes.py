@@ -138,6 +138,21 @@ def test_other_kinds_are_rejected_even_when_fitted(process: Process) -> None:
             assert kind.fit(values).goodness(values) < 0.001, kind
 
 
+@pytest.mark.parametrize(
+    ("true", "believed"),
+    [
+        (LinearTrend(1.0, 0.0, Noise(15, sigma=5.0)), LinearTrend(1.0, 0.0, Noise(20, sigma=3.0))),
+        (RandomWalk(0.0, Noise(3)), RandomWalk(0.0, Noise(sigma=4.0))),
+        (Stationary({0: 0.25, 1: 0.5, 2: 0.25}), Stationary({0: 0.4, 1: 0.2, 2: 0.4})),
+    ],
+    ids=repr,
+)
+def test_a_wrong_scatter_around_the_right_centre_is_rejected(true: Process, believed: Process) -> None:
+    values = draw(true, 1000, 2)
+    assert true.goodness(values) > 0.01
+    assert believed.goodness(values) < 0.001
+
+
 def test_parameters_are_found_again() -> None:
     trend = LinearTrend.fit(draw(LinearTrend(1.0, -1.0, Noise(10)), 2000, 1))
     assert trend == LinearTrend(1.0, -1.0, Noise(10.0))
