@@ -32,6 +32,12 @@ FROZEN = [
     tidegate.allocate([models.Payoff([0, 1], [0, 1])], total=1),
     models.Frequency({1: 1.0}, {1: 1.0}),
     models.LearnedFrequency(),
+    models.Noise(1),
+    models.Stationary({1: 1.0}),
+    models.LinearTrend(1, 0, models.Noise(1)),
+    models.RandomWalk(0, models.Noise(1)),
+    models.AR1(0, 0.5, 1),
+    models.Oracle([1]),
 ]
 
 

@@ -73,4 +73,6 @@ class ByValue:
 def _plain(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value.tolist()
+    if isinstance(value, ByValue):
+        return value.plain()  # type: ignore[misc]
     return [_plain(part) for part in value] if isinstance(value, tuple) else value

@@ -1,0 +1,96 @@
+"""Values that are drawn back to their mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from tidegate.models.noise import normal
+from tidegate.models.numbers import positive
+from tidegate.models.process import History, Markov, known, whole
+from tidegate.types import Array, InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class AR1(Markov):
+    """X_t = phi0 + phi1 * X_{t-1} + normal noise: temperatures, loads, whatever has a level that it returns to.
+
+    Parameters
+    ----------
+    phi0
+        What is added at each step; the mean is `phi0 / (1 - phi1)`.
+    phi1
+        How much of a value is left after a step, between -1 and 1.
+    sigma
+        The standard deviation of the noise.
+
+    Examples
+    --------
+    >>> level = AR1(phi0=5.59, phi1=0.72, sigma=4.22)
+    >>> round(level.mean, 2)
+    19.96
+    >>> level.probability(History(0, last=30), np.array([1, 100]), np.array([20, 27])).round(3)
+    array([[0.022, 0.066],
+           [0.094, 0.034]])
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, sections 6.1 and 8 (REAL).
+
+    Deviations
+    ----------
+    The process itself is continuous and what is observed of it is rounded: a last value stands for its middle.
+    `fit` is conditional on the first value. Section 8 calls 4.22 a standard deviation, and so it is.
+    """
+
+    phi0: float
+    phi1: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        positive(self.sigma, "sigma")
+        if not math.isfinite(self.phi0):
+            raise InputError(f"phi0 is {self.phi0!r}; give a finite number")
+        if not abs(self.phi1) < 1:
+            raise InputError(f"phi1 is {self.phi1!r}; give one between -1 and 1, or use RandomWalk for 1")
+
+    @classmethod
+    def fit(cls, values: ArrayLike) -> Self:
+        """The regression of each value on the one before."""
+        seen = whole(values)
+        if len(np.unique(seen[:-1])) < 2:  # noqa: PLR2004 - a line needs two points
+            raise InputError(
+                f"values {seen[:3].tolist()}... do not vary; give some that do, or use Stationary"
+            )
+        phi1, phi0 = np.polyfit(seen[:-1], seen[1:], 1).tolist()
+        return cls(phi0, phi1, float(np.sqrt(np.mean((seen[1:] - phi0 - phi1 * seen[:-1]) ** 2))))
+
+    @property
+    def mean(self) -> float:
+        """The level that values return to."""
+        return self.phi0 / (1 - self.phi1)
+
+    def _chance(self, start: Array, ahead: Array, values: Array) -> Array:
+        left = self.phi1**ahead
+        spread = self.sigma * np.sqrt((1 - left**2) / (1 - self.phi1**2))
+        near = -np.abs(values - self.mean - left * (start - self.mean))
+        return normal((near + 0.5) / spread) - normal((near - 0.5) / spread)
+
+    def probability(self, history: History, ahead: Array, values: Array) -> Array:
+        """By the distance from where the last value will have gone in the mean."""
+        return self._chance(np.array([known(history, self)]), ahead[None, :], values[:, None])
+
+    def returns(self, ahead: Array, values: Array) -> Array:
+        """As likely as the value is near the mean."""
+        return self._chance(values[:, None], ahead[None, :], values[:, None])
+
+    def intervals(self, values: Array) -> tuple[Array, Array]:
+        """By the noise of each step; the first value tells nothing."""
+        apart = values[1:] - self.phi0 - self.phi1 * values[:-1]
+        return normal((apart - 0.5) / self.sigma), normal((apart + 0.5) / self.sigma)

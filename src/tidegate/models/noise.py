@@ -1,0 +1,126 @@
+"""What a stream's values scatter by: bounded, around 0."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.models.numbers import ByValue, positive
+from tidegate.types import Array, InputError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+_REACH: Final = 9.0
+"""Standard deviations beyond which a normal distribution has no mass that a sum would notice."""
+_LEAST: Final = 0.1
+_FACTOR: Final = 10.0
+"""The likeliest sigma lies within this factor of the deviations' own, which is taken as at least `_LEAST`."""
+_PRECISION: Final = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Noise(ByValue):
+    """Uniform or normal noise that is added to a centre, the sum being rounded to a whole number.
+
+    Around a whole centre, uniform noise gives each of the whole numbers up to `bound` away the same probability.
+
+    Parameters
+    ----------
+    bound
+        How far from a whole centre a value may lie; None for normal noise without bound.
+    sigma
+        The standard deviation of normal noise, before it is bounded; None for uniform noise.
+
+    Examples
+    --------
+    >>> Noise(bound=2).mass(np.array([-3, -2, 0, 2]))
+    array([0. , 0.2, 0.2, 0.2])
+    >>> Noise(bound=1, sigma=1.0).mass(np.array([-1, 0, 1])).round(3)
+    array([0.279, 0.442, 0.279])
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, sections 7.3, 7.4 and 8.
+
+    Deviations
+    ----------
+    The paper's centres are whole and its discretisation is not told. Here noise is continuous up to half a step
+    beyond the bound, so that centres need not be whole.
+    """
+
+    bound: float | None = None
+    sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.bound is None and self.sigma is None:
+            raise InputError(
+                "noise without bound and sigma is none; give bound= for uniform, sigma= for normal"
+            )
+        if self.bound is not None and not 0 <= self.bound < math.inf:
+            raise InputError(
+                f"bound of the noise is {self.bound!r}; give a finite number, at least 0, or None"
+            )
+        if self.sigma is not None:
+            positive(self.sigma, "sigma of the noise")
+
+    @classmethod
+    def fit(cls, deviations: Array) -> Self:
+        """The likeliest normal noise around 0, bounded by the farthest deviation."""
+        bound = float(np.abs(deviations).max())
+        usual = math.log(max(float(np.sqrt(np.mean(deviations**2))), _LEAST))
+        low, high = usual - math.log(_FACTOR), usual + math.log(_FACTOR)
+        while high - low > _PRECISION:
+            third = (high - low) / 3
+            ends = (cls(bound, math.exp(end)).likelihood(deviations) for end in (low + third, high - third))
+            if next(ends) > next(ends):
+                high -= third
+            else:
+                low += third
+        return cls(bound, math.exp((low + high) / 2))
+
+    @property
+    def reach(self) -> float:
+        """How far from the centre a value may lie with a probability that matters."""
+        edges = [math.inf if self.bound is None else self.bound + 0.5]
+        edges += [] if self.sigma is None else [_REACH * self.sigma]
+        return min(edges) + 0.5
+
+    def mass(self, deviations: Array) -> Array:
+        """The probability of the whole number that lies this far from the centre."""
+        # On the far side a distribution is near 0, not near 1: a difference there keeps its digits.
+        near = -np.abs(deviations)
+        return self.below(near + 0.5) - self.below(near - 0.5)
+
+    def below(self, deviations: Array) -> Array:
+        """The probability of noise below this, before rounding."""
+        edge = math.inf if self.bound is None else self.bound + 0.5
+        cut = np.clip(np.asarray(deviations, np.float64), -edge, edge)
+        if self.sigma is None:
+            return (cut + edge) / (2 * edge)
+        low = normal(np.array([-edge / self.sigma]))
+        found: Array = (normal(cut / self.sigma) - low) / (1 - 2 * low)
+        return found
+
+    def likelihood(self, deviations: Array) -> float:
+        """The logarithm of the probability of all these deviations."""
+        mass = self.mass(deviations)
+        return float(np.log(mass).sum()) if mass.all() else -math.inf
+
+
+def normal(scores: Array) -> Array:
+    """The standard normal distribution function."""
+    flat = np.ascontiguousarray(scores, np.float64)
+    return _normal(flat.ravel()).reshape(flat.shape)
+
+
+@kernel
+def _normal(scores: Array) -> Array:
+    found = np.empty(len(scores))
+    for i in range(len(scores)):
+        found[i] = 0.5 * math.erfc(-scores[i] / math.sqrt(2.0))
+    return found

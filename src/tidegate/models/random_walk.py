@@ -1,0 +1,127 @@
+"""Values that wander step by step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+import numpy as np
+
+from tidegate.models.noise import Noise
+from tidegate.models.process import History, Markov, known, whole
+from tidegate.types import Array, InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+_NEGLIGIBLE: Final = 1e-20
+"""A sum of steps that is less likely is left out at either end; else their number would grow with the steps."""
+_KEPT: Final = 16
+
+
+@dataclass(frozen=True, eq=False)
+class RandomWalk(Markov):
+    """X_t = X_{t-1} + drift + step, rounded: prices, positions, levels.
+
+    Parameters
+    ----------
+    drift
+        How far a step goes in the mean; it need not be whole.
+    step
+        What steps scatter by around the drift.
+
+    Examples
+    --------
+    >>> walk = RandomWalk(drift=0, step=Noise(bound=1))
+    >>> walk.probability(History(5, last=7), np.array([1, 2]), np.array([7, 9])) * 9
+    array([[3., 3.],
+           [0., 1.]])
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, section 7.5.
+
+    Deviations
+    ----------
+    `fit` takes the likelier of normal steps around their mean and uniform steps around their middle; the
+    scatter is the likeliest around these, which themselves do not allow for the rounding. Normal
+    steps without bound are cut where no sum would notice, at nine standard deviations.
+    """
+
+    drift: float
+    step: Noise
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.drift):
+            raise InputError(f"drift {self.drift!r} goes nowhere; give a finite number")
+
+    @classmethod
+    def fit(cls, values: ArrayLike) -> Self:
+        """The likeliest drift and steps."""
+        seen = whole(values)
+        if len(seen) < 2:  # noqa: PLR2004 - two values make a step
+            raise InputError(f"{len(seen)} values show no step; give at least 2")
+        steps = np.diff(seen)
+        mean, middle = float(steps.mean()), (int(steps.max()) + int(steps.min())) / 2
+        normal = cls(mean, Noise.fit(steps - mean))
+        uniform = cls(middle, Noise(bound=float(np.ptp(steps)) / 2))
+        return max(uniform, normal, key=lambda walk: walk.step.likelihood(steps - walk.drift))
+
+    @classmethod
+    def remade(cls, plain: dict[str, Any]) -> Self:
+        """Make it from its fields, as `plain` told them."""
+        return cls(**plain | {"step": Noise(**plain["step"])})
+
+    @cached_property
+    def one(self) -> tuple[int, Array]:
+        """The least step, and the probabilities of it and the next ones."""
+        low, high = math.floor(self.drift - self.step.reach), math.ceil(self.drift + self.step.reach)
+        return low, self.step.mass(np.arange(low, high + 1) - self.drift)
+
+    def moves(self, ahead: Array, distances: Array) -> Array:
+        """The probability to be so far away after so many steps, both of the same shape after broadcasting."""
+        most = int(ahead.max(initial=1))
+        sums = _sums(self, 1 << (most - 1).bit_length())
+        place = distances - sums.lows[ahead]
+        there = (place >= 0) & (place < sums.lengths[ahead])
+        found: Array = np.where(there, sums.chances[np.where(there, sums.starts[ahead] + place, 0)], 0.0)
+        return found
+
+    def probability(self, history: History, ahead: Array, values: Array) -> Array:
+        """By the distance from the last value."""
+        return self.moves(ahead[None, :], (values - known(history, self))[:, None])
+
+    def returns(self, ahead: Array, values: Array) -> Array:
+        """The same from every value."""
+        back = self.moves(ahead, np.zeros(1, np.int64))
+        return np.repeat(back[None, :], len(values), axis=0)
+
+    def intervals(self, values: Array) -> tuple[Array, Array]:
+        """By the steps; the first value tells nothing."""
+        apart = np.diff(values) - self.drift
+        return self.step.below(apart - 0.5), self.step.below(apart + 0.5)
+
+
+class _Sums(NamedTuple):
+    """The probabilities of the sums of 0, 1, 2 and more steps, one after the other; each begins at its least sum."""
+
+    chances: Array
+    starts: Array
+    lengths: Array
+    lows: Array
+
+
+@lru_cache(maxsize=_KEPT)
+def _sums(walk: RandomWalk, most: int) -> _Sums:
+    least, one = walk.one
+    low, lows, sums = 0, [0], [np.ones(1)]
+    for _ in range(most):
+        chances = np.convolve(sums[-1], one)
+        matters = np.flatnonzero(chances > _NEGLIGIBLE)
+        low += least + int(matters[0])
+        lows.append(low)
+        sums.append(chances[matters[0] : matters[-1] + 1])
+    lengths = np.array([len(some) for some in sums])
+    return _Sums(np.concatenate(sums), np.cumsum(lengths) - lengths, lengths, np.array(lows))

@@ -1,0 +1,199 @@
+"""Expected benefits from one another, where the exponential survival allows it, rather than each by its own sum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.models import History, LinearTrend, Problem, Process
+from tidegate.models.process import whole
+from tidegate.policies.survival import Exponential, expected_benefit
+from tidegate.types import Array, InputError, check_choice
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+def later(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
+    """The expected benefit one step later: the recursion as it is printed.
+
+    It multiplies every error by `exp(1 / alpha)` a step, so that it has to be started anew from the sum before long
+    (see `trusted`); `over_time` does not have that weakness.
+
+    Parameters
+    ----------
+    benefit
+        The expected benefit of each row by now; of a process that is independent.
+    probability
+        How likely each row's value was to come at that next step.
+    alpha
+        Of the exponential survival; infinity stands for `Infinite`, in caching.
+    problem
+        "joining" or "caching".
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, Corollaries 3 and 4.
+
+    Deviations
+    ----------
+    In caching, a value that was certain to come leaves nothing to conclude from (0 / 0): NaN, to be summed anew.
+    """
+    check_choice(problem, Problem, "problem")
+    grown: Array = math.exp(1 / alpha) * np.asarray(benefit) - probability
+    if problem == "joining":
+        return grown
+    missed = 1 - np.asarray(probability)
+    found: Array = np.divide(grown, missed, out=np.full(missed.shape, np.nan), where=missed > 0)
+    return found
+
+
+def trusted(alpha: float, error: float = 1e-9, rounding: float = 2.0**-52) -> int:
+    """For how many steps `later` keeps within this error, if each step adds one of its own by rounding.
+
+    Examples
+    --------
+    >>> trusted(10)
+    129
+    """
+    return max(0, int(alpha * math.log(error / (rounding * Exponential(alpha).lifetime))))
+
+
+def earlier(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
+    """The expected benefit one step earlier: the recursion run backwards, which makes every error smaller.
+
+    Parameters are those of `later`; `probability` is that of the step between.
+    """
+    check_choice(problem, Problem, "problem")
+    missed = 1.0 if problem == "joining" else 1 - np.asarray(probability)
+    before: Array = math.exp(-1 / alpha) * (missed * np.asarray(benefit) + probability)
+    return before
+
+
+def over_time(
+    process: Process,
+    history: History,
+    values: ArrayLike,
+    survival: Exponential,
+    steps: int,
+    *,
+    problem: Problem = "joining",
+) -> Array:
+    """The expected benefits now and at each of the next steps: one sum at the end, the rest backwards from it.
+
+    Returns
+    -------
+    Array
+        A row for each of `values`, a column for each of the steps 0 to `steps` from now.
+
+    Examples
+    --------
+    >>> from tidegate.models import Noise
+    >>> trend = LinearTrend(1, 0, Noise(1))
+    >>> over_time(trend, History(0), [3], Exponential(5), 5).round(3)
+    array([[0.556, 0.679, 0.496, 0.273, 0.   , 0.   ]])
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, section 6.1 (time-incremental computation).
+
+    Deviations
+    ----------
+    Backwards in time, so that it stays as exact as the sum; needs an independent process, as the corollaries do.
+    """
+    _independent(process)
+    rows = whole(values)
+    table = np.empty((len(rows), steps + 1))
+    table[:, steps] = expected_benefit(process, History(history.now + steps), rows, survival, problem=problem)
+    if steps:
+        coming = process.probability(history, np.arange(1, steps + 1), rows)
+    for step in range(steps, 0, -1):
+        table[:, step - 1] = earlier(table[:, step], coming[:, step - 1], survival.alpha, problem=problem)
+    return table
+
+
+@dataclass(frozen=True)
+class DriftingBenefit:
+    """The expected benefit of every value at every time, for a trend of whole speed: one table for all.
+
+    Two rows that lie alike to the moving centre have the same future, so that a row's benefit is that of another
+    some steps earlier or later. The table is filled from where the trend has passed, each entry from the one that
+    lies a step's drift behind it.
+
+    Parameters
+    ----------
+    trend
+        With a speed that is whole and not 0.
+    survival
+        How long rows are thought to stay.
+    problem
+        "joining" or "caching".
+
+    Examples
+    --------
+    >>> from tidegate.models import Noise
+    >>> table = DriftingBenefit(LinearTrend(1, 0, Noise(1)), Exponential(5))
+    >>> table.of(0, [3, 2, 103]).round(3), table.of(100, [103]).round(3)
+    (array([0.556, 0.679, 0.   ]), array([0.556]))
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, Corollary 5.
+
+    Deviations
+    ----------
+    The corollary steps to a time `t + (v' - v) / a` that need not be a time at all; here `a` is whole and entries are
+    a whole number of steps apart. They are filled in the direction that makes errors smaller.
+    """
+
+    trend: LinearTrend
+    survival: Exponential
+    problem: Problem = "joining"
+
+    def __post_init__(self) -> None:
+        check_choice(self.problem, Problem, "problem")
+        if not float(self.trend.speed).is_integer() or self.trend.speed == 0:
+            raise InputError(
+                f"the trend's speed is {self.trend.speed!r}; give a whole one other than 0, or use over_time"
+            )
+
+    @cached_property
+    def _table(self) -> tuple[int, Array]:
+        """The offset `v - speed * t` that comes first, and the benefit there and at the next ones on the way ahead.
+
+        Ahead is up for a rising trend and down for a falling one. One drift of zeros comes first: passed for good.
+        """
+        drift, ahead = abs(int(self.trend.speed)), int(np.sign(self.trend.speed))
+        reach = math.ceil(self.trend.noise.reach) + 1
+        middle = round(self.trend.offset)
+        first = middle - ahead * (reach + drift)
+        offsets = first + ahead * np.arange(2 * (reach + drift))
+        chances = self.trend.noise.mass(offsets - self.trend.offset)
+        benefits = np.zeros(len(offsets))
+        for at in range(drift, len(offsets), drift):
+            here = slice(at, min(at + drift, len(offsets)))
+            behind = slice(at - drift, here.stop - drift)
+            benefits[here] = earlier(
+                benefits[behind], chances[behind], self.survival.alpha, problem=self.problem
+            )
+        return first, benefits
+
+    def of(self, now: int, values: ArrayLike) -> Array:
+        """The expected benefit of these values now."""
+        first, benefits = self._table
+        drift, ahead = abs(int(self.trend.speed)), int(np.sign(self.trend.speed))
+        places = ahead * (whole(values) - int(self.trend.speed) * now - first)
+        # Beyond the table nothing comes until the trend is there: only survival counts.
+        waits = np.maximum(-((len(benefits) - 1 - places) // drift), 0)
+        there = np.clip(places - waits * drift, 0, len(benefits) - 1)
+        found: Array = np.where(places < 0, 0.0, benefits[there] * np.exp(-waits / self.survival.alpha))
+        return found
+
+
+def _independent(process: Process) -> None:
+    if not process.independent:
+        raise InputError(f"{process!r} is not independent; sum anew at each step, by expected_benefit")
