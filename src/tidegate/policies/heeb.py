@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 import numpy as np
 
 from tidegate.models import History, Markov, Process
+from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.lifetime import Lifetime
 from tidegate.policies.policy import Policy, grouped
-from tidegate.policies.prob import REMEMBERED_WINDOWS, Foreseeing, Prob
+from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival
-from tidegate.types import FAR, FOREVER, SIDES, InputError, Last
+from tidegate.types import FOREVER, SIDES, InputError, Last
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -72,6 +73,7 @@ class Heeb(Policy):
     """
 
     name: ClassVar[str] = "heeb"
+    by_key: ClassVar[bool] = True
 
     left: Process | None = None
     right: Process | None = None
@@ -90,6 +92,7 @@ class Heeb(Policy):
             )
         if isinstance(self.ahead, bool) or not isinstance(self.ahead, int) or self.ahead < 1:
             raise InputError(f"ahead is {self.ahead!r}; give a whole number of steps, at least 1")
+        half_life(self.horizon)
 
     def start(self, setting: Setting) -> Policy:
         """Take the processes that were given, or begin to learn shares."""
@@ -118,7 +121,7 @@ class _Foretelling(Policy):
         self.config = config
         self._processes = processes
         self._spans = _spans(setting)
-        self._lifetime = Lifetime(config.horizon or _horizon(self._spans))
+        self._lifetime = Lifetime(remembered(config.horizon, max(self._spans.values())))
         self._last: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)  # time and key
 
     def __repr__(self) -> str:
@@ -179,7 +182,7 @@ class _Learning(Foreseeing):
         super().__init__(Prob(capacity=config.capacity, horizon=config.horizon), setting)
         self._heeb = config
         self._windows = _spans(setting)
-        self._lifetime = Lifetime(config.horizon or _horizon(self._windows))
+        self._lifetime = Lifetime(remembered(config.horizon, max(self._windows.values())))
 
     def __repr__(self) -> str:
         return repr(self._heeb)
@@ -214,8 +217,3 @@ def _spans(setting: Setting) -> dict[Side, Time]:
     """How long a row of each side stays joinable, in time."""
     spans: tuple[tuple[Side, object], ...] = (("left", setting.window.left), ("right", setting.window.right))
     return {side: FOREVER if isinstance(span, Last) else setting.window.length(side) for side, span in spans}
-
-
-def _horizon(spans: dict[Side, Time]) -> Time | None:
-    longest = max(spans.values())
-    return REMEMBERED_WINDOWS * longest if 0 < longest < FAR else None
