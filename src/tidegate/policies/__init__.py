@@ -3,6 +3,7 @@
 from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
 from tidegate.policies.life import Life
+from tidegate.policies.offline import Offline
 from tidegate.policies.policy import Learned, Need, Policy, find, names, registered
 from tidegate.policies.prob import Prob
 from tidegate.policies.random import Random
@@ -15,6 +16,7 @@ __all__ = [
     "Learned",
     "Life",
     "Need",
+    "Offline",
     "Policy",
     "Prob",
     "Random",
