@@ -22,6 +22,7 @@ FROZEN = [
     vocabulary.Rows("left", NUMBERS, NUMBERS, NUMBERS, NUMBERS),
     vocabulary.Setting(tidegate.Window(1, 1)),
     tidegate.simulate({"key": [], "time": []}, {"key": [], "time": []}, window=(1, 1)),
+    tidegate.simulate_cache([1, 2, 1], 1),
     streams.Trace.of({"key": [1], "time": [1]}),
     streams.Aged(),
     streams.Correlated(),
@@ -51,7 +52,7 @@ def test_all_names_exist(module: types.ModuleType) -> None:
 
 def test_the_names_that_are_promised() -> None:
     promised = {"Band", "Budget", "InputError", "Last", "Report", "Window", "policies", "simulate", "streams"}
-    assert promised | {"allocate", "models", "predict_recall"} <= set(tidegate.__all__)
+    assert promised | {"allocate", "models", "predict_recall", "simulate_cache"} <= set(tidegate.__all__)
     parameters = inspect.signature(tidegate.simulate).parameters
     assert list(parameters)[:2] == ["left", "right"]
     defaults = {

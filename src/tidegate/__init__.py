@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tidegate import checks, models, policies, streams
 from tidegate.allocation import allocate, predict_recall
-from tidegate.engine import simulate
+from tidegate.engine import simulate, simulate_cache
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = [
     "policies",
     "predict_recall",
     "simulate",
+    "simulate_cache",
     "streams",
 ]
 

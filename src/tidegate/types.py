@@ -335,14 +335,49 @@ class Step:
         return self.rows[side].take(slice(self.fresh[side], None))
 
 
+class Pairs(NamedTuple):
+    """Results, as positions (or, in a report, original row numbers) of the left and the right partner."""
+
+    left: Array
+    right: Array
+
+
+@dataclass(frozen=True)
+class Future:
+    """Everything that will arrive, where the streams are recorded.
+
+    Parameters
+    ----------
+    left, right
+        The rows of each side, in order of arrival.
+    steps
+        For each row number, the step in which the row arrives.
+    pairs
+        The results of the exact join that count, by row number.
+    """
+
+    left: Rows
+    right: Rows
+    steps: Array
+    pairs: Pairs
+
+
 @dataclass(frozen=True)
 class Setting:
-    """What a policy may know of the join when it starts."""
+    """What a policy may know of the join when it starts.
+
+    `shares` are the budgets of the shared pool or of each side's own, None for one that holds nothing; `future` is
+    there for a policy that needs it, in a simulation.
+    """
 
     window: Window
     seed: int = 0
     partition: int = 0
     budget: Budget | None = None
+    shares: tuple[Budget | None, ...] = ()
+    order: Order = "probe-first"
+    condition: Condition = "="
+    future: Future | None = None
 
 
 @dataclass(frozen=True)
@@ -351,13 +386,6 @@ class Buckets:
 
     width: float
     count: int
-
-
-class Pairs(NamedTuple):
-    """Results, as positions (or, in a report, original row numbers) of the left and the right partner."""
-
-    left: Array
-    right: Array
 
 
 @dataclass(frozen=True)

@@ -367,7 +367,7 @@ def test_a_policy_is_shown_every_step(case: Streams, step: StepSize, limit: int)
     operator = Operator(Join(Window(6, 6), Budget(rows=limit), Learned(), seed=4, partition=2))
     policy = operator.policy
     assert isinstance(policy, Learned)
-    assert policy.setting == Setting(Window(6, 6), 4, 2, Budget(rows=limit))
+    assert policy.setting == Setting(Window(6, 6), 4, 2, Budget(rows=limit), (Budget(rows=limit),))
     rows = numbered(case.arrived())
     cuts = cut([rows[n] for n in sorted(rows)], step)
     for number, ((left, right, moment), new) in enumerate(

@@ -47,6 +47,11 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
     ("settings", "named", "remedy"),
     [
         ({"on": "key"}, "left has no column 'key'", "it has k, t, s, a"),
+        (
+            {"policy": "offline"},
+            "policy 'offline' needs to know what will arrive",
+            "use it in tidegate.simulate",
+        ),
         ({"on": [("k", "key")]}, "right has no column 'key'", "it has k, u, s, b"),
         ({"on": []}, "on= names no column", "write on='key'"),
         ({"on": 5}, "5", "write on='key'"),

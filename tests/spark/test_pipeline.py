@@ -192,6 +192,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
         ("join/budget", {"row": 5}, "'row' is not a unit"),
         ("join/budget", {"rows": 5, "bytes": 5}, "a budget is in rows or in bytes"),
         ("join/policy", "fifi", "policy 'fifi' is not known; use one of fifo"),
+        ("join/policy", "offline", "policy 'offline' needs to know what will arrive"),
         ("join/policy", 3, 'expected a name like "fifo"'),
         ("join/policy", {"name": "random", "sed": 1}, "policy 'random' has no 'sed'; it has seed"),
         ("join/policy", {"name": "random", "seed": "a"}, "seed of policy 'random' cannot be 'a'"),

@@ -30,6 +30,7 @@ from tidegate.types import (
     Budget,
     Combine,
     Comparison,
+    Future,
     InputError,
     Last,
     Order,
@@ -161,6 +162,21 @@ class Join:
             )
         return tuple(replace(budget, **{budget.unit: part}) if part else None for part in parts)
 
+    def start(self, future: Future | None = None) -> Policy:
+        """The policy, bound to this join; `future` is what will arrive, where that is recorded."""
+        return find(self.policy).start(
+            Setting(
+                self.window,
+                self.seed,
+                self.partition,
+                self.budget,
+                self.shares(),
+                self.order,
+                self.condition,
+                future,
+            )
+        )
+
 
 @kernel
 def _add_hits(left: Array, right: Array, hits_left: Array, hits_right: Array) -> None:
@@ -183,9 +199,9 @@ class Operator:
     5
     """
 
-    def __init__(self, join: Join) -> None:
+    def __init__(self, join: Join, future: Future | None = None) -> None:
         self.join = join
-        self.policy = find(join.policy).start(Setting(join.window, join.seed, join.partition, join.budget))
+        self.policy = join.start(future)
         self.tally = Tally()
         self.number = 0
         self.shown = 0

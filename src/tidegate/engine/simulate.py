@@ -12,7 +12,7 @@ from tidegate.engine.operator import Join, Operator, collected
 from tidegate.engine.tally import Measured, Tally
 from tidegate.policies import find
 from tidegate.streams import Trace
-from tidegate.types import Budget, InputError, Pairs, Report, Window
+from tidegate.types import Budget, Future, InputError, Pairs, Report, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,14 +103,18 @@ def simulate(
     for rows in (arrivals.left, arrivals.right):
         find(join.policy).require(rows)
     start = _start(arrivals) + warmup if warmup else None
-    if unit_steps.applies(join, step, arrivals):
-        checks = _thin(arrivals.cuts(max(1, len(arrivals) // CHECKPOINTS), start), arrivals, start)
-        measured = unit_steps.run(arrivals, join, checks, start, collect=collect)
+    in_one_loop = unit_steps.applies(join, step, arrivals)
+    cuts = arrivals.cuts(max(1, len(arrivals) // CHECKPOINTS) if in_one_loop else step, start)
+    checks = _thin(cuts, arrivals, start)
+    foreseen = "future" in find(join.policy).needs
+    boundless = Join(join.window, condition=condition, combine=combine)
+    exact = run(arrivals, boundless, checks, checks, start, collect=foreseen)
+    future = foresee(arrivals, arrivals.cuts(step, start), exact.pairs) if exact.pairs else None
+    if in_one_loop:
+        measured = unit_steps.run(arrivals, join, checks, start, collect=collect, future=future)
     else:
-        cuts = arrivals.cuts(step, start)
-        checks = _thin(cuts, arrivals, start)
-        measured = run(arrivals, join, cuts, checks, start, collect=collect, instants=step == "instant")
-    exact = run(arrivals, Join(join.window, condition=condition, combine=combine), checks, checks, start)
+        instants = step == "instant"
+        measured = run(arrivals, join, cuts, checks, start, collect=collect, instants=instants, future=future)
     tally, pairs = measured.tally, measured.pairs
     return Report(
         results=tally.results,
@@ -145,6 +149,7 @@ def run(
     *,
     collect: bool = False,
     instants: bool = False,
+    future: Future | None = None,
 ) -> Measured:
     """Run an operator over recorded streams.
 
@@ -162,8 +167,10 @@ def run(
         Whether to keep the pairs, by row number.
     instants
         Whether steps hold all rows of their times.
+    future
+        What will arrive, for a policy that needs to know.
     """
-    operator = Operator(join)
+    operator = Operator(join, future)
     arrived = [0, 0]
     begin = None if start is None else arrivals.before(start)
     read = {tuple(check) for check in checks.tolist()}
@@ -186,6 +193,13 @@ def run(
         operator.tally, found = Tally(), found[:1]
     pairs = Pairs(*map(np.concatenate, zip(*found, strict=True))) if collect else None
     return Measured(operator.tally, np.array(times), np.array(curve, np.int64), pairs)
+
+
+def foresee(arrivals: Arrivals, cuts: Array, pairs: Pairs) -> Future:
+    """Everything that will arrive in the steps that end at these cuts; `pairs` is what the exact join gives."""
+    ends = np.unique(cuts.sum(axis=1))
+    steps = np.searchsorted(ends, np.arange(len(arrivals)), side="right")
+    return Future(arrivals.left, arrivals.right, steps, pairs)
 
 
 _NO_ROWS = np.empty(0, np.int64)

@@ -18,12 +18,12 @@ from tidegate.engine.tally import Measured, Tally
 from tidegate.models.age_curve import Tables, priorities
 from tidegate.policies import Age, Random, find
 from tidegate.policies.random import mix
-from tidegate.types import SIDES, Last, Pairs, Setting
+from tidegate.types import SIDES, Last, Pairs
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Arrivals
     from tidegate.engine.operator import Join
-    from tidegate.types import Array, StepSize, Time
+    from tidegate.types import Array, Future, StepSize, Time
 
 _END: Final = -1
 _EVICTED, _EXPIRED, _PEAK = range(3)
@@ -45,7 +45,13 @@ def applies(join: Join, step: StepSize, arrivals: Arrivals) -> bool:
 
 
 def run(
-    arrivals: Arrivals, join: Join, checks: Array, start: Time | None, *, collect: bool = False
+    arrivals: Arrivals,
+    join: Join,
+    checks: Array,
+    start: Time | None,
+    *,
+    collect: bool = False,
+    future: Future | None = None,
 ) -> Measured:
     """Run both streams row by row; the arguments are those of `simulate.run`."""
     left, right = arrivals.left, arrivals.right
@@ -67,7 +73,7 @@ def run(
         after = floor[on_right == 1]
         floor[on_right == 1] = after + 1 if floor.dtype.kind == "i" else np.nextafter(after, np.inf)
     config = find(join.policy)
-    policy = config.start(Setting(join.window, join.seed, join.partition, join.budget))
+    policy = join.start(future)
     scores, curves = _NO_SCORES, (_NO_CURVE, _NO_CURVE)
     if isinstance(config, Age) and config.curve is not None:
         spans = (max(join.window.length(side), 0) for side in SIDES)

@@ -5,6 +5,7 @@ from tidegate.policies.fifo import Fifo
 from tidegate.policies.heeb import Heeb
 from tidegate.policies.incremental import DriftingBenefit, earlier, later, over_time, trusted
 from tidegate.policies.life import Life
+from tidegate.policies.offline import Offline
 from tidegate.policies.policy import Learned, Need, Policy, find, names, registered
 from tidegate.policies.prob import Prob
 from tidegate.policies.random import Random
@@ -24,6 +25,7 @@ __all__ = [
     "Learned",
     "Life",
     "Need",
+    "Offline",
     "Policy",
     "Prob",
     "Random",

@@ -10,16 +10,16 @@ from __future__ import annotations
 import difflib
 from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from tidegate.models.numbers import ByValue
-from tidegate.types import InputError
+from tidegate.types import InputError, Order
 
 if TYPE_CHECKING:
     from tidegate.models import Payoff
     from tidegate.types import Array, Buckets, Budget, Rows, Setting, Side, Step, Time
 
-Need = Literal["importance"]
+Need = Literal["importance", "future"]
 
 
 class Learned(NamedTuple):
@@ -64,13 +64,17 @@ class Policy(ABC):
     predicts
         Whether it has a model that tells, sooner or later, what memory yields (`payoffs`).
     needs
-        What must be given beside keys and times; rows without it are refused.
+        What must be given beside keys and times: an importance (rows without it are refused), or the future, which
+        only a simulation of recorded streams can hand over, in `Setting.future`.
+    orders
+        The orders of a step that it can work with; it refuses others when it starts.
     """
 
     name: ClassVar[str]
     by_key: ClassVar[bool] = False
     predicts: ClassVar[bool] = False
     needs: ClassVar[frozenset[Need]] = frozenset()
+    orders: ClassVar[tuple[Order, ...]] = get_args(Order)
 
     def is_fixed(self) -> bool:
         """Whether a row's score never changes after it arrived, and nothing is learned."""

@@ -14,13 +14,14 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
-from tidegate.policies import Policy, find, registered
+from tidegate.policies import Policy, registered
 from tidegate.spark.buckets import labels
 from tidegate.spark.carriers import carrier
 from tidegate.spark.columns import travelled
 from tidegate.spark.pool_shares import number_of
 from tidegate.spark.processor import CHUNKS, reassembled
 from tidegate.spark.saved import Saved
+from tidegate.spark.settings import online
 from tidegate.streams.trace import one_chunk
 from tidegate.types import SIDES, InputError, Side, check_choice
 
@@ -99,7 +100,7 @@ def inspect(
         return session.createDataFrame([], _MODEL if what == "model" else _ROWS)
     saved = Saved.of(reassembled([chunk.payload for chunk in first[0].chunks]))
     # Found here and sent along: a worker need not know a class that was defined in this session.
-    chosen = registered(saved.settings.policy) if policy is None else find(policy)
+    chosen = registered(saved.settings.policy) if policy is None else online(policy)
     if what == "model":
         return states.mapInArrow(_Model(chosen), _MODEL)
     return _with_rows(states, saved.layout, chosen)

@@ -24,6 +24,7 @@ from tidegate.spark.plan import UNCERTAIN, BucketPlan, How, Output, QueryPlan, S
 from tidegate.spark.pool import Member
 from tidegate.spark.processor import Processor, batch_job
 from tidegate.spark.session import PARTITIONS, check_provider
+from tidegate.spark.settings import online
 from tidegate.spark.side import Keyed, SideFrame, keyed, quoted
 from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, take_apart
 from tidegate.types import SIDES, Budget, Condition, InputError, Split, check_choice
@@ -130,7 +131,7 @@ def join(
     keys = keyed(frames["left"], frames["right"], on, condition, by)
     member = budget if isinstance(budget, Member) else None
     whole = budget.budget if isinstance(budget, Member) else Budget.of(budget)
-    core = Join(span, whole, find(policy), split, condition=condition, seed=seed)
+    core = Join(span, whole, online(policy), split, condition=condition, seed=seed)
     spark = left.sparkSession
     count = _buckets(buckets, keys, spark.conf.get(PARTITIONS) or "200")
     if member:

@@ -91,6 +91,17 @@ class Settings:
         return Join(Window(*self.window), budget, policy, split, seed=self.seed, partition=self.partition)
 
 
+def online(policy: Policy | str) -> Policy:
+    """The policy that is meant, if it can do without knowing what will arrive."""
+    meant = find(policy)
+    if "future" in meant.needs:
+        raise InputError(
+            f"policy {meant.label()!r} needs to know what will arrive, which no query does; "
+            "use it in tidegate.simulate, on recorded streams"
+        )
+    return meant
+
+
 def _number(value: object) -> object:
     """A number of NumPy's as Python's own."""
     if isinstance(value, np.generic):

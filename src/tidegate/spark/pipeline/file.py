@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 import sqlglot
 
 from tidegate.engine.operator import Join
-from tidegate.policies import Fifo, Policy, find
+from tidegate.policies import Fifo, Policy
 from tidegate.spark.durations import microseconds, window_of
 from tidegate.spark.pipeline.table import (
     Document,
@@ -34,6 +34,7 @@ from tidegate.spark.pipeline.table import (
     whole,
 )
 from tidegate.spark.plan import How
+from tidegate.spark.settings import online
 from tidegate.types import SIDES, Band, Budget, Comparison, Condition, InputError, Split, Window, check_choice
 
 if TYPE_CHECKING:
@@ -484,11 +485,11 @@ def _budget(value: object) -> Budget | None:
 
 def _policy(value: object) -> Policy:
     if isinstance(value, str):
-        return find(value)
+        return online(value)
     if not isinstance(value, dict):
         raise expected('a name like "fifo", or a table like { name = "random", seed = 1 }', value)
     settings = dict(value)
-    policy = find(filled(settings.pop("name", "")))
+    policy = online(filled(settings.pop("name", "")))
     known: list[str] = [item.name for item in fields(policy) if item.init] if is_dataclass(policy) else []
     hints = typing.get_type_hints(type(policy))
     for key, setting in settings.items():

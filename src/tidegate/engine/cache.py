@@ -1,0 +1,182 @@
+"""A cache of a relation's rows in front of a stream of references, each of which matches one row of the relation."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.compiled import kernel
+from tidegate.policies.random import draws, mix
+from tidegate.types import InputError, check_choice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidegate.types import Array
+
+CachePolicy = Literal["lfd", "lru", "lfu", "a0", "random"]
+
+
+@dataclass(frozen=True)
+class CacheReport:
+    """What was measured: how many references found their row in the cache, and which."""
+
+    hits: int
+    misses: int
+    hit: Array = field(repr=False)
+
+    @property
+    def hit_rate(self) -> float:
+        """The fraction of references that hit; 1 when there were none."""
+        return self.hits / len(self.hit) if len(self.hit) else 1.0
+
+
+def simulate_cache(
+    references: object,
+    capacity: int,
+    policy: CachePolicy = "lru",
+    *,
+    probabilities: Mapping[Any, float] | None = None,
+    bypass: bool = True,
+    seed: int = 0,
+) -> CacheReport:
+    """Run a stream of references against a cache of a relation's rows, and report hits and misses.
+
+    A reference hits if its row is cached. Otherwise the row is fetched, and if the cache is full, whichever is ranked
+    lowest is left out of what is cached and the row that was fetched.
+
+    Parameters
+    ----------
+    references
+        The keys that are referred to, in order: anything that Arrow can hold, without nulls.
+    capacity
+        How many rows the cache holds.
+    policy
+        Who stays: "lfd" (those needed soonest, knowing the future: no policy hits more often), "lru" (those
+        referred to last), "lfu" (those referred to most often so far, whether cached at the time or not), "a0"
+        (the most probable, by the `probabilities` given) or "random". Among equals the one referred to last stays.
+    probabilities
+        For "a0": how probable each key is to be referred to; a key that is not listed has none.
+    bypass
+        Whether a row that was fetched may itself be left out, as the caching of streams allows; the classic problem
+        caches it always.
+    seed
+        Fixes the draws of "random".
+
+    Examples
+    --------
+    >>> import tidegate as tg
+    >>> pages = [7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1]
+    >>> [tg.simulate_cache(pages, 3, policy, bypass=False).misses for policy in ("lfd", "lru")]
+    [9, 12]
+    >>> tg.simulate_cache(pages, 3, "lfd").misses
+    8
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, sections 2 (LFD, A0), 3 (the caching problem) and 8 (LRU, LFU, RAND).
+    """
+    check_choice(policy, CachePolicy, "cache policy")
+    if isinstance(capacity, bool) or not isinstance(capacity, int | np.integer) or capacity < 1:
+        raise InputError(f"a cache of {capacity!r} rows holds nothing; give a whole number, at least 1")
+    if (probabilities is not None) != (policy == "a0"):
+        raise InputError(
+            f"policy {policy!r} with probabilities={probabilities!r}; give them with 'a0' and with no other"
+        )
+    try:
+        encoded = pa.array(references).dictionary_encode()
+    except pa.ArrowException as error:
+        raise InputError(f"references cannot be told apart ({error}); give keys of one plain type") from error
+    if encoded.null_count:
+        raise InputError(f"{encoded.null_count} references are null and match no row; leave them out")
+    keys = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    names = len(encoded.dictionary)
+    if policy == "random":
+        drawn = draws(np.arange(len(keys)), int(mix(np.uint64(seed % 2**64)) >> np.uint64(1)))
+        hit = _run_at_random(keys, drawn, names, int(capacity), bypass)
+    else:
+        ranks = _ranks(policy, keys, encoded.dictionary.to_pylist(), probabilities)
+        hit = _run(keys, ranks, names, int(capacity), bypass)
+    hits = int(hit.sum())
+    return CacheReport(hits, len(keys) - hits, hit)
+
+
+def _ranks(
+    policy: CachePolicy, keys: Array, names: list[object], probabilities: Mapping[Any, float] | None
+) -> Array:
+    """How high a row ranks from each reference to it until the next."""
+    order = np.argsort(keys, kind="stable")
+    again = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+    if policy == "lfd":
+        following = np.full(len(keys), np.inf)
+        following[order[again]] = order[again + 1]
+        return -following
+    if policy == "lfu":
+        counts = np.empty(len(keys))
+        firsts = np.searchsorted(keys[order], keys[order])
+        counts[order] = np.arange(len(keys)) - firsts
+        return counts
+    if policy == "a0":
+        given = np.array([(probabilities or {}).get(name, 0.0) for name in names], np.float64)
+        if np.isnan(given).any():
+            raise InputError("a probability is NaN, which cannot be ranked; use 0 for what never comes")
+        return given[keys]
+    return np.arange(len(keys), dtype=np.float64)
+
+
+_NEVER: Final = -1
+
+
+@kernel
+def _run(keys: Array, ranks: Array, names: int, capacity: int, bypass: bool) -> Array:
+    """Which references hit, where a key ranks by its last reference.
+
+    An entry of the heap whose reference is not its key's last is out of date, and passed over; a hit leaves one
+    behind, so that there are never more entries than references.
+    """
+    hit = np.zeros(len(keys), np.bool_)
+    last, cached, held = np.full(names, _NEVER), np.zeros(names, np.bool_), 0
+    lowest = [(0.0, np.int64(0)) for _ in range(0)]
+    for i in range(len(keys)):
+        key = keys[i]
+        hit[i] = cached[key]
+        held += not cached[key]
+        cached[key], last[key] = True, i
+        # Whoever is not in the heap yet cannot be left out.
+        if bypass:
+            heapq.heappush(lowest, (ranks[i], np.int64(i)))
+        while held > capacity:
+            at = heapq.heappop(lowest)[1]
+            if last[keys[at]] == at:
+                cached[keys[at]] = False
+                held -= 1
+        if not bypass:
+            heapq.heappush(lowest, (ranks[i], np.int64(i)))
+    return hit
+
+
+@kernel
+def _run_at_random(keys: Array, drawn: Array, names: int, capacity: int, bypass: bool) -> Array:
+    """Which references hit, where a draw says who is left out, all equally likely."""
+    hit = np.zeros(len(keys), np.bool_)
+    cached, held = np.zeros(names, np.bool_), 0
+    rows = np.empty(min(capacity, names), np.int64)
+    for i in range(len(keys)):
+        key = keys[i]
+        hit[i] = cached[key]
+        if cached[key]:
+            continue
+        place = held
+        if held == capacity:
+            place = int(drawn[i] * (capacity + bypass))
+            if place == capacity:
+                continue
+            cached[rows[place]] = False
+        else:
+            held += 1
+        rows[place], cached[key] = key, True
+    return hit
