@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,13 +27,15 @@ from tidegate.experiments.reproduced import Reproduced
 from tidegate.models import AgeCurve, Frequency, Payoff
 from tidegate.policies import Age, Policy, Prob
 from tidegate.streams import Aged, Correlated, Trace
+from tidegate.streams.aged import Shape
+from tidegate.streams.correlated import Correlation
 from tidegate.types import Budget, Report, StepSize, Window
 
 WINDOW: Final = 500
 FEW_ROWS: Final = 5
 """A step of this many rows takes about one unit of time."""
-SHAPES: Final = {"INC": "increasing", "DEC": "decreasing", "BELL": "bell"}
-CORRELATIONS: Final = {"DC": "direct", "IC": "inverse", "UC": "uncorrelated"}
+SHAPES: Final[dict[str, Shape]] = {"INC": "increasing", "DEC": "decreasing", "BELL": "bell"}
+CORRELATIONS: Final[dict[str, Correlation]] = {"DC": "direct", "IC": "inverse", "UC": "uncorrelated"}
 PERCENTS: Final = tuple(range(10, 100, 10))
 
 Paired: TypeAlias = Aged | Correlated
@@ -121,11 +123,11 @@ def age_against_theory(
     """AGE, given and learned, RECENT and UNTIL-EXPIRY against equation 3 and its like."""
     compared = []
     for name in shapes:
-        stream = Aged(SHAPES[name])  # type: ignore[arg-type]
+        stream = Aged(SHAPES[name])
         curve, rate = curve_of(stream), stream.true_rates[0]
         traces = [stream.both(rows, seed) for seed in range(seeds)]
         full = rate * curve.total
-        ways: tuple[tuple[str, Policy | str, StepSize, Callable[[float], object]], ...] = (
+        ways: tuple[tuple[str, Policy | str, StepSize, Callable[[float], Any]], ...] = (
             ("age", Age(curve), 1, curve.payoff(rate).at),
             ("age, learned", Age(), FEW_ROWS, curve.payoff(rate).at),
             ("fifo", "fifo", 1, curve.recent(rate)),
@@ -135,7 +137,7 @@ def age_against_theory(
             memory = round(full_window(stream) * percent / 100)
             for label, policy, step, paid in ways:
                 recall = measured_recall(traces, memory, policy, step=step, warmup=warmup)
-                compared.append(Compared(name, percent, label, recall, float(paid(memory)) / full))  # type: ignore[arg-type]
+                compared.append(Compared(name, percent, label, recall, float(paid(memory)) / full))
     return compared
 
 
@@ -164,7 +166,7 @@ def prob_against_theory(
     compared = []
     for name, correlation in CORRELATIONS.items():
         for skew in skews:
-            stream = Correlated(correlation, skew=skew)  # type: ignore[arg-type]
+            stream = Correlated(correlation, skew=skew)
             model = frequencies_of(stream)
             long = [stream.both(rows, seed) for seed in range(seeds)]
             short = [stream.both(learned_rows, seed) for seed in range(seeds)]
@@ -228,7 +230,7 @@ def allocated_by_skew(
     """Figure 10: a join of each correlation, with a fifth of the memory that all would need."""
     found = []
     for skew in skews:
-        joins = [Correlated(CORRELATIONS[name], skew=skew) for name in correlations]  # type: ignore[arg-type]
+        joins = [Correlated(CORRELATIONS[name], skew=skew) for name in correlations]
         found += allocated(joins, 0.2, skew, rows=rows, seeds=seeds, step=1)
     return found
 
@@ -268,7 +270,7 @@ def follow(stream: Aged, policy: Age, *, windows: int, memory: int, seed: int = 
         if moment.now < (len(followed.off) + 1) * WINDOW:
             continue
         now = stream if stream.then is None or moment.now < stream.then[0] + WINDOW / 2 else stream.later
-        followed.off.append(distance(operator.policy.curves["left"], curve_of(now)))  # type: ignore[attr-defined]
+        followed.off.append(distance(operator.policy.curves["left"], curve_of(now)))  # type: ignore[attr-defined]  # `Age` at work
         followed.recall.append((operator.tally.from_left - counted) / (rate_right * WINDOW))
         counted = operator.tally.from_left
         if len(followed.off) == windows:
@@ -279,7 +281,7 @@ def follow(stream: Aged, policy: Age, *, windows: int, memory: int, seed: int = 
 def curves_learned(*, windows: int = 12, seeds: int = 2, memory: int = 80) -> list[Followed]:
     """Curves that stay, and curves that change after half of the windows; the mean over seeds."""
     half = windows // 2 * WINDOW
-    streams = [Aged(shape) for shape in SHAPES.values()]  # type: ignore[arg-type]
+    streams = [Aged(shape) for shape in SHAPES.values()]
     streams += [
         Aged("increasing", then=(half, "decreasing")),
         Aged("decreasing", then=(half, "increasing")),
