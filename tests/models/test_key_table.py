@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate import InputError
-from tidegate.models.key_table import as_keys, entries, fill, look_up, slot_of, table_for
+from tidegate.models.key_table import (
+    KeyRange,
+    as_keys,
+    entries,
+    fill,
+    laid_out,
+    look_up,
+    look_within,
+    slot_of,
+    table_for,
+)
 
 KEYS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=200)
 
@@ -52,3 +62,24 @@ def test_keys_that_want_the_same_slot_are_kept_apart_and_in_place(home: int) -> 
 def test_keys_that_are_not_integers_are_refused(keys: object) -> None:
     with pytest.raises(InputError, match="give one array of integers"):
         as_keys(keys)
+
+
+@given(
+    st.integers(-(2**63), 2**63 - 101),
+    st.sets(st.integers(0, 99), min_size=25),
+    st.lists(st.integers(-(2**63), 2**63 - 1)),
+)
+def test_keys_that_lie_close_together_need_no_search(
+    least: int, offsets: set[int], others: list[int]
+) -> None:
+    keys = [least + offset for offset in offsets]
+    table = laid_out(as_keys(keys), np.arange(1.0, len(keys) + 1))
+    assert isinstance(table, KeyRange)
+    near = [max(key - 1, -(2**63)) for key in keys] + [key + 1 for key in keys]
+    expected = dict(zip(keys, range(1, len(keys) + 1), strict=True))
+    asked = keys + near + others
+    assert look_within(table, as_keys(asked)).tolist() == [expected.get(key, 0) for key in asked]
+
+
+def test_keys_far_apart_take_no_more_room_than_a_table() -> None:
+    assert not isinstance(laid_out(np.array([0, 2**62]), np.ones(2)), KeyRange)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tidegate.models.key_table import KeyTable, as_keys, entries, fill, look_up, table_for
+from tidegate.models.key_table import KeyRange, KeyTable, as_keys, laid_out, look_up, look_within
 from tidegate.models.numbers import ByValue
 from tidegate.models.payoff import Payoff
 from tidegate.types import SIDES, InputError, Side, check_choice
@@ -59,29 +59,29 @@ class Frequency(ByValue):
 
     left: Mapping[int, float] | tuple[ArrayLike, ArrayLike]
     right: Mapping[int, float] | tuple[ArrayLike, ArrayLike]
-    _tables: dict[Side, KeyTable] = field(init=False, repr=False)
+    _tables: dict[Side, KeyTable | KeyRange] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        tables: dict[Side, KeyTable] = {}
+        tables: dict[Side, KeyTable | KeyRange] = {}
         for side in SIDES:
             keys, shares = _checked(getattr(self, side), side)
-            tables[side] = table_for(len(keys))
-            if fill(tables[side], keys, shares) < len(keys):
-                found, times = np.unique(keys, return_counts=True)
-                twice = found[times > 1][0]
-                raise InputError(f"{side} names key {twice} more than once; add its shares up")
+            tables[side] = laid_out(keys, shares)
             object.__setattr__(self, side, (keys, shares))
         object.__setattr__(self, "_tables", tables)
 
     def share(self, side: Side, keys: Array) -> Array:
         """The fraction of a side's arrivals that has each of these keys; 0 for a key it does not have."""
         check_choice(side, Side, "side")
-        return look_up(self._tables[side], as_keys(keys), 0.0)
+        table = self._tables[side]
+        if isinstance(table, KeyRange):
+            return look_within(table, as_keys(keys))
+        return look_up(table, as_keys(keys), 0.0)
 
     def keys(self, side: Side) -> Array:
         """The keys of a side."""
         check_choice(side, Side, "side")
-        return entries(self._tables[side])[0]
+        keys: Array = getattr(self, side)[0]
+        return keys
 
     def payoff(self, *, rates: tuple[float, float], window: tuple[Time, Time]) -> tuple[Payoff, Payoff]:
         """What memory yields on the left and on the right: results a unit of time against rows.
@@ -101,7 +101,7 @@ class Frequency(ByValue):
         )
 
     def _of_memory(self, side: Side, other: Side, rates: tuple[float, float], length: Time) -> Payoff:
-        keys, shares = entries(self._tables[side])
+        keys, shares = getattr(self, side)
         there = shares > 0
         met = self.share(other, keys[there])
         return Payoff.from_segments(rates[0] * length * shares[there], rates[1] * met)
@@ -120,6 +120,9 @@ def _checked(given: Mapping[int, float] | tuple[ArrayLike, ArrayLike], side: Sid
     keys, shares = as_keys(pair[0]), np.array(pair[1], np.float64)
     if not len(keys):
         raise InputError(f"{side} names no key; give at least one, with the share 1.0")
+    found, times = np.unique(keys, return_counts=True)
+    if len(found) < len(keys):
+        raise InputError(f"{side} names key {found[times > 1][0]} more than once; add its shares up")
     bad = np.flatnonzero(~(shares >= 0))
     if len(bad):
         raise InputError(

@@ -30,6 +30,31 @@ class KeyTable(NamedTuple):
     amounts: Array
 
 
+class KeyRange(NamedTuple):
+    """Amounts of keys that lie close together, from the least on: no search is needed among them."""
+
+    least: int
+    amounts: Array
+
+
+def laid_out(keys: Array, amounts: Array) -> KeyTable | KeyRange:
+    """What finds the amounts of these keys fastest: a range, unless that were larger than a table; no key twice.
+
+    Examples
+    --------
+    >>> laid_out(np.array([7, 5]), np.array([0.7, 0.5]))
+    KeyRange(least=5, amounts=array([0.5, 0. , 0.7]))
+    """
+    least, span = int(keys.min()), int(keys.max()) - int(keys.min()) + 1
+    if span <= SLOTS_A_KEY * len(keys):
+        spread = np.zeros(span)
+        spread[keys - least] = amounts
+        return KeyRange(least, spread)
+    table = table_for(len(keys))
+    fill(table, keys, amounts)
+    return table
+
+
 def table_for(count: int) -> KeyTable:
     """An empty table with room for `count` keys.
 
@@ -102,6 +127,18 @@ def look_up(table: KeyTable, key: Array, missing: float) -> Array:
     for i in range(len(key)):
         amount = amounts[slot_of(table, key[i])]
         found[i] = amount if amount >= 0 else missing
+    return found
+
+
+@kernel
+def look_within(table: KeyRange, key: Array) -> Array:
+    """The amount of each key, or 0."""
+    least, amounts = table
+    found = np.zeros(len(key), np.float64)
+    for i in range(len(key)):
+        # A lesser key's difference wraps round to at least 2**63 - least, which is past the last amount.
+        if np.uint64(key[i] - least) < np.uint64(len(amounts)):
+            found[i] = amounts[key[i] - least]
     return found
 
 

@@ -16,7 +16,7 @@ from tidegate.types import FAR, SIDES, InputError
 if TYPE_CHECKING:
     from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
 
-_ENOUGH: Final = 1 << 14
+_ENOUGH: Final = 1 << 13
 """Of more arrivals in a step than this, so many on average are looked at."""
 _RECKONED: Final = 16
 """How often in a window it is reckoned what memory yields."""
