@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -251,6 +251,10 @@ class Band:
 Condition: TypeAlias = Comparison | Band
 
 
+NOTES: Final = ("recent", "matched", "priority")
+"""Columns of `Rows` that a policy asks for."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows of one side, by columns.
@@ -273,6 +277,9 @@ class Rows:
         Bytes that a row takes elsewhere (its other columns), where a budget counts them.
     lefts, rights
         How many rows of that side had arrived when this one did, itself included; only for `Last` windows.
+    recent, matched, priority
+        What a policy notes of each row (`Policy.noted`): its matches, each counted by how long ago it was when the
+        row last matched, when that was, and what it was found to be worth.
     """
 
     side: Side
@@ -284,6 +291,9 @@ class Rows:
     payload: Array | None = None
     lefts: Array | None = None
     rights: Array | None = None
+    recent: Array | None = None
+    matched: Array | None = None
+    priority: Array | None = None
 
     def __len__(self) -> int:
         return len(self.key)
@@ -320,7 +330,8 @@ class Step:
 
     Of each side, `rows` holds the buffered rows first, then the arrivals, which begin at `fresh`; `hits` are
     the matches of each row in this step. `ages` tells for each side how many of this step's results found a
-    row at which age, in the buckets that the policy asked for.
+    row at which age, in the buckets that the policy asked for. `importance` is that of this step's results, and
+    `shed` says how many rows had to leave for want of room since the policy was last shown a step.
     """
 
     number: int
@@ -329,6 +340,8 @@ class Step:
     fresh: dict[Side, int]
     hits: dict[Side, Array]
     ages: dict[Side, Array] = field(default_factory=dict)
+    importance: float = 0.0
+    shed: int = 0
 
     def arrivals(self, side: Side) -> Rows:
         """The rows that are new."""
@@ -388,13 +401,42 @@ class Buckets:
     count: int
 
 
+class Learned(NamedTuple):
+    """One number that a policy believes, and what it is about.
+
+    Parameters
+    ----------
+    model
+        What kind of number: "rate" (rows a unit of time), "share" (of a side's rows, by key; without a key, of
+        all), "age" (matches that a row may expect while its age is in a span), "maturity" (the age from which rows
+        may go) or "recomputations" (of priorities; the sample is how often room was made).
+    side
+        Of which side's rows.
+    value
+        The number.
+    sample
+        On how many rows it rests; None if it was given rather than learned, or where that is not counted.
+    key, begin, end
+        What it is about: a key, or a span of ages.
+    """
+
+    model: str
+    side: Side
+    value: float
+    sample: float | None = None
+    key: int | None = None
+    begin: float | None = None
+    end: float | None = None
+
+
 @dataclass(frozen=True)
 class Report:
     """What was measured.
 
     `results` is split by where the older partner stood: `from_left`, `from_right`, `from_step`. `exact` is
     what an unlimited budget would have given. Of the rows, `evicted` were shed for room, `expired` outlived
-    their window, `late` came beyond the allowed lateness and `null_keys` could never match.
+    their window, `late` came beyond the allowed lateness and `null_keys` could never match. `learned` is what the
+    policy believed at the end.
     """
 
     results: int
@@ -417,6 +459,7 @@ class Report:
     results_over_time: Array = field(repr=False)
     exact_over_time: Array = field(repr=False)
     pairs: Pairs | None = field(default=None, repr=False)
+    learned: tuple[Learned, ...] = field(default=(), repr=False)
 
     @property
     def recall(self) -> float:

@@ -245,8 +245,9 @@ def test_little_or_nothing_is_fine(
 
 @pytest.mark.parametrize("step", STEPS)
 def test_one_row_and_a_budget_of_one(step: StepSize) -> None:
+    row = ROW | {"importance": [2]}
     for policy in tg.policies.names():
-        report = tg.simulate(ROW, ROW, window=(0, 0), budget=1, step=step, policy=policy)
+        report = tg.simulate(row, row, window=(0, 0), budget=1, step=step, policy=policy)
         assert report.results <= report.exact == 1
 
 

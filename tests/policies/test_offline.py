@@ -51,7 +51,14 @@ def test_it_gets_what_trying_every_plan_finds(
 @given(st.integers(0, 2**32), st.integers(1, 12), st.sampled_from([1, "instant", 4]), st.sampled_from(OTHERS))
 def test_no_policy_gets_more(seed: int, budget: int, step: StepSize, other: str) -> None:
     rng = np.random.default_rng(seed)
-    sides = [{"key": rng.integers(0, 6, 60), "time": np.sort(rng.integers(0, 50, 60))} for _ in range(2)]
+    sides = [
+        {
+            "key": rng.integers(0, 6, 60),
+            "time": np.sort(rng.integers(0, 50, 60)),
+            "importance": rng.integers(1, 9, 60),
+        }
+        for _ in range(2)
+    ]
     run: dict[str, Any] = {"window": (12, 9), "budget": budget, "step": step}
     best = tg.simulate(*sides, policy="offline", **run)
     assert tg.simulate(*sides, policy=other, **run).results <= best.results <= best.exact

@@ -141,6 +141,6 @@ def test_scores_change_nothing() -> None:
     for name in set(names()) - {"offline"}:
         policy = find(name).start(Setting(Window(5, 5)))
         before = {column.name: getattr(ROWS, column.name) for column in fields(ROWS)}
-        policy.scores(ROWS, 30)
+        policy.scores(policy.noted(ROWS), 30)
         assert all(getattr(ROWS, name) is column for name, column in before.items())
         assert ROWS.time.tolist() == [30, 10, 20]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from tidegate.policies.selection import best
 from tidegate.types import (
     FAR,
     FOREVER,
+    NOTES,
     SIDES,
     Band,
     Budget,
@@ -205,6 +206,7 @@ class Operator:
         self.tally = Tally()
         self.number = 0
         self.shown = 0
+        self.shed = 0
         self.arrived: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self.latest: dict[Side, Time] = dict.fromkeys(SIDES, -FAR)
         self.now: Time = -FAR
@@ -258,7 +260,7 @@ class Operator:
         fresh = {side: len(self.buffers[side]) for side in SIDES}
         for side, rows in zip(SIDES, (left, right), strict=True):
             self.policy.require(rows)
-            self.buffers[side].append(rows)
+            self.buffers[side].append(self.policy.noted(rows))
             self.arrived[side] += len(rows)
             if len(rows):
                 self.latest[side] = max(self.latest[side], rows.time[-1].item())
@@ -268,19 +270,24 @@ class Operator:
             self._make_room(candidates, pool, moment.begin, moment.now, fresh)
         hits = {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()}
         ages = Ages(self.policy.watches(), self.now)
-        before = self.tally.results
+        before, gained = self.tally.results, self.tally.importance
         yield from self._match(
             candidates, pool, fresh, hits, ages, chunk if pairs or residual else 0, residual
         )
         if self.tally.results > before:
             for side, rows in candidates.items():
                 np.add(rows.matches, hits[side], out=rows.matches)
-        self.policy.observe(Step(self.number, moment.now, candidates, fresh, hits, ages.by_side()))
+        told = pool.shed()
+        gain, shed = self.tally.importance - gained, self.shed + told
+        self.policy.observe(
+            Step(self.number, moment.now, candidates, fresh, hits, ages.by_side(), gain, shed)
+        )
         self.now = moment.now
         self.shown += 1
         if firsts:
             pool.expire("left", np.flatnonzero(candidates["left"].matches))
         self._make_room(candidates, pool, moment.end, moment.now)
+        self.shed = pool.shed() - told
         outcome = Outcome(
             results=self.tally.results - before,
             expired={
@@ -539,7 +546,7 @@ class Operator:
         }
         state |= {f"policy.{name}": array for name, array in self.policy.snapshot().items()}
         state["tally"] = self.tally.as_array()
-        state["counts"] = np.array([self.number, self.shown, *self.arrived.values()], np.int64)
+        state["counts"] = np.array([self.number, self.shown, self.shed, *self.arrived.values()], np.int64)
         state["latest"] = np.array([*self.latest.values(), self.now])
         return pack(state)
 
@@ -550,7 +557,7 @@ class Operator:
         """
         state = unpack(data)
         self.tally = Tally.from_array(state.pop("tally"))
-        self.number, shown, *arrived = state.pop("counts").tolist()
+        self.number, shown, self.shed, *arrived = state.pop("counts").tolist()
         self.shown = shown if policy else 0
         self.arrived = dict(zip(SIDES, arrived, strict=True))
         *latest, self.now = state.pop("latest").tolist()
@@ -561,7 +568,11 @@ class Operator:
             parts[part][column] = array
         for side in SIDES:
             self.buffers[side] = Buffer(side)
-            self.buffers[side].append(Rows(side, **parts[side]))
+            notes: dict[str, Any] = {name: parts[side].pop(name) for name in NOTES if name in parts[side]}
+            rows = self.policy.noted(Rows(side, **parts[side]))
+            if policy:
+                rows = replace(rows, **{name: notes[name] for name in rows.columns() if name in notes})
+            self.buffers[side].append(rows)
         if policy:
             self.policy = self.policy.restore(parts["policy"])
 
@@ -586,6 +597,9 @@ class _Pool:
         leaves[self.expired[side]] = True
         leaves[self.evicted[side]] = True
         return np.flatnonzero(leaves)
+
+    def shed(self) -> int:
+        return sum(map(len, self.evicted.values()))
 
     def size(self, side: Side) -> int:
         return self._sizes[side] - len(self.expired[side]) - len(self.evicted[side])

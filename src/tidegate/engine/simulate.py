@@ -137,6 +137,7 @@ def simulate(
         results_over_time=measured.curve,
         exact_over_time=exact.curve,
         pairs=Pairs(encoded.source[pairs.left], encoded.source[pairs.right]) if pairs else None,
+        learned=measured.learned,
     )
 
 
@@ -192,7 +193,8 @@ def run(
     if begin == tuple(arrived):
         operator.tally, found = Tally(), found[:1]
     pairs = Pairs(*map(np.concatenate, zip(*found, strict=True))) if collect else None
-    return Measured(operator.tally, np.array(times), np.array(curve, np.int64), pairs)
+    learned = tuple(operator.policy.learned())
+    return Measured(operator.tally, np.array(times), np.array(curve, np.int64), pairs, learned)
 
 
 def foresee(arrivals: Arrivals, cuts: Array, pairs: Pairs) -> Future:

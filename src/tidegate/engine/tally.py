@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Pairs
+    from tidegate.types import Array, Learned, Pairs
 
 
 @dataclass
@@ -72,9 +72,10 @@ class Tally:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run's counts, its results up to each of some times, and its pairs by row number if they were kept."""
+    """A run's counts, its results up to some times, its pairs by row number if kept, what its policy believed."""
 
     tally: Tally
     times: Array
     curve: Array
     pairs: Pairs | None
+    learned: tuple[Learned, ...] = ()

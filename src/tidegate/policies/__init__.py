@@ -3,15 +3,18 @@
 from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
 from tidegate.policies.heeb import Heeb
+from tidegate.policies.ijoin import IJoin
+from tidegate.policies.importance import Importance
 from tidegate.policies.incremental import DriftingBenefit, earlier, later, over_time, trusted
 from tidegate.policies.life import Life
 from tidegate.policies.offline import Offline
-from tidegate.policies.policy import Learned, Need, Policy, find, names, registered
+from tidegate.policies.policy import Need, Policy, find, names, registered
 from tidegate.policies.prob import Prob
 from tidegate.policies.random import Random
 from tidegate.policies.size import Size
 from tidegate.policies.survival import Exponential, Fixed, Infinite, Inverse, Survival, expected_benefit
 from tidegate.policies.until_expiry import UntilExpiry
+from tidegate.types import Learned
 
 __all__ = [
     "Age",
@@ -20,6 +23,8 @@ __all__ = [
     "Fifo",
     "Fixed",
     "Heeb",
+    "IJoin",
+    "Importance",
     "Infinite",
     "Inverse",
     "Learned",

@@ -9,9 +9,9 @@ import numpy as np
 
 from tidegate.models import AgeCurve, CurveLearner, Payoff, Rates
 from tidegate.models.horizon import REMEMBERED_WINDOWS, half_life, remembered
-from tidegate.policies.policy import Learned, Policy, grouped
+from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.random import draws, salt
-from tidegate.types import FAR, SIDES, Buckets, InputError, Last, Side, check_choice
+from tidegate.types import FAR, SIDES, Buckets, InputError, Last, Learned, Side, check_choice
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Step, Time

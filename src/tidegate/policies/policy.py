@@ -10,43 +10,16 @@ from __future__ import annotations
 import difflib
 from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from tidegate.models.numbers import ByValue
-from tidegate.types import InputError, Order
+from tidegate.types import InputError, Learned, Order
 
 if TYPE_CHECKING:
     from tidegate.models import Payoff
     from tidegate.types import Array, Buckets, Budget, Rows, Setting, Side, Step, Time
 
 Need = Literal["importance", "future"]
-
-
-class Learned(NamedTuple):
-    """One number that a policy believes, and what it is about.
-
-    Parameters
-    ----------
-    model
-        What kind of number: "rate" (rows a unit of time), "share" (of a side's rows, by key; without a key, of
-        all) or "age" (matches that a row may expect while its age is in a span).
-    side
-        Of which side's rows.
-    value
-        The number.
-    sample
-        On how many rows it rests; None if it was given rather than learned, or where that is not counted.
-    key, begin, end
-        What it is about: a key, or a span of ages.
-    """
-
-    model: str
-    side: Side
-    value: float
-    sample: float | None = None
-    key: int | None = None
-    begin: float | None = None
-    end: float | None = None
 
 
 class Policy(ABC):
@@ -102,6 +75,10 @@ class Policy(ABC):
             raise InputError(
                 f"{self!r} needs the importance of each row; add an importance column on the {rows.side}"
             )
+
+    def noted(self, rows: Rows) -> Rows:
+        """Arrivals with what this policy notes of each row, in columns that `observe` may write to."""
+        return rows
 
     def observe(self, step: Step) -> None:  # noqa: B027 - a policy that learns nothing keeps this
         """Learn from the arrivals and matches of a step, before its rows are ranked."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
-from tidegate.policies.policy import Learned, Policy, grouped
+from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.random import draws, salt
-from tidegate.types import FAR, SIDES, InputError
+from tidegate.types import FAR, SIDES, InputError, Learned
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time

@@ -1,0 +1,266 @@
+"""The importance-aware policies, against a plain reading of the paper's algorithms, row by row."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidegate as tg
+from tidegate import InputError, Window
+from tidegate.checks import LAWS, Law
+from tidegate.engine.encode import encode
+from tidegate.engine.operator import Join, Operator, collected
+from tidegate.policies import Age, IJoin, Prob
+from tidegate.streams import Trace
+from tidegate.types import SIDES, Array, Budget, Side
+
+VARIANTS = [
+    IJoin(),
+    IJoin(fairness=0),
+    IJoin(fairness=1, immature="priority"),
+    IJoin(maturity=3, unproductive=4.0, immature="importance"),
+    IJoin(recompute="k-successive", every=3),
+    IJoin(recompute="adaptive", epsilon=0.2),
+    IJoin(expects=Prob()),
+    IJoin(expects=Age()),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("policy", VARIANTS, ids=repr)
+def test_every_variant_keeps_every_law(policy: IJoin, law: Law) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        law(policy)
+
+
+@dataclass
+class Row:
+    """One row with the metadata of section 4.2."""
+
+    key: int
+    arrived: int
+    importance: float
+    matches: list[int] = field(default_factory=list)
+    """When it matched, once for each match."""
+
+    def priority(self, now: int, unproductive: float, decay: float, fine: float) -> float:
+        """Equations 5 to 8."""
+        age = now - self.arrived
+        recent = sum(math.exp(-(now - when) / decay) for when in self.matches)
+        idle = now - max(self.matches, default=self.arrived)
+        found = self.importance * recent / age if age > 0 else self.importance
+        return found - fine * idle if idle >= unproductive else found
+
+
+def by_hand(streams: dict[Side, list[tuple[int, float]]], window: int, room: int, policy: IJoin) -> float:
+    """The total importance of Algorithms 1 and 2, with a row a side at each instant."""
+    held: dict[Side, list[Row]] = {"left": [], "right": []}
+    unproductive = policy.unproductive or 0.12 * window
+    half_life = tg.models.horizon.REMEMBERED_WINDOWS * window
+    seen = worth = total = 0.0
+    for now in range(len(streams["left"])):
+        mean = worth / seen if seen else 0.0
+        fine = policy.penalty * mean / unproductive**2
+        arrivals = {
+            side: Row(key, now, worth) for side, rows in streams.items() for key, worth in [rows[now]]
+        }
+        for side in SIDES:
+            held[side] = [row for row in held[side] if now - row.arrived <= window]
+            held[side].append(arrivals[side])
+            if len(held[side]) > room:
+                mature = [row for row in held[side] if now - row.arrived >= (policy.maturity or 0)]
+                if mature:
+                    victim = min(
+                        mature,
+                        key=lambda row: (
+                            row.priority(now, unproductive, policy.decay or unproductive, fine),
+                            row.arrived,
+                        ),
+                    )
+                else:
+                    victim = held[side][0]
+                held[side].remove(victim)
+        for left in held["left"]:
+            for right in held["right"]:
+                if left.key == right.key and now in {left.arrived, right.arrived}:
+                    total += min(left.importance, right.importance)
+                    left.matches.append(now)
+                    right.matches.append(now)
+        faded = 2 ** (-(1 if now else 0) / half_life)
+        seen, worth = seen * faded + 2, worth * faded + sum(row.importance for row in arrivals.values())
+    return total
+
+
+rows = st.tuples(st.integers(0, 3), st.sampled_from([1.0, 2.0, 5.0, 7.0]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(rows, rows), min_size=5, max_size=40),
+    st.integers(1, 4),
+    st.sampled_from([
+        IJoin(maturity=0, unproductive=2.0),
+        IJoin(maturity=2, unproductive=3.0, penalty=0.3),
+        IJoin(maturity=1, unproductive=4.0, decay=2.0, penalty=0.0),
+        IJoin(maturity=6, unproductive=7.0, decay=math.inf),
+    ]),
+)  # fmt: skip
+def test_the_total_is_that_of_the_algorithms_row_by_row(
+    both: list[tuple[tuple[int, float], tuple[int, float]]], room: int, policy: IJoin
+) -> None:
+    streams: dict[Side, list[tuple[int, float]]] = {
+        "left": [pair[0] for pair in both],
+        "right": [pair[1] for pair in both],
+    }
+    columns = [
+        {"key": [row[0] for row in some], "time": range(len(some)), "importance": [row[1] for row in some]}
+        for some in streams.values()
+    ]
+    report = tg.simulate(
+        *columns, window=(8, 8), budget=2 * room, policy=policy, split="even", order="shed-first", step="instant"
+    )  # fmt: skip
+    assert report.importance == pytest.approx(by_hand(streams, 8, room, policy), rel=1e-9)
+
+
+def skewed(count: int = 1_500) -> tuple[dict[str, Array], dict[str, Array]]:
+    rng = np.random.default_rng(3)
+
+    def stream() -> dict[str, Array]:
+        key = np.minimum(rng.zipf(1.5, count), 100)
+        return {"key": key, "time": np.arange(count), "importance": rng.integers(1, 101, count).astype(float)}
+
+    return stream(), stream()
+
+
+SETTINGS: dict[str, Any] = {
+    "window": (100, 100), "budget": 20, "split": "even", "order": "shed-first", "step": "instant",
+}  # fmt: skip
+
+
+def counted(report: tg.Report) -> tuple[float, float | None]:
+    return next((told.value, told.sample) for told in report.learned if told.model == "recomputations")
+
+
+def test_recomputations_are_reported() -> None:
+    left, right = skewed()
+    done = {
+        scheme: counted(tg.simulate(left, right, policy=IJoin(recompute=scheme), **SETTINGS))
+        for scheme in ("successive", "k-successive", "adaptive")
+    }
+    assert done["successive"] == (1_490, 1_490)
+    assert done["k-successive"] == (149, 1_490)
+    assert 149 < done["adaptive"][0] < 1_490
+
+
+def test_the_smaller_epsilon_the_more_often() -> None:
+    left, right = skewed()
+    often = [
+        counted(tg.simulate(left, right, policy=IJoin(recompute="adaptive", epsilon=epsilon), **SETTINGS))[0]
+        for epsilon in (0.0, 0.1, 0.5, 2.0)
+    ]
+    assert often == sorted(often, reverse=True)
+    assert often[0] > 2 * often[-1]
+
+
+def test_fairness_trades_importance() -> None:
+    left, right = skewed()
+    reports = [
+        tg.simulate(left, right, policy=IJoin(fairness=fairness), **SETTINGS)
+        for fairness in (0, 0.25, 0.5, 0.75)
+    ]
+    fairness = [report.fairness for report in reports]
+    importance = [report.importance for report in reports]
+    assert fairness == sorted(fairness)
+    assert importance == sorted(importance, reverse=True)
+    fifo = tg.simulate(left, right, policy="fifo", **SETTINGS)
+    fairest = tg.simulate(left, right, policy=IJoin(fairness=1), **SETTINGS)
+    assert fairest.importance == pytest.approx(fifo.importance, rel=0.02)
+
+
+def test_expected_importance_beats_what_others_expect() -> None:
+    left, right = skewed()
+    one = SETTINGS | {"order": "probe-first"}
+    found = {
+        repr(policy): tg.simulate(left, right, policy=policy, **one).importance
+        for policy in (IJoin(expects="prob"), "prob", "importance", "fifo")  # type: ignore[arg-type]
+    }
+    assert max(found, key=found.__getitem__).startswith("IJoin")
+
+
+def restarted(before: IJoin, after: IJoin) -> list[Array | None]:
+    left, right = (Trace.of(columns) for columns in skewed(300))
+    arrivals = encode(left, right, Window(100, 100), "=", None).arrivals
+    operator = Operator(Join(Window(100, 100), Budget(rows=20), before))
+    for number, step in enumerate(arrivals.steps(arrivals.cuts(20), whole_instants=False)):
+        if number == 10:
+            state = operator.snapshot()
+            operator = Operator(Join(Window(100, 100), Budget(rows=20), after))
+            operator.restore(state, policy=type(before) is type(after))
+        collected(operator.step(*step))
+    return [buffer.rows.priority for buffer in operator.buffers.values()]
+
+
+def test_another_scheme_or_policy_goes_on_with_the_rows() -> None:
+    lazy = IJoin(recompute="k-successive")
+    assert all(priority is None for priority in restarted(lazy, IJoin()))
+    assert all(priority is not None for priority in restarted(IJoin(), lazy))
+    assert all(priority is None for priority in restarted(lazy, tg.policies.Importance()))  # type: ignore[arg-type]
+    assert all(priority is not None for priority in restarted(tg.policies.Fifo(), lazy))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"fairness": 1.5}, "fairness is 1.5; give a number from 0 to 1"),
+        ({"fairness": math.nan}, "fairness is nan"),
+        ({"maturity": -1}, "maturity is -1; give a finite number, at least 0"),
+        ({"unproductive": 0}, "unproductive is 0; give a finite number above 0"),
+        ({"decay": 0}, "decay is 0; give a time above 0, or infinity"),
+        ({"penalty": math.inf}, "penalty is inf"),
+        ({"every": 0}, "every is 0; give a whole number, at least 1"),
+        ({"recompute": "always"}, "recompute"),
+        ({"immature": "newest"}, "immature"),
+        ({"expects": "fifo"}, "tells no expected results; use prob, life, age or heeb"),
+    ],
+)
+def test_bad_input(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        IJoin(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"maturity": 101.0}, "maturity 101 is beyond the window 100: no row is ever mature"),
+        ({"maturity": 50.0}, "maturity 50 exceeds unproductive 12: rows pay before they may go"),
+        ({"unproductive": 101.0}, "unproductive 101 is beyond the window 100: no row ever pays"),
+    ],
+)
+def test_times_that_make_no_sense_together(given: dict[str, Any], message: str) -> None:
+    left, right = skewed(50)
+    with pytest.warns(UserWarning, match=message):
+        tg.simulate(left, right, policy=IJoin(**given), **SETTINGS)
+
+
+def test_a_window_without_end_needs_to_be_told_what_is_unproductive() -> None:
+    left, right = skewed(50)
+    with pytest.raises(InputError, match="give unproductive="):
+        tg.simulate(left, right, policy="ijoin", **SETTINGS | {"window": (None, None)})
+    given = IJoin(unproductive=10.0)
+    assert tg.simulate(left, right, policy=given, **SETTINGS | {"window": (None, None)}).results
+
+
+@pytest.mark.parametrize("name", ["importance", "ijoin"])
+def test_importance_is_asked_for(name: str) -> None:
+    with pytest.raises(InputError, match="needs the importance of each row"):
+        tg.simulate(
+            {"key": [1], "time": [0]}, {"key": [1], "time": [0]}, window=(1, 1), budget=1, policy=name
+        )
