@@ -76,7 +76,7 @@ def by_hand(streams: dict[Side, list[tuple[int, float]]], window: int, room: int
             held[side] = [row for row in held[side] if now - row.arrived <= window]
             held[side].append(arrivals[side])
             if len(held[side]) > room:
-                mature = [row for row in held[side] if now - row.arrived >= (policy.maturity or 0)]
+                mature = [row for row in held[side] if now - row.arrived > (policy.maturity or 0)]
                 if mature:
                     victim = min(
                         mature,

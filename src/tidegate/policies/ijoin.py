@@ -43,7 +43,7 @@ class IJoin(Policy):
     ----------
     fairness
         From 0 to 1: rows are mature after this fraction of the time for which memory could hold every row alike, as
-        observed. 0 spares nobody, 1 is nearly `fifo`.
+        observed. 0 spares only the newest rows, 1 is nearly `fifo`.
     maturity
         A time instead, after which rows are mature.
     unproductive
@@ -260,7 +260,7 @@ class _Noting(Policy):
         else:
             by = priority if self.config.immature == "priority" else importance_of(rows)
             spared = (1 + by / (1 + np.abs(by))) / 2
-        return np.where(age < ripe, _SPARED * (1 + spared), priority)
+        return np.where(age > ripe, priority, _SPARED * (1 + spared))
 
     def learned(self) -> list[Learned]:
         """Rates, when rows are mature, and how often priorities were computed."""
