@@ -367,12 +367,15 @@ class Future:
         For each row number, the step in which the row arrives.
     pairs
         The results of the exact join that count, by row number.
+    importance
+        What each of these results is worth, where rows say what they are.
     """
 
     left: Rows
     right: Rows
     steps: Array
     pairs: Pairs
+    importance: Array | None = None
 
 
 @dataclass(frozen=True)

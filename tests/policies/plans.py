@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations, pairwise
 from typing import TypeAlias
 
@@ -20,10 +21,12 @@ def most_results(
     rooms: tuple[int, ...],
     step: StepSize,
     start: int,
+    worth: Callable[[int, int], int] = lambda left, right: 1,  # noqa: ARG005 - a result counts alike
 ) -> int:
     """Every way to keep rows after each step, by dynamic programming over what is held.
 
-    Only keeping as much as there is room for is tried: more in memory never costs a result.
+    Only keeping as much as there is room for is tried: more in memory never costs a result. `worth` says what a
+    result counts for, from the numbers of its partners in their streams.
     """
     arrivals = sorted(
         (time, side, number, key)
@@ -39,11 +42,11 @@ def most_results(
         ends = sorted({*range(step, len(arrivals), step), early, len(arrivals)} | {0})
         steps = [arrivals[a:b] for a, b in pairwise(ends)]
 
-    def joins(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
+    def gain(a: tuple[int, int, int], b: tuple[int, int, int]) -> int:
         if a[0] == b[0] or key[a] != key[b]:
-            return False
+            return 0
         one, other = (a, b) if a[0] == 0 else (b, a)
-        return -window[1] <= other[1] - one[1] <= window[0]
+        return worth(one[2], other[2]) if -window[1] <= other[1] - one[1] <= window[0] else 0
 
     best: dict[Held, int] = {frozenset(): 0}
     for rows in steps:
@@ -51,8 +54,8 @@ def most_results(
         counted = rows[0][0] >= start
         after: dict[Held, int] = {}
         for held, before in best.items():
-            found = sum(joins(a, b) for a in held for b in new) + sum(
-                joins(a, b) for a, b in combinations(new, 2)
+            found = sum(gain(a, b) for a in held for b in new) + sum(
+                gain(a, b) for a, b in combinations(new, 2)
             )
             for kept in _choices([*held, *new], rooms):
                 after[kept] = max(after.get(kept, 0), before + found * counted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,58 @@ def test_it_gets_what_trying_every_plan_finds(
     assert report.results == most
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(ROW, max_size=6).map(sorted),
+    st.lists(ROW, max_size=6).map(sorted),
+    WINDOW,
+    SPLIT,
+    st.sampled_from([1, "instant", 3]),
+    st.lists(st.integers(0, 9), min_size=12, max_size=12),
+)
+def test_it_gets_the_most_importance_that_any_plan_does(
+    left: list[Row],
+    right: list[Row],
+    window: tuple[int, int],
+    rooms: tuple[int, ...],
+    step: StepSize,
+    worth: list[int],
+) -> None:
+    sides = [
+        stream(rows) | {"importance": worth[begin : begin + len(rows)]}
+        for begin, rows in ((0, left), (6, right))
+    ]
+    first = min((time for time, _ in left + right), default=0)
+    most = most_results(left, right, window, rooms, step, first, lambda a, b: max(worth[a], worth[6 + b]))
+    split: Any = "shared" if len(rooms) == 1 else rooms
+    report = tg.simulate(
+        *sides, window=window, budget=sum(rooms), split=split, step=step, policy=Offline(weigh="importance"),
+        combine="max",
+    )  # fmt: skip
+    assert report.importance == most
+
+
+def test_importance_that_is_not_whole_is_weighed_in_proportion() -> None:
+    left = {"key": [1, 2], "time": [0, 0], "importance": [1e-3, 1.1e-3]}
+    right = {"key": [1, 2], "time": [1, 1], "importance": [1, 1]}
+    report = tg.simulate(left, right, window=(2, 0), budget=1, policy=Offline(weigh="importance"))
+    assert report.importance == 1.1e-3
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (lambda: Offline(weigh="importance"), "has no importance to weigh; add an importance column"),
+        (lambda: Offline(weigh="rows"), "weigh"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_weighed(policy: Callable[[], Offline], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        tg.simulate(
+            {"key": [1], "time": [0]}, {"key": [1], "time": [0]}, window=(1, 1), budget=1, policy=policy()
+        )
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 12), st.sampled_from([1, "instant", 4]), st.sampled_from(OTHERS))
 def test_no_policy_gets_more(seed: int, budget: int, step: StepSize, other: str) -> None:
@@ -61,7 +114,9 @@ def test_no_policy_gets_more(seed: int, budget: int, step: StepSize, other: str)
     ]
     run: dict[str, Any] = {"window": (12, 9), "budget": budget, "step": step}
     best = tg.simulate(*sides, policy="offline", **run)
-    assert tg.simulate(*sides, policy=other, **run).results <= best.results <= best.exact
+    report = tg.simulate(*sides, policy=other, **run)
+    assert report.results <= best.results <= best.exact
+    assert report.importance <= tg.simulate(*sides, policy=Offline(weigh="importance"), **run).importance
     assert best.peak_rows <= budget
 
 

@@ -204,12 +204,12 @@ def combined(combine: int, a: float, b: float) -> float:
 
 
 @kernel
-def total_importance(combine: int, left: Array, right: Array, at_left: Array, at_right: Array) -> float:
-    """The importance of some pairs, added up."""
-    total = 0.0
+def importances(combine: int, left: Array, right: Array, at_left: Array, at_right: Array) -> Array:
+    """The importance of each of some pairs."""
+    found = np.empty(len(at_left))
     for i in range(len(at_left)):
-        total += combined(combine, left[at_left[i]], right[at_right[i]])
-    return total
+        found[i] = combined(combine, left[at_left[i]], right[at_right[i]])
+    return found
 
 
 @kernel

@@ -17,7 +17,7 @@ from tidegate.compiled import kernel
 from tidegate.engine.ages import Ages, Origin, Watch, note_ages
 from tidegate.engine.arrivals import Floors
 from tidegate.engine.buffer import Buffer, kept
-from tidegate.engine.index import COMBINES, PAIRS_AT_A_TIME, Axes, Index, total_importance
+from tidegate.engine.index import COMBINES, PAIRS_AT_A_TIME, Axes, Index, importances
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.engine.tally import Tally
 from tidegate.policies import find
@@ -387,7 +387,8 @@ class Operator:
             note_ages(watch, rows[probing].time, rows[indexed].time, at[probing], at[indexed])
             total += len(chunk.left)
             if left is not None and right is not None:
-                worth += total_importance(COMBINES[self.join.combine], left, right, chunk.left, chunk.right)
+                gains = importances(COMBINES[self.join.combine], left, right, chunk.left, chunk.right)
+                worth += float(gains.sum())
             yield chunk
         return total, worth
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tidegate.engine import unit_steps
 from tidegate.engine.encode import encode
+from tidegate.engine.index import COMBINES, importances
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.engine.tally import Measured, Tally
 from tidegate.policies import find
@@ -109,7 +110,7 @@ def simulate(
     foreseen = "future" in find(join.policy).needs
     boundless = Join(join.window, condition=condition, combine=combine)
     exact = run(arrivals, boundless, checks, checks, start, collect=foreseen)
-    future = foresee(arrivals, arrivals.cuts(step, start), exact.pairs) if exact.pairs else None
+    future = foresee(arrivals, arrivals.cuts(step, start), exact.pairs, combine) if exact.pairs else None
     if in_one_loop:
         measured = unit_steps.run(arrivals, join, checks, start, collect=collect, future=future)
     else:
@@ -197,11 +198,17 @@ def run(
     return Measured(operator.tally, np.array(times), np.array(curve, np.int64), pairs, learned)
 
 
-def foresee(arrivals: Arrivals, cuts: Array, pairs: Pairs) -> Future:
+def foresee(arrivals: Arrivals, cuts: Array, pairs: Pairs, combine: Combine = "min") -> Future:
     """Everything that will arrive in the steps that end at these cuts; `pairs` is what the exact join gives."""
+    left, right = arrivals.left, arrivals.right
     ends = np.unique(cuts.sum(axis=1))
     steps = np.searchsorted(ends, np.arange(len(arrivals)), side="right")
-    return Future(arrivals.left, arrivals.right, steps, pairs)
+    worth = None
+    if left.importance is not None and right.importance is not None:
+        by_number = np.zeros(len(arrivals))
+        by_number[left.id], by_number[right.id] = left.importance, right.importance
+        worth = importances(COMBINES[combine], by_number, by_number, pairs.left, pairs.right)
+    return Future(left, right, steps, pairs, worth)
 
 
 _NO_ROWS = np.empty(0, np.int64)

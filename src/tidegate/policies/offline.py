@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from tidegate.policies.flow import cheapest
 from tidegate.policies.policy import Need, Policy
-from tidegate.types import SIDES, InputError
+from tidegate.types import SIDES, InputError, check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.types import Array, Budget, Future, Order, Rows, Setting, Side, Time
+
+
+Weigh = Literal["results", "importance"]
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,13 @@ class Offline(Policy):
 
     It runs in `tidegate.simulate` alone, with the order "probe-first": if room is made before matching, what a
     row gains depends on which others are held, and no flow says that. Rows out of order are refused, as the
-    operator itself then decides who goes first. Importance is not weighed. All results of the exact join are
-    held in memory while the plan is made; the time that takes grows with the rows times the budget.
+    operator itself then decides who goes first. All results of the exact join are held in memory while the plan is
+    made; the time that takes grows with the rows times the budget.
+
+    Parameters
+    ----------
+    weigh
+        What to get most of: "results", or their "importance", where every row has a path of its own.
 
     Examples
     --------
@@ -51,12 +59,18 @@ class Offline(Policy):
     Deviations
     ----------
     The paper leaves the network to a report; there, a node stands for each row at each time. This one has a node
-    for each time at which rows of a key match, which gives the same optimum.
+    for each time at which rows of a key match, which gives the same optimum. Importance that is not whole is
+    rounded, to a 2**31st of all that the exact join has.
     """
 
     name: ClassVar[str] = "offline"
     needs: ClassVar[frozenset[Need]] = frozenset({"future"})
     orders: ClassVar[tuple[Order, ...]] = ("probe-first",)
+
+    weigh: Weigh = "results"
+
+    def __post_init__(self) -> None:
+        check_choice(self.weigh, Weigh, "weigh")
 
     def is_fixed(self) -> bool:
         """It is: the plan is made before the first row arrives."""
@@ -76,18 +90,24 @@ class Offline(Policy):
                 raise InputError("policy 'offline' cannot plan for rows out of order; use lateness=None")
         rooms = [_room(share, future) for share in setting.shares]
         pools: Sequence[tuple[Side, ...]] = [SIDES] if len(rooms) == 1 else [(side,) for side in SIDES]
-        steps, kin = future.steps, _kin(setting, future)
+        steps = future.steps
+        if self.weigh == "importance":
+            if future.importance is None:
+                raise InputError("policy 'offline' has no importance to weigh; add an importance column")
+            kin, gains = np.arange(len(steps)), _whole(future.importance)
+        else:
+            kin, gains = _kin(setting, future), np.ones(len(future.pairs.left), np.int64)
         before = steps[future.pairs.left] < steps[future.pairs.right]
         after = steps[future.pairs.left] > steps[future.pairs.right]
-        held: dict[Side, tuple[Array, Array]] = {
-            "left": (future.pairs.left[before], steps[future.pairs.right[before]]),
-            "right": (future.pairs.right[after], steps[future.pairs.left[after]]),
+        held: dict[Side, tuple[Array, Array, Array]] = {
+            "left": (future.pairs.left[before], steps[future.pairs.right[before]], gains[before]),
+            "right": (future.pairs.right[after], steps[future.pairs.left[after]], gains[after]),
         }
         until = steps.copy()
         for sides, room in zip(pools, rooms, strict=True):
             held_by = zip(*(held[side] for side in sides), strict=True)
-            rows_held, matched = map(np.concatenate, held_by)
-            _plan(until, rows_held, matched, steps, kin, room)
+            rows_held, matched, gained = map(np.concatenate, held_by)
+            _plan(until, rows_held, matched, gained, steps, kin, room)
         return _Planned(until)
 
     def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - what was not started has no plan
@@ -130,8 +150,17 @@ def _kin(setting: Setting, future: Future) -> Array:
     return kin
 
 
-def _plan(until: Array, rows: Array, at: Array, steps: Array, kin: Array, room: int) -> None:
-    """Write into `until` how long to hold rows, given that the row `rows[i]` has a match in the step `at[i]`.
+def _whole(importance: Array) -> Array:
+    """Importance as whole numbers in proportion, few enough for all that a row gains in a step to be below 2**32."""
+    if not len(importance):
+        return importance.astype(np.int64)
+    scale = 2.0**31 / max(float(importance.sum()), 1.0)
+    exact = scale >= 1 and (importance == np.floor(importance)).all()
+    return np.rint(importance * (1 if exact else scale)).astype(np.int64)
+
+
+def _plan(until: Array, rows: Array, at: Array, gains: Array, steps: Array, kin: Array, room: int) -> None:
+    """Write into `until` how long to hold rows, if the row `rows[i]` gains `gains[i]` by a match in the step `at[i]`.
 
     An encounter is a step in which rows of one kin match. All of the kin that are held come to its first node,
     pass to its second by arcs that gain what each of them matches, and go on to the next encounter or back to the
@@ -139,7 +168,9 @@ def _plan(until: Array, rows: Array, at: Array, steps: Array, kin: Array, room: 
     """
     if not len(rows) or not room:
         return
-    stretch, gain = np.unique(_coded(rows, at), return_counts=True)
+    stretch, which = np.unique(_coded(rows, at), return_inverse=True)
+    gain = np.zeros(len(stretch), np.int64)
+    np.add.at(gain, which, gains)
     row, at = _decoded(stretch)
     met, encounter = np.unique(_coded(kin[row], at), return_inverse=True)
     kin_met, met_at = _decoded(met)
