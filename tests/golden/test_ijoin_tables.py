@@ -1,4 +1,4 @@
-"""Table 2 of iJoin, row by row.
+"""Tables 2 to 4 of iJoin, row by row.
 
 Deviations: row 7-8 of Table 2(a) prints an importance of 5 and should say 9 (a:1 and twice d:4); the total of
 36 is right. The paper's window of 8 holds ages below 8, which in whole times is a closed window of 7.
@@ -14,11 +14,14 @@ import tidegate as tg
 from tidegate import Budget, Window
 from tidegate.engine import Join, Operator, Outcome, collected
 from tidegate.engine.arrivals import arrange
+from tidegate.experiments import ijoin
+from tidegate.policies import Policy
 from tidegate.types import SIDES, Array, Side
 
 R = ["a:1", "b:2", "c:3", "d:4", "d:4", "b:2", "a:1", "c:3"]
 S = ["b:2", "a:1", "b:2", "b:2", "c:3", "c:3", "d:4", "a:1"]
 WINDOW = Window(7, 7)
+TWO_A_SIDE = Budget(rows=4)
 
 
 class Instant(NamedTuple):
@@ -49,6 +52,37 @@ FIFO = [
     Instant("db", "cc", "", 0),
     Instant("ba", "cd", "", 0),
     Instant("ac", "da", "a", 1),
+]
+
+RAND_TABLE = [
+    Instant("a", "b", "", 0),
+    Instant("ab", "ba", "ab", 3),
+    Instant("ac", "ab", "", 0),
+    Instant("ad", "bb", "", 0),
+    Instant("dd", "bc", "", 0),
+    Instant("db", "bc", "b", 2),
+    Instant("ba", "bd", "", 0),
+    Instant("bc", "ba", "", 0),
+]
+SIZE_TABLE = [
+    Instant("a", "b", "", 0),
+    Instant("ab", "ba", "ab", 3),
+    Instant("ab", "ab", "b", 2),
+    Instant("ab", "bb", "b", 2),
+    Instant("ab", "bb", "", 0),
+    Instant("bb", "bb", "bb", 4),
+    Instant("bb", "bd", "", 0),
+    Instant("bc", "ba", "", 0),
+]
+GREEDY = [
+    Instant("a", "b", "", 0),
+    Instant("ab", "ba", "ab", 3),
+    Instant("bc", "bb", "b", 2),
+    Instant("cd", "bb", "", 0),
+    Instant("dd", "bc", "", 0),
+    Instant("dd", "cc", "", 0),
+    Instant("dd", "cd", "dd", 8),
+    Instant("dd", "cd", "", 0),
 ]
 
 
@@ -89,9 +123,19 @@ def test_table_2a_exact() -> None:
 
 
 def test_table_2b_fifo() -> None:
-    join = Join(WINDOW, Budget(rows=4), "fifo", "even", "shed-first")
+    join = Join(WINDOW, TWO_A_SIDE, "fifo", "even", "shed-first")
     assert instants(join) == FIFO
     assert sum(instant.importance for instant in FIFO) == 6
+
+
+@pytest.mark.parametrize(
+    ("policy", "table", "total"),
+    [(ijoin.RAND, RAND_TABLE, 5), (ijoin.SIZE, SIZE_TABLE, 11), ("importance", GREEDY, 13)],
+    ids=["table 3a, RAND", "table 3b, SIZE", "table 4, GREEDY"],
+)
+def test_tables_3_and_4(policy: str | Policy, table: list[Instant], total: float) -> None:
+    assert instants(Join(WINDOW, TWO_A_SIDE, policy, "even", "shed-first")) == table
+    assert sum(instant.importance for instant in table) == total
 
 
 @pytest.mark.parametrize(

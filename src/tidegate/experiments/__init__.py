@@ -4,6 +4,8 @@ from tidegate.experiments import ijoin, recorded, windowed_joins
 
 ALL = {
     "ijoin/table2": ijoin.table2,
+    "ijoin/table3": ijoin.table3,
+    "ijoin/table4": ijoin.table4,
     "windowed-joins/figure7": windowed_joins.figure7,
     "windowed-joins/figure10": windowed_joins.figure10,
     "windowed-joins/figure10-uc": windowed_joins.figure10_with_uc,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -9,8 +11,9 @@ import numpy as np
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.experiments.reproduced import Reproduced
+from tidegate.policies import Policy
 from tidegate.streams import Trace
-from tidegate.types import SIDES, Array, Budget, Split, Window
+from tidegate.types import SIDES, Array, Budget, Rows, Split, Time, Window
 
 R: Final = "abcddbac"
 S: Final = "babbccda"
@@ -30,7 +33,7 @@ def trace(values: str) -> Trace:
     )
 
 
-def run(policy: str, budget: Budget | None) -> list[tuple[str, ...]]:
+def run(policy: str | Policy, budget: Budget | None) -> list[tuple[str, ...]]:
     """Run Table 1's streams instant by instant; a row each: time, both buffers, output, importance."""
     left, right = trace(R), trace(S)
     arrivals = encode(left, right, WINDOW, "=", None).arrivals
@@ -50,15 +53,54 @@ def run(policy: str, budget: Budget | None) -> list[tuple[str, ...]]:
     return rows
 
 
+@dataclass(frozen=True)
+class Replayed(Policy):
+    """Keep what a table of the paper shows in memory at each instant: the times of the rows of R and of S."""
+
+    held: tuple[tuple[str, str], ...]
+
+    def scores(self, rows: Rows, now: Time) -> Array:
+        """Score the rows that the table shows above the others, of one value the newest."""
+        text = R if rows.side == "left" else S
+        shown = Counter(self.held[int(now) - 1][rows.side == "right"])
+        scores = np.zeros(len(rows))
+        for place in np.argsort(-rows.time).tolist():
+            value = text[rows.time[place] - 1]
+            scores[place] = shown[value] > 0
+            shown[value] -= 1
+        return scores
+
+
+RAND: Final = Replayed((("a", "b"), ("ab", "ba"), ("ac", "ab"), ("ad", "bb"), ("dd", "bc"), ("db", "bc"), ("ba", "bd"), ("bc", "ba")))  # fmt: skip
+SIZE: Final = Replayed((("a", "b"), ("ab", "ba"), ("ab", "ab"), ("ab", "bb"), ("ab", "bb"), ("bb", "bb"), ("bb", "bd"), ("bc", "ba")))  # fmt: skip
+
+
 def _letters(times: Array, text: str) -> str:
     return ",".join(text[time - 1] for time in sorted(times.tolist()))
 
 
 def table2() -> Reproduced:
     """Table 2: the exact join, and FIFO with two rows a side."""
+    return _instants("iJoin, Table 2", ("exact", "fifo", None), ("fifo", "fifo", _TWO_A_SIDE))
+
+
+def table3() -> Reproduced:
+    """Table 3: RAND and SIZE, replayed by the memory that they show."""
+    return _instants("iJoin, Table 3", ("rand", RAND, _TWO_A_SIDE), ("size", SIZE, _TWO_A_SIDE))
+
+
+def table4() -> Reproduced:
+    """Table 4: GREEDY."""
+    return _instants("iJoin, Table 4", ("greedy", "importance", _TWO_A_SIDE))
+
+
+_TWO_A_SIDE: Final = Budget(rows=4)
+
+
+def _instants(title: str, *joins: tuple[str, str | Policy, Budget | None]) -> Reproduced:
     rows = []
-    for name, policy, budget in (("exact", "fifo", None), ("fifo", "fifo", Budget(rows=4))):
+    for name, policy, budget in joins:
         measured = run(policy, budget)[1:]
         rows += [(name, *row) for row in measured]
         rows.append((name, "total", "", "", "", f"{sum(float(row[-1]) for row in measured):g}"))
-    return Reproduced("iJoin, Table 2", ("join", "time", "R", "S", "output", "importance"), rows)
+    return Reproduced(title, ("join", "time", "R", "S", "output", "importance"), rows)
