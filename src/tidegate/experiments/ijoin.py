@@ -55,14 +55,15 @@ def run(policy: str | Policy, budget: Budget | None) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Replayed(Policy):
-    """Keep what a table of the paper shows in memory at each instant: the times of the rows of R and of S."""
+    """Keep what a table of the paper shows in memory at each instant, for R and for S."""
 
-    held: tuple[tuple[str, str], ...]
+    r: str
+    s: str
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score the rows that the table shows above the others, of one value the newest."""
-        text = R if rows.side == "left" else S
-        shown = Counter(self.held[int(now) - 1][rows.side == "right"])
+        text, held = (R, self.r) if rows.side == "left" else (S, self.s)
+        shown = Counter(held.split()[int(now) - 1])
         scores = np.zeros(len(rows))
         for place in np.argsort(-rows.time).tolist():
             value = text[rows.time[place] - 1]
@@ -71,8 +72,8 @@ class Replayed(Policy):
         return scores
 
 
-RAND: Final = Replayed((("a", "b"), ("ab", "ba"), ("ac", "ab"), ("ad", "bb"), ("dd", "bc"), ("db", "bc"), ("ba", "bd"), ("bc", "ba")))  # fmt: skip
-SIZE: Final = Replayed((("a", "b"), ("ab", "ba"), ("ab", "ab"), ("ab", "bb"), ("ab", "bb"), ("bb", "bb"), ("bb", "bd"), ("bc", "ba")))  # fmt: skip
+RAND: Final = Replayed(r="a ab ac ad dd db ba bc", s="b ba ab bb bc bc bd ba")
+SIZE: Final = Replayed(r="a ab ab ab ab bb bb bc", s="b ba ab bb bb bb bd ba")
 
 
 def _letters(times: Array, text: str) -> str:
