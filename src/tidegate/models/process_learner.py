@@ -1,0 +1,220 @@
+"""Which process a stream follows, found out while it arrives."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from tidegate.models.fitted import Fitted, Recent, columns
+from tidegate.models.neighbours import AR1Learner, WalkLearner
+from tidegate.models.process import Process, agreement
+from tidegate.models.trend_learner import TrendLearner
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from tidegate.types import Array, Time
+
+_RECENT: Final = 512
+_TESTED: Final = 128
+"""So many of the recent rows must agree with a process: of more, no real stream would be normal enough."""
+_LEAST: Final = 48
+"""Of fewer rows nothing is believed."""
+_REVIEWS: Final = (16, 256)
+_SELDOM: Final = 8
+"""Beliefs are reviewed as soon as there are an eighth more rows, but for at least and at most so many."""
+_UNLIKELY: Final = 1e-4
+_IMPOSSIBLE: Final = 1e-9
+_MARGIN: Final = 3.0
+"""By how much the logarithm of the likelihood must exceed that of shares, beside what its parameters cost."""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A process, and the clock by which it goes.
+
+    Parameters
+    ----------
+    process
+        In steps of `unit`, the first at `origin`.
+    unit
+        The mean time between rows.
+    origin
+        The time of the newest row when it was found.
+    regular
+        Whether rows came at gaps that are all alike.
+    rows
+        How many rows it rests on, each counted for what is left of it.
+    """
+
+    process: Process
+    unit: float
+    origin: Time
+    regular: bool
+    rows: float
+
+
+class ProcessLearner:
+    """A side's stream as a process: a trend, a walk, or a level, with its parameters; None if it is none of these.
+
+    Running fits of all kinds see every row. From time to time each must foretell the recent rows, one from the row
+    before. The likeliest is believed, its parameters being paid for, if it is likelier than the two that say nothing
+    of the order of rows: shares of values, and a level with noise. And the last of the rows must look as if they
+    came from it; if they do not, what went before may be what is wrong: then the fits start over with the
+    recent rows, if these agree with a process by themselves. So it follows a stream that turns into another kind.
+
+    Parameters
+    ----------
+    horizon
+        The half-life of a row, in units of time; None forgets nothing.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> times = np.arange(400)
+    >>> learner = ProcessLearner()
+    >>> learner.observe(times, 3 * times + rng.integers(-8, 9, 400))
+    >>> learner.belief.process
+    LinearTrend(speed=2.99..., offset=..., noise=Noise(bound=8..., sigma=None))
+    >>> learner.observe(times + 400, rng.integers(0, 9, 400))
+    >>> learner.belief is None
+    True
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, sections 2 and 6.2: statistical properties that are observed.
+    Present Position and Potential Developments: The Prequential Approach (Dawid, 1984).
+
+    Deviations
+    ----------
+    The paper leaves to others how processes are found. Shares pay for themselves: a value is foretold by how often
+    it was among the recent rows before. They are not learned here (`LearnedFrequency` does), only weighed. What
+    the fits learn does not depend on how rows are cut into batches; when beliefs are reviewed does.
+    """
+
+    def __init__(self, horizon: Time | None = None) -> None:
+        self._horizon = horizon
+        self._fits = _fits(horizon)
+        self._recent = Recent(np.empty(0), np.empty(0, np.int64))
+        self._seen, self._reviewed = 0, 0
+        self.belief: Belief | None = None
+
+    def observe(self, times: ArrayLike, values: ArrayLike) -> None:
+        """Learn from rows, which are mostly in order of time."""
+        when, what = columns(times, values)
+        if not len(when):
+            return
+        for fit in self._fits.values():
+            fit.observe(when, what)
+        self._recent = _latest(self._recent, when, what)
+        self._seen += len(when)
+        fewest, most = _REVIEWS
+        if self._seen - self._reviewed >= min(max(self._seen // _SELDOM, fewest), most):
+            self._reviewed = self._seen
+            self.belief = self._review()
+
+    def _review(self) -> Belief | None:
+        if len(self._recent.times) < _LEAST:
+            return None
+        found = _best(self._fits, self._recent)
+        if found is None or not _agrees(self._fits[found], self._recent):
+            anew = _fits(self._horizon)
+            for fit in anew.values():
+                fit.observe(*self._recent)
+            found = _best(anew, self._recent)
+            if found is None or not _agrees(anew[found], self._recent):
+                return None
+            self._fits = anew
+        walk = self._fits["walk"]
+        assert isinstance(walk, WalkLearner)
+        origin = self._recent.times[-1].item()
+        if walk.gap is None:
+            return None
+        process = self._fits[found].process(self._recent, walk.gap, origin)
+        return process and Belief(process, walk.gap, origin, walk.regular, walk.weight)
+
+    def snapshot(self) -> dict[str, Array]:
+        """What was learned and what is believed, as plain arrays."""
+        state = {f"{kind}-{name}": a for kind, fit in self._fits.items() for name, a in fit.snapshot().items()}
+        told: dict[str, Any] | None = None
+        if self.belief is not None:
+            told = vars(self.belief) | {"process": self.belief.process.plain()}
+        return state | {
+            "times": self._recent.times,
+            "values": self._recent.values,
+            "seen": np.array([self._seen, self._reviewed]),
+            "belief": np.frombuffer(json.dumps(told).encode(), np.uint8),
+        }
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        for kind, fit in self._fits.items():
+            start = f"{kind}-"
+            fit.restore({n.removeprefix(start): a for n, a in state.items() if n.startswith(start)})
+        self._recent = Recent(state["times"].copy(), state["values"].copy())
+        self._seen, self._reviewed = state["seen"].tolist()
+        told = json.loads(state["belief"].tobytes())
+        self.belief = told and Belief(**told | {"process": Process.made_of(told["process"])})
+        return self
+
+
+def _fits(horizon: Time | None) -> dict[str, Fitted]:
+    return {"trend": TrendLearner(horizon), "walk": WalkLearner(horizon), "ar1": AR1Learner(horizon)}
+
+
+def _latest(recent: Recent, times: Array, values: Array) -> Recent:
+    """The recent rows with these, in order of time; those of one time in order of arrival."""
+    times, values = times[-_RECENT:], values[-_RECENT:]
+    if len(recent.times):
+        times, values = np.concatenate((recent.times, times)), np.concatenate((recent.values, values))
+    order = np.argsort(times, kind="stable")[-_RECENT:]
+    return Recent(times[order], values[order])
+
+
+def _best(fits: dict[str, Fitted], recent: Recent) -> str | None:
+    """The kind by which recent rows are likeliest; None if that is no likelier than without an order of rows."""
+    least = max(_by_shares(recent.values), _by_level(recent)) + _MARGIN
+    found = {kind: _likelihood(fit, recent) for kind, fit in fits.items()}
+    best = max(found, key=lambda kind: found[kind])
+    return best if found[best] > least else None
+
+
+def _likelihood(fit: Fitted, recent: Recent) -> float:
+    """The logarithm of the probability of all rows but the first, less what parameters cost (Schwarz)."""
+    intervals = fit.intervals(recent)
+    if intervals is None:
+        return -np.inf
+    mass = np.maximum(intervals[1] - intervals[0], _IMPOSSIBLE)
+    return float(np.log(mass).sum()) - fit.parameters / 2 * float(np.log(len(mass)))
+
+
+def _agrees(fit: Fitted, recent: Recent) -> bool:
+    intervals = fit.intervals(recent)
+    if intervals is None:
+        return False
+    below, upto = (ends[-_TESTED:] for ends in intervals)
+    # A single row that is impossible is an outlier, and its rank is at the end; many of them will show.
+    return agreement(below, np.maximum(upto, np.nextafter(below, 2))) >= _UNLIKELY
+
+
+def _by_level(recent: Recent) -> float:
+    """The likelihood by noise around a level that stays."""
+    level = TrendLearner(level=True)
+    level.observe(*recent)
+    return _likelihood(level, recent)
+
+
+def _by_shares(values: Array) -> float:
+    """The likelihood by how often each value was there before; a new one may be any within the range."""
+    order = np.argsort(values, kind="stable")
+    grouped = values[order]
+    first = np.concatenate(([True], grouped[1:] != grouped[:-1]))
+    places = np.arange(len(values))
+    before = np.empty(len(values))
+    before[order] = places - np.maximum.accumulate(np.where(first, places, 0))
+    new = 1 / (float(values.max()) - float(values.min()) + 1)
+    chances = np.where(before > 0, before, new) / (places + 1)
+    return float(np.log(chances[1:]).sum())
