@@ -106,6 +106,8 @@ class Join:
         The importance of a result from its partners'.
     seed, partition
         All randomness derives from these and the step.
+    numeric
+        Whether keys are numbers as they are, and not codes or hashes.
     """
 
     window: Window
@@ -117,6 +119,7 @@ class Join:
     combine: Combine = "min"
     seed: int = 0
     partition: int = 0
+    numeric: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "window", Window.of(self.window))
@@ -174,6 +177,7 @@ class Join:
                 self.order,
                 self.condition,
                 future,
+                self.numeric,
             )
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Fitted(ABC):
         How many numbers are fitted.
     """
 
-    parameters: ClassVar[int]
+    parameters: int
 
     def __init__(self, horizon: Time | None = None) -> None:
         self._half_life = half_life(horizon)

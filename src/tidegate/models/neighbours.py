@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -132,7 +132,7 @@ class WalkLearner(Neighbours):
     that are not alike steps are normal.
     """
 
-    parameters: ClassVar[int] = 2
+    parameters = 2
 
     @property
     def drift(self) -> float:
@@ -209,7 +209,7 @@ class AR1Learner(Neighbours):
     Only over gaps that are all alike may a value turn into its opposite (a slope below 0).
     """
 
-    parameters: ClassVar[int] = 3
+    parameters = 3
 
     def _level(self) -> _Level | None:
         moments, gap = self._moments, self.gap

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
+from tidegate.models.ar1 import AR1
 from tidegate.models.fitted import Fitted, Recent, columns
+from tidegate.models.linear_trend import LinearTrend
 from tidegate.models.neighbours import AR1Learner, WalkLearner
+from tidegate.models.noise import Noise
 from tidegate.models.process import Process, agreement
+from tidegate.models.random_walk import RandomWalk
 from tidegate.models.trend_learner import TrendLearner
 
 if TYPE_CHECKING:
@@ -27,8 +32,9 @@ _REVIEWS: Final = (16, 256)
 _SELDOM: Final = 8
 """Beliefs are reviewed as soon as there are an eighth more rows, but for at least and at most so many."""
 _UNLIKELY: Final = 1e-4
-_IMPOSSIBLE: Final = 1e-9
-_MARGIN: Final = 3.0
+_IMPOSSIBLE: Final = 1e-6
+"""What a row that cannot be has of the probability of one that may be any within the range."""
+_MARGIN: Final = 10.0
 """By how much the logarithm of the likelihood must exceed that of shares, beside what its parameters cost."""
 
 
@@ -55,6 +61,23 @@ class Belief:
     origin: Time
     regular: bool
     rows: float
+
+    def in_strides(self, rows: int) -> Process:
+        """The process in steps of so many units.
+
+        Where rows may come at any time of a step, the trend may be anywhere on its way; that widens the noise.
+        """
+        process = self.process
+        if isinstance(process, LinearTrend):
+            moves = 0.0 if self.regular and rows == 1 else abs(process.speed) * rows
+            return replace(process, speed=process.speed * rows, noise=_widened(process.noise, moves))
+        if isinstance(process, RandomWalk) and rows > 1:
+            return RandomWalk(process.drift * rows, Noise(sigma=math.sqrt(rows * _variance(process.step))))
+        if isinstance(process, AR1) and rows > 1:
+            left = process.phi1**rows
+            spread = math.sqrt((1 - left**2) / (1 - process.phi1**2))
+            return AR1(process.mean * (1 - left), left, process.sigma * spread)
+        return process
 
 
 class ProcessLearner:
@@ -138,7 +161,9 @@ class ProcessLearner:
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned and what is believed, as plain arrays."""
-        state = {f"{kind}-{name}": a for kind, fit in self._fits.items() for name, a in fit.snapshot().items()}
+        state = {
+            f"{kind}-{name}": a for kind, fit in self._fits.items() for name, a in fit.snapshot().items()
+        }
         told: dict[str, Any] | None = None
         if self.belief is not None:
             told = vars(self.belief) | {"process": self.belief.process.plain()}
@@ -159,6 +184,18 @@ class ProcessLearner:
         told = json.loads(state["belief"].tobytes())
         self.belief = told and Belief(**told | {"process": Process.made_of(told["process"])})
         return self
+
+
+def _variance(noise: Noise) -> float:
+    """Of normal noise without bound, or of uniform noise."""
+    return noise.sigma**2 if noise.sigma is not None else ((noise.bound or 0.0) + 0.5) ** 2 / 3
+
+
+def _widened(noise: Noise, moves: float) -> Noise:
+    """Noise around a centre that may be anywhere within so long a way."""
+    if noise.sigma is None:
+        return Noise(bound=(noise.bound or 0.0) + moves / 2)
+    return Noise(sigma=math.sqrt(noise.sigma**2 + moves**2 / 12))
 
 
 def _fits(horizon: Time | None) -> dict[str, Fitted]:
@@ -187,7 +224,8 @@ def _likelihood(fit: Fitted, recent: Recent) -> float:
     intervals = fit.intervals(recent)
     if intervals is None:
         return -np.inf
-    mass = np.maximum(intervals[1] - intervals[0], _IMPOSSIBLE)
+    least = _IMPOSSIBLE / (float(recent.values.max()) - float(recent.values.min()) + 1)
+    mass = np.maximum(intervals[1] - intervals[0], least)
     return float(np.log(mass).sum()) - fit.parameters / 2 * float(np.log(len(mass)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
@@ -51,11 +51,10 @@ class TrendLearner(Fitted):
     Of a stream that is thinned, by chance or by a hash of its values, the line and the noise are the same.
     """
 
-    parameters: ClassVar[int] = 3
-
     def __init__(self, horizon: Time | None = None, *, level: bool = False) -> None:
         super().__init__(horizon)
         self._level = level
+        self.parameters = 2 if level else 3
         self._moments = Moments(2)  # time and value, from `_now` and `_at`
         self._now: Time = 0
         self._at = 0.0

@@ -10,6 +10,7 @@ import numpy as np
 
 from tidegate.models import History, Markov, Process
 from tidegate.models.horizon import half_life, remembered
+from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
 from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.prob import Foreseeing, Prob
@@ -95,9 +96,14 @@ class Heeb(Policy):
         half_life(self.horizon)
 
     def start(self, setting: Setting) -> Policy:
-        """Take the processes that were given, or begin to learn shares."""
+        """Take the processes that were given, or begin to learn them, and shares."""
         if self.left is None or self.right is None:
-            return _Learning(self, setting)
+            shares = _Learning(self, setting)
+            return Choosing(self, shares, shares.lifetime, setting) if setting.numeric else shares
+        if not setting.numeric:
+            raise InputError(
+                "heeb was given processes, but keys are not whole numbers; leave out left= and right= to learn shares"
+            )
         return _Foretelling(self, {"left": self.left, "right": self.right}, setting)
 
     def scores(self, rows: Rows, now: Time) -> Array:
@@ -182,7 +188,7 @@ class _Learning(Foreseeing):
         super().__init__(Prob(capacity=config.capacity, horizon=config.horizon), setting)
         self._heeb = config
         self._windows = _spans(setting)
-        self._lifetime = Lifetime(remembered(config.horizon, max(self._windows.values())))
+        self.lifetime = Lifetime(remembered(config.horizon, max(self._windows.values())))
 
     def __repr__(self) -> str:
         return repr(self._heeb)
@@ -190,12 +196,12 @@ class _Learning(Foreseeing):
     def observe(self, step: Step) -> None:
         """Learn rates, shares and how long rows stay."""
         super().observe(step)
-        self._lifetime.observe(step)
+        self.lifetime.observe(step)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the rate of results, times the time in which a row can be expected to be there for them."""
         alpha = self._heeb.survival.alpha if isinstance(self._heeb.survival, Exponential) else None
-        lifetime = alpha or self._lifetime.mean() or math.inf
+        lifetime = alpha or self.lifetime.mean() or math.inf
         left_to_live = np.maximum(self._windows[rows.side] - (now - rows.time), 0).astype(np.float64)
         if math.isfinite(lifetime):
             left_to_live = -np.expm1(-left_to_live / lifetime) * lifetime
@@ -203,13 +209,13 @@ class _Learning(Foreseeing):
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        lifetime = self._lifetime.snapshot().items()
+        lifetime = self.lifetime.snapshot().items()
         return super().snapshot() | {f"lifetime.{name}": array for name, array in lifetime}
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         super().restore(state)
-        self._lifetime.restore(grouped(state)["lifetime"])
+        self.lifetime.restore(grouped(state)["lifetime"])
         return self
 
 
