@@ -96,7 +96,7 @@ class Neighbours(Fitted):
         """The moments, the gaps and the last row."""
         return {
             "moments": self._moments.snapshot(),
-            "gaps": self._gaps.copy(),
+            "gaps": self._gaps.ravel(),
             "now": np.array([] if self._now is None else [self._now]),
             "last": np.array([self._last]),
         }
@@ -104,7 +104,7 @@ class Neighbours(Fitted):
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         self._moments.restore(state["moments"])
-        self._gaps, self._last = state["gaps"].copy(), float(state["last"][0])
+        self._gaps, self._last = state["gaps"].reshape(2, _BUCKETS).copy(), float(state["last"][0])
         self._now = state["now"][0].item() if len(state["now"]) else None
         return self
 
@@ -178,10 +178,8 @@ class _Level(NamedTuple):
 
     def left(self, gaps: Array, regular: float | None) -> Array:
         """How much of a value is left after these gaps."""
-        if regular is not None:
-            return np.sign(self.slope) ** np.round(gaps / regular) * np.exp(-self.pace * gaps)
         found: Array = np.exp(-self.pace * gaps)
-        return found
+        return found if regular is None else found * np.sign(self.slope) ** np.round(gaps / regular)
 
 
 class AR1Learner(Neighbours):
@@ -274,4 +272,5 @@ class AR1Learner(Neighbours):
 def _bucket(gaps: Array) -> Array:
     with np.errstate(divide="ignore"):
         place = np.floor((np.log2(gaps) - _FIRST) * _OCTAVE) + 1
-    return np.clip(place, 0, _BUCKETS - 1).astype(np.int64)
+    found: Array = np.clip(place, 0, _BUCKETS - 1).astype(np.int64)
+    return found

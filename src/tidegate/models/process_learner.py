@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -80,6 +80,18 @@ class Belief:
         return process
 
 
+class _Fits(NamedTuple):
+    """A running fit of each kind."""
+
+    trend: TrendLearner
+    walk: WalkLearner
+    ar1: AR1Learner
+
+    @classmethod
+    def of(cls, horizon: Time | None) -> Self:
+        return cls(TrendLearner(horizon), WalkLearner(horizon), AR1Learner(horizon))
+
+
 class ProcessLearner:
     """A side's stream as a process: a trend, a walk, or a level, with its parameters; None if it is none of these.
 
@@ -120,7 +132,7 @@ class ProcessLearner:
 
     def __init__(self, horizon: Time | None = None) -> None:
         self._horizon = horizon
-        self._fits = _fits(horizon)
+        self._fits = _Fits.of(horizon)
         self._recent = Recent(np.empty(0), np.empty(0, np.int64))
         self._seen, self._reviewed = 0, 0
         self.belief: Belief | None = None
@@ -130,7 +142,7 @@ class ProcessLearner:
         when, what = columns(times, values)
         if not len(when):
             return
-        for fit in self._fits.values():
+        for fit in self._fits:
             fit.observe(when, what)
         self._recent = _latest(self._recent, when, what)
         self._seen += len(when)
@@ -143,27 +155,22 @@ class ProcessLearner:
         if len(self._recent.times) < _LEAST:
             return None
         found = _best(self._fits, self._recent)
-        if found is None or not _agrees(self._fits[found], self._recent):
-            anew = _fits(self._horizon)
-            for fit in anew.values():
+        if found is None or not _agrees(found, self._recent):
+            anew = _Fits.of(self._horizon)
+            for fit in anew:
                 fit.observe(*self._recent)
             found = _best(anew, self._recent)
-            if found is None or not _agrees(anew[found], self._recent):
+            if found is None or not _agrees(found, self._recent):
                 return None
             self._fits = anew
-        walk = self._fits["walk"]
-        assert isinstance(walk, WalkLearner)
-        origin = self._recent.times[-1].item()
-        if walk.gap is None:
-            return None
-        process = self._fits[found].process(self._recent, walk.gap, origin)
-        return process and Belief(process, walk.gap, origin, walk.regular, walk.weight)
+        pace, origin = self._fits.walk, self._recent.times[-1].item()
+        process = pace.gap and found.process(self._recent, pace.gap, origin)
+        return Belief(process, pace.gap, origin, pace.regular, pace.weight) if process and pace.gap else None
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned and what is believed, as plain arrays."""
-        state = {
-            f"{kind}-{name}": a for kind, fit in self._fits.items() for name, a in fit.snapshot().items()
-        }
+        fits = self._fits._asdict().items()
+        state = {f"{kind}-{name}": array for kind, fit in fits for name, array in fit.snapshot().items()}
         told: dict[str, Any] | None = None
         if self.belief is not None:
             told = vars(self.belief) | {"process": self.belief.process.plain()}
@@ -176,7 +183,7 @@ class ProcessLearner:
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        for kind, fit in self._fits.items():
+        for kind, fit in self._fits._asdict().items():
             start = f"{kind}-"
             fit.restore({n.removeprefix(start): a for n, a in state.items() if n.startswith(start)})
         self._recent = Recent(state["times"].copy(), state["values"].copy())
@@ -198,10 +205,6 @@ def _widened(noise: Noise, moves: float) -> Noise:
     return Noise(sigma=math.sqrt(noise.sigma**2 + moves**2 / 12))
 
 
-def _fits(horizon: Time | None) -> dict[str, Fitted]:
-    return {"trend": TrendLearner(horizon), "walk": WalkLearner(horizon), "ar1": AR1Learner(horizon)}
-
-
 def _latest(recent: Recent, times: Array, values: Array) -> Recent:
     """The recent rows with these, in order of time; those of one time in order of arrival."""
     times, values = times[-_RECENT:], values[-_RECENT:]
@@ -211,12 +214,12 @@ def _latest(recent: Recent, times: Array, values: Array) -> Recent:
     return Recent(times[order], values[order])
 
 
-def _best(fits: dict[str, Fitted], recent: Recent) -> str | None:
+def _best(fits: _Fits, recent: Recent) -> Fitted | None:
     """The kind by which recent rows are likeliest; None if that is no likelier than without an order of rows."""
     least = max(_by_shares(recent.values), _by_level(recent)) + _MARGIN
-    found = {kind: _likelihood(fit, recent) for kind, fit in fits.items()}
-    best = max(found, key=lambda kind: found[kind])
-    return best if found[best] > least else None
+    found: list[tuple[Fitted, float]] = [(fit, _likelihood(fit, recent)) for fit in fits]
+    best, likelihood = max(found, key=lambda each: each[1])
+    return best if likelihood > least else None
 
 
 def _likelihood(fit: Fitted, recent: Recent) -> float:

@@ -47,9 +47,9 @@ class _Outlook(NamedTuple):
 class Choosing(Policy):
     """Learns each side's process and the shares of its keys; scores by the processes once both sides have one.
 
-    A side's clock ticks with its rows, by the mean time between them: what a row of the other side may expect is summed
-    over these ticks, or over strides of several where rows outlive as many ticks as `Heeb` looks ahead. So neither the
-    unit of time matters nor how much of a stream is seen, and what rows of either side may expect compares.
+    A side's clock ticks with its rows, by the mean time between them: what a row of the other side may expect is
+    summed over these ticks, or over strides of several where rows outlive as many ticks as `Heeb` looks ahead. So
+    neither the unit of time matters nor how much of a stream is seen, and scores of both sides compare.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ class Choosing(Policy):
 
     Deviations
     ----------
-    Of rows that are dealt out by a hash of their keys, each part finds the same trends, at its own rate. That a key comes
-    there more often than in the whole stream is left out: it holds for both sides alike.
+    Of rows that are dealt out by a hash of their keys, each part finds the same trends, at its own rate. That a key
+    comes there more often than in the whole stream is left out: it holds for both sides alike.
     """
 
     def __init__(self, config: Heeb, shares: Policy, lifetime: Lifetime, setting: Setting) -> None:
@@ -186,7 +186,8 @@ def _row(side: Side, time: Array, key: int) -> Rows:
 
 def _numbers(plain: dict[str, Any]) -> dict[str, float]:
     """The parameters of a process by name, those of its noise included."""
-    kind, found = plain["process"], {}
+    kind = plain["process"]
+    found: dict[str, float] = {}
     for name, value in plain.items():
         inner = (
             {f"{name}.{part}": number for part, number in value.items()} if isinstance(value, dict) else {}
