@@ -134,7 +134,8 @@ class ProcessLearner:
         self._horizon = horizon
         self._fits = _Fits.of(horizon)
         self._recent = Recent(np.empty(0), np.empty(0, np.int64))
-        self._seen, self._reviewed = 0, 0
+        self._seen = 0
+        self._waiting: list[Recent] = []  # for the next review: until then nobody asks
         self.belief: Belief | None = None
 
     def observe(self, times: ArrayLike, values: ArrayLike) -> None:
@@ -142,13 +143,14 @@ class ProcessLearner:
         when, what = columns(times, values)
         if not len(when):
             return
-        for fit in self._fits:
-            fit.observe(when, what)
-        self._recent = _latest(self._recent, when, what)
         self._seen += len(when)
+        self._waiting.append(Recent(when.copy(), what.copy()))
         fewest, most = _REVIEWS
-        if self._seen - self._reviewed >= min(max(self._seen // _SELDOM, fewest), most):
-            self._reviewed = self._seen
+        if sum(len(rows.times) for rows in self._waiting) >= min(max(self._seen // _SELDOM, fewest), most):
+            rows, self._waiting = _together(self._waiting), []
+            for fit in self._fits:
+                fit.observe(*rows)
+            self._recent = _latest(_together([self._recent, rows]) if len(self._recent.times) else rows)
             self.belief = self._review()
 
     def _review(self) -> Belief | None:
@@ -174,10 +176,13 @@ class ProcessLearner:
         told: dict[str, Any] | None = None
         if self.belief is not None:
             told = vars(self.belief) | {"process": self.belief.process.plain()}
+        waiting = _together(self._waiting) if self._waiting else Recent(*(rows[:0] for rows in self._recent))
         return state | {
             "times": self._recent.times,
             "values": self._recent.values,
-            "seen": np.array([self._seen, self._reviewed]),
+            "waiting_times": waiting.times,
+            "waiting_values": waiting.values,
+            "seen": np.array([self._seen]),
             "belief": np.frombuffer(json.dumps(told).encode(), np.uint8),
         }
 
@@ -187,7 +192,9 @@ class ProcessLearner:
             start = f"{kind}-"
             fit.restore({n.removeprefix(start): a for n, a in state.items() if n.startswith(start)})
         self._recent = Recent(state["times"].copy(), state["values"].copy())
-        self._seen, self._reviewed = state["seen"].tolist()
+        waiting = Recent(state["waiting_times"].copy(), state["waiting_values"].copy())
+        self._waiting = [waiting] if len(waiting.times) else []
+        self._seen = int(state["seen"][0])
         told = json.loads(state["belief"].tobytes())
         self.belief = told and Belief(**told | {"process": Process.made_of(told["process"])})
         return self
@@ -205,13 +212,14 @@ def _widened(noise: Noise, moves: float) -> Noise:
     return Noise(sigma=math.sqrt(noise.sigma**2 + moves**2 / 12))
 
 
-def _latest(recent: Recent, times: Array, values: Array) -> Recent:
-    """The recent rows with these, in order of time; those of one time in order of arrival."""
-    times, values = times[-_RECENT:], values[-_RECENT:]
-    if len(recent.times):
-        times, values = np.concatenate((recent.times, times)), np.concatenate((recent.values, values))
-    order = np.argsort(times, kind="stable")[-_RECENT:]
-    return Recent(times[order], values[order])
+def _together(parts: list[Recent]) -> Recent:
+    return Recent(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _latest(rows: Recent) -> Recent:
+    """The last of these by time; those of one time by arrival."""
+    order = np.argsort(rows.times, kind="stable")[-_RECENT:]
+    return Recent(rows.times[order], rows.values[order])
 
 
 def _best(fits: _Fits, recent: Recent) -> Fitted | None:
