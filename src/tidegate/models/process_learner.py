@@ -35,7 +35,7 @@ _UNLIKELY: Final = 1e-4
 _IMPOSSIBLE: Final = 1e-6
 """What a row that cannot be has of the probability of one that may be any within the range."""
 _MARGIN: Final = 10.0
-"""By how much the logarithm of the likelihood must exceed that of shares, beside what its parameters cost."""
+"""By how much the logarithm of one likelihood must exceed another's, beside what parameters cost."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Belief:
         Where rows may come at any time of a step, the trend may be anywhere on its way; that widens the noise.
         """
         process = self.process
-        if isinstance(process, LinearTrend):
-            moves = 0.0 if self.regular and rows == 1 else abs(process.speed) * rows
-            return replace(process, speed=process.speed * rows, noise=_widened(process.noise, moves))
+        if isinstance(process, LinearTrend) and (rows > 1 or not self.regular):
+            speed = process.speed * rows
+            return replace(process, speed=speed, noise=_widened(process.noise, abs(speed)))
         if isinstance(process, RandomWalk) and rows > 1:
             return RandomWalk(process.drift * rows, Noise(sigma=math.sqrt(rows * _variance(process.step))))
         if isinstance(process, AR1) and rows > 1:
@@ -98,8 +98,8 @@ class ProcessLearner:
     Running fits of all kinds see every row. From time to time each must foretell the recent rows, one from the row
     before. The likeliest is believed, its parameters being paid for, if it is likelier than the two that say nothing
     of the order of rows: shares of values, and a level with noise. And the last of the rows must look as if they
-    came from it; if they do not, what went before may be what is wrong: then the fits start over with the
-    recent rows, if these agree with a process by themselves. So it follows a stream that turns into another kind.
+    came from it. Where fits to the recent rows alone do far better, what went before no longer holds, and the fits
+    start over from there: so it follows a stream that turns into another.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class ProcessLearner:
     >>> learner = ProcessLearner()
     >>> learner.observe(times, 3 * times + rng.integers(-8, 9, 400))
     >>> learner.belief.process
-    LinearTrend(speed=2.99..., offset=..., noise=Noise(bound=8..., sigma=None))
+    LinearTrend(speed=3.000..., offset=1197.3..., noise=Noise(bound=8.37..., sigma=None))
     >>> learner.observe(times + 400, rng.integers(0, 9, 400))
     >>> learner.belief is None
     True
@@ -156,15 +156,16 @@ class ProcessLearner:
     def _review(self) -> Belief | None:
         if len(self._recent.times) < _LEAST:
             return None
-        found = _best(self._fits, self._recent)
-        if found is None or not _agrees(found, self._recent):
-            anew = _Fits.of(self._horizon)
-            for fit in anew:
-                fit.observe(*self._recent)
-            found = _best(anew, self._recent)
-            if found is None or not _agrees(found, self._recent):
-                return None
-            self._fits = anew
+        found, likelihood = _best(self._fits, self._recent)
+        anew = _Fits.of(self._horizon)
+        for fit in anew:
+            fit.observe(*self._recent)
+        by_itself, better = _best(anew, self._recent)
+        if better > likelihood + _MARGIN:
+            self._fits, found, likelihood = anew, by_itself, better
+        least = max(_by_shares(self._recent.values), _by_level(self._recent)) + _MARGIN
+        if likelihood <= least or not _agrees(found, self._recent):
+            return None
         pace, origin = self._fits.walk, self._recent.times[-1].item()
         process = pace.gap and found.process(self._recent, pace.gap, origin)
         return Belief(process, pace.gap, origin, pace.regular, pace.weight) if process and pace.gap else None
@@ -222,12 +223,10 @@ def _latest(rows: Recent) -> Recent:
     return Recent(rows.times[order], rows.values[order])
 
 
-def _best(fits: _Fits, recent: Recent) -> Fitted | None:
-    """The kind by which recent rows are likeliest; None if that is no likelier than without an order of rows."""
-    least = max(_by_shares(recent.values), _by_level(recent)) + _MARGIN
+def _best(fits: _Fits, recent: Recent) -> tuple[Fitted, float]:
+    """The kind by which recent rows are likeliest, and how likely they are."""
     found: list[tuple[Fitted, float]] = [(fit, _likelihood(fit, recent)) for fit in fits]
-    best, likelihood = max(found, key=lambda each: each[1])
-    return best if likelihood > least else None
+    return max(found, key=lambda each: each[1])
 
 
 def _likelihood(fit: Fitted, recent: Recent) -> float:

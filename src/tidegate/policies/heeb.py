@@ -31,14 +31,16 @@ class Heeb(Policy):
     Where `prob` and `life` take the past for the future, this asks what comes next: a row that the other stream has
     passed goes at once, and one that it is about to reach stays.
 
-    Without processes it learns the shares of the keys as `prob` does, and weighs the time that a row has left as far
-    as rows are seen to stay: where they soon go it ranks like `prob`, where they outlive their windows like `life`.
+    Without processes it looks for them: where keys are whole numbers (or times, on Spark) and both sides are found to
+    be trends, walks or levels (`tidegate.models.ProcessLearner`), it goes by these, row by row and at any rate. As
+    long as that is not so it learns the shares of the keys as `prob` does, and weighs the time that a row has left as
+    far as rows are seen to stay: where they soon go it ranks like `prob`, where they outlive their windows like `life`.
 
     Parameters
     ----------
     left, right
         The process that each side's keys follow, one row at each time step, whose number is the row's time; None for
-        both to learn shares.
+        both to learn processes or shares.
     survival
         How likely a row is still there after some steps; by default exponential, with the mean lifetime that is
         observed. Without processes, an exponential one, whose alpha is in units of time.
@@ -57,8 +59,8 @@ class Heeb(Policy):
     >>> settings = dict(window=(None, None), budget=8, step="instant")
     >>> tg.simulate(left, right, policy=tg.policies.Heeb(left=trend, right=trend), **settings).results
     1086
-    >>> [tg.simulate(left, right, policy=name, **settings).results for name in ("prob", "random")]
-    [150, 811]
+    >>> [tg.simulate(left, right, policy=name, **settings).results for name in ("heeb", "prob", "random")]
+    [1065, 150, 811]
 
     References
     ----------
@@ -86,7 +88,7 @@ class Heeb(Policy):
     def __post_init__(self) -> None:
         if (self.left is None) != (self.right is None):
             lacking = "left" if self.left is None else "right"
-            raise InputError(f"heeb has no process on the {lacking}; give both, or neither to learn shares")
+            raise InputError(f"heeb has no process on the {lacking}; give both, or neither to learn them")
         if self.left is None and not isinstance(self.survival, Exponential | None):
             raise InputError(
                 f"heeb has no processes, so no steps for {self.survival!r}; give left= and right=, or use Exponential"

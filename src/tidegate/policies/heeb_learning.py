@@ -152,10 +152,16 @@ class Choosing(Policy):
         state = self._shares.snapshot()
         for side, learner in self._learners.items():
             state |= {f"process_{side}.{name}": array for name, array in learner.snapshot().items()}
-        for side, (time, key) in self._last.items():
-            state |= {f"last_{side}.time": np.array([time]), f"last_{side}.key": np.array([key], np.int64)}
-        for side, outlook in self._outlooks.items():
-            state[f"outlook_{side}.strides"] = np.array([outlook.rows, outlook.alpha])
+        for side in SIDES:
+            if side in self._last:
+                time, key = self._last[side]
+                state |= {
+                    f"last_{side}.time": np.array([time]),
+                    f"last_{side}.key": np.array([key], np.int64),
+                }
+            if side in self._outlooks:
+                outlook = self._outlooks[side]
+                state[f"outlook_{side}.strides"] = np.array([outlook.rows, outlook.alpha])
         return state
 
     def restore(self, state: dict[str, Array]) -> Self:
