@@ -65,9 +65,9 @@ def test_walks_are_followed() -> None:
         left, right = walking(300, 2 * seed), walking(300, 2 * seed + 1)
         for name in found:
             found[name] += results(left, right, Heeb(walk, walk) if name == "told" else name, **NO_END)
-    # A sixth of so short a stream goes by before anything is believed.
+    # Walks are nearest to each other where they begin, before anything is believed.
     assert found["heeb"] > 0.7 * found["told"]
-    assert found["heeb"] > 1.5 * found["prob"]
+    assert found["heeb"] > 1.1 * found["prob"]
 
 
 @pytest.mark.parametrize("parts", [1, 4])
@@ -92,8 +92,7 @@ def test_in_microseconds_large_steps_and_a_part_of_the_stream(parts: int) -> Non
 def test_the_unit_of_time_does_not_matter() -> None:
     left, right = trending(300, 3.0, lag=2, seed=1), trending(300, 3.0, seed=2)
     fast_left, fast_right = (some | {"time": 1000 * some["time"]} for some in (left, right))
-    for survival in (None, 4.0):
-        policies = [Heeb(survival=survival and Exponential(survival * unit)) for unit in (1, 1000)]
+    for policies in ((Heeb(), Heeb()), (Heeb(survival=Exponential(4.0)), Heeb(survival=Exponential(4000.0)))):
         slow = results(left, right, policies[0], **NO_END)
         assert results(fast_left, fast_right, policies[1], **NO_END) == pytest.approx(slow, rel=0.01)
 

@@ -33,8 +33,9 @@ class Heeb(Policy):
 
     Without processes it looks for them: where keys are whole numbers (or times, on Spark) and both sides are found to
     be trends, walks or levels (`tidegate.models.ProcessLearner`), it goes by these, row by row and at any rate. As
-    long as that is not so it learns the shares of the keys as `prob` does, and weighs the time that a row has left as
-    far as rows are seen to stay: where they soon go it ranks like `prob`, where they outlive their windows like `life`.
+    long as that is not so it learns the shares of the keys as `prob` does, and weighs the time that a row has left
+    as far as rows are seen to stay: where they soon go it ranks like `prob`, where they outlive their windows like
+    `life`.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ class Heeb(Policy):
     >>> tg.simulate(left, right, policy=tg.policies.Heeb(left=trend, right=trend), **settings).results
     1086
     >>> [tg.simulate(left, right, policy=name, **settings).results for name in ("heeb", "prob", "random")]
-    [1065, 150, 811]
+    [1075, 150, 811]
 
     References
     ----------
