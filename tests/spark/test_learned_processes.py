@@ -20,8 +20,8 @@ BATCHES, ROWS, BUCKETS = 4, 500, 2
 
 
 def source(folder: Path, kind: pa.DataType) -> None:
-    """Keys that rise by one every ten milliseconds, on the right two seconds later, and scatter."""
-    for lag, side in zip((0, 200), SIDES, strict=True):
+    """Keys that rise by one every ten milliseconds, on the right seven seconds later, and scatter."""
+    for lag, side in zip((0, 700), SIDES, strict=True):
         rng = np.random.default_rng(lag)
         rows = np.arange(BATCHES * ROWS)
         keys = pa.array(np.round(rows - lag + rng.normal(0, 20, len(rows))).astype(np.int64)).cast(kind)
@@ -48,7 +48,7 @@ def believed(spark: SparkSession, checkpoint: Path) -> dict[tuple[int, str, str]
 def test_a_numeric_key_that_drifts(spark: SparkSession, tmp_path: Path) -> None:
     source(tmp_path, pa.int64())
     found = {name: run(spark, tmp_path, tmp_path / name, name) for name in ("heeb", "prob")}
-    assert found["heeb"] > 1.2 * found["prob"]
+    assert found["heeb"] > 100 > found["prob"]
     told = believed(spark, tmp_path / "heeb")
     for bucket in range(BUCKETS):
         for side in SIDES:
