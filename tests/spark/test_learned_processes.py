@@ -10,7 +10,11 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tests.spark import buckets_by_hand as by_hand
 from tests.spark import streams
+from tests.spark.buckets_by_hand import Arrival, Batch, Hand
+from tidegate.policies import Heeb
+from tidegate.spark.saved import Saved
 from tidegate.types import SIDES
 
 if TYPE_CHECKING:
@@ -42,6 +46,37 @@ def believed(spark: SparkSession, checkpoint: Path) -> dict[tuple[int, str, str]
     return {
         (row.bucket, row.side, row.model): row.value for row in told if row.model not in ("rate", "share")
     }
+
+
+def test_a_bucket_that_restarts_goes_on_and_a_saved_one_tells() -> None:
+    rng = np.random.default_rng(1)
+    keys = {
+        side: np.round(np.arange(600) + rng.normal(0, 9, 600)).astype(np.int64).tolist() for side in SIDES
+    }
+    plan = by_hand.plan((10**7, 10**7), budget=30, policy="heeb")
+    through, again = Hand(plan), Hand(plan)
+    for begin in range(0, 600, 60):
+        batch: Batch = {
+            side: [Arrival(keys[side][i], 10_000 * i, f"{side} {i}") for i in range(begin, begin + 60)]
+            for side in SIDES
+        }
+        for hand in (through, again):
+            hand.step(batch, None)
+        again.restart()
+        assert again.bucket.save() == through.bucket.save()
+    assert again.results == through.results
+    saved = Saved.of(again.bucket.save())
+    scorer = saved.scorer(Heeb)
+    assert saved.settings.numeric
+    assert scorer is not None
+    told = {(some.side, some.model): some.value for some in scorer.policy.learned()}
+    for side in SIDES:
+        assert told[side, "LinearTrend.speed"] == pytest.approx(1, rel=0.05)
+        assert told[side, "rate"] == pytest.approx(1e-4, rel=0.05)
+        rows = saved.operator.buffers[side].rows
+        assert np.array_equal(
+            scorer.policy.scores(rows, saved.now), through.bucket.operator.policy.scores(rows, saved.now)
+        )
 
 
 @pytest.mark.spark
