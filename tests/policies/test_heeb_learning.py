@@ -117,10 +117,10 @@ def test_keys_of_which_some_are_null_are_numbers() -> None:
     assert found.results == results(without, right, "heeb", **NO_END)
 
 
-def running(join: Join, size: int = 6) -> Iterator[tuple[Any, ...]]:
-    sides = [Trace.of(trending(150, 2.0, lag=lag, seed=lag)) for lag in (1, 2)]
+def running(join: Join, lags: tuple[int, int] = (1, 2)) -> Iterator[tuple[Any, ...]]:
+    sides = [Trace.of(trending(150, 2.0, lag=lag, seed=lag)) for lag in lags]
     arrivals = encode(sides[0], sides[1], join.window, "=", None).arrivals
-    return arrivals.steps(arrivals.cuts(size), whole_instants=False)
+    return arrivals.steps(arrivals.cuts(6), whole_instants=False)
 
 
 @pytest.mark.parametrize("window", [Window(None, None), Window(20, 12), Window(30, tg.Last(20))])
@@ -138,8 +138,23 @@ def test_a_restart_changes_nothing_and_asking_neither(window: Window) -> None:
             first, second = (again.policy.scores(buffer.rows, step[2].now) for _ in range(2))
             backwards = again.policy.scores(buffer.rows.take(slice(None, None, -1)), step[2].now)[::-1]
             assert np.array_equal(first, second)
+            assert np.array_equal(first, through.policy.scores(buffer.rows, step[2].now))
             assert np.allclose(first, backwards)
     assert {told.model for told in again.policy.learned()} > {"LinearTrend.speed", "LinearTrend.noise.sigma"}
+
+
+def test_strides_see_as_far_and_count_as_much_as_steps() -> None:
+    found = []
+    for ahead in (32, 256):
+        join = Join(Window(None, None), Budget(rows=400), Heeb(survival=Exponential(40.0), ahead=ahead))
+        operator = Operator(join)
+        for step in running(join, lags=(0, 60)):
+            collected(operator.step(*step))
+        # These the right will reach in more steps than it looks ahead the first time.
+        rows = operator.buffers["left"].rows.take(slice(-12, None))
+        found.append(operator.policy.scores(rows, step[2].now).sum())
+    assert found[1] == pytest.approx(12 * np.exp(-54 / 40), rel=0.1)
+    assert found[0] == pytest.approx(found[1], rel=0.25)
 
 
 def test_it_tells_what_it_believes() -> None:
