@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate import InputError
-from tidegate.models import AR1, AR1Learner, Fitted, LinearTrend, Recent, TrendLearner, WalkLearner
+from tidegate.models import (
+    AR1,
+    AR1Learner,
+    Fitted,
+    LinearTrend,
+    Noise,
+    RandomWalk,
+    Recent,
+    TrendLearner,
+    WalkLearner,
+    random_walk,
+)
 from tidegate.types import Array
 
 KINDS: list[Callable[..., Fitted]] = [TrendLearner, WalkLearner, AR1Learner]
@@ -194,3 +205,10 @@ def test_of_too_little_nothing_is_told(kind: Callable[..., Fitted]) -> None:
         fit.observe([1, 2], [1])
     with pytest.raises(InputError, match="horizon=0"):
         kind(0)
+
+
+def test_wide_walks_are_summed_without_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    walk, ahead, far = RandomWalk(0.3, Noise(sigma=9)), np.array([1, 2, 10, 100]), np.array([[0], [5], [-40]])
+    closed = walk.moves(ahead, far)
+    monkeypatch.setattr(random_walk, "_WIDE", 10.0)
+    assert closed == pytest.approx(walk.moves(ahead, far), rel=1e-5)
