@@ -383,7 +383,8 @@ class Setting:
     """What a policy may know of the join when it starts.
 
     `shares` are the budgets of the shared pool or of each side's own, None for one that holds nothing; `future` is
-    there for a policy that needs it, in a simulation.
+    there for a policy that needs it, in a simulation; `numeric` says whether keys are the user's own whole numbers
+    (or times), so that a larger one means more, and not codes or hashes.
     """
 
     window: Window
@@ -394,6 +395,7 @@ class Setting:
     order: Order = "probe-first"
     condition: Condition = "="
     future: Future | None = None
+    numeric: bool = True
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 class Encoded:
     """Both streams, ready to be joined, and how to find a row of the input again.
 
-    `source` gives for each row number (`Rows.id`) its place in the stream that it came from.
+    `source` gives for each row number (`Rows.id`) its place in the stream that it came from; `numeric` says whether
+    keys are numbers as they are.
     """
 
     arrivals: Arrivals
     source: Array
     null_keys: int
+    numeric: bool
 
 
 def encode(left: Trace, right: Trace, window: Window, condition: Condition, lateness: Time | None) -> Encoded:
@@ -35,6 +37,7 @@ def encode(left: Trace, right: Trace, window: Window, condition: Condition, late
         raise InputError(
             f"the left has {len(left.keys)} key columns, the right {len(right.keys)}; name as many"
         )
+    numeric = condition != "=" or _whole(left, right)
     keys = _equal(left, right) if condition == "=" else _ordered(left, right, condition)
     times = _same_kind(left.time, right.time)
     weighed = left.importance is not None or right.importance is not None
@@ -51,17 +54,21 @@ def encode(left: Trace, right: Trace, window: Window, condition: Condition, late
     source = np.empty(len(sources[0]) + len(sources[1]), np.int64)
     for rows, origin, order in zip((arrivals.left, arrivals.right), sources, arrivals.order, strict=True):
         source[rows.id] = origin[order]
-    return Encoded(arrivals, source, nulls)
+    return Encoded(arrivals, source, nulls, numeric)
 
 
 Keys = tuple[tuple["Array", "Array | None"], tuple["Array", "Array | None"]]
 
 
+def _whole(left: Trace, right: Trace) -> bool:
+    """Whether there is one key column on either side, of whole numbers."""
+    return len(left.keys) == 1 and all(pa.types.is_integer(trace.keys[0].type) for trace in (left, right))
+
+
 def _equal(left: Trace, right: Trace) -> Keys:
     pairs = [_common(a, b) for a, b in zip(left.keys, right.keys, strict=True)]
-    if len(pairs) == 1 and all(pa.types.is_integer(a.type) and not a.null_count for a in pairs[0]):
-        first, second = (array.to_numpy().astype(np.int64, copy=False) for array in pairs[0])
-        return (first, None), (second, None)
+    if _whole(left, right):
+        return _as_they_are(pairs[0][0]), _as_they_are(pairs[0][1])
     codes = np.zeros(len(left) + len(right), np.int64)
     valid = np.ones(len(codes), bool)
     for a, b in pairs:
@@ -93,11 +100,13 @@ def _ordered(left: Trace, right: Trace, condition: Condition) -> Keys:
         )
     if isinstance(condition, Band) and not pa.types.is_floating(pair[0].type):
         _check_reach(pair, condition)
-    keys = []
-    for array in pair:
-        valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
-        keys.append((array.fill_null(0).to_numpy(zero_copy_only=False), valid))
-    return keys[0], keys[1]
+    return _as_they_are(pair[0]), _as_they_are(pair[1])
+
+
+def _as_they_are(keys: pa.Array) -> tuple[Array, Array | None]:
+    """The numbers, and which of them are none; None if all are."""
+    valid = keys.is_valid().to_numpy(zero_copy_only=False) if keys.null_count else None
+    return keys.fill_null(0).to_numpy(zero_copy_only=False), valid
 
 
 def _check_reach(pair: tuple[Any, ...], band: Band) -> None:

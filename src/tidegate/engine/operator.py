@@ -107,6 +107,8 @@ class Join:
         The importance of a result from its partners'.
     seed, partition
         All randomness derives from these and the step.
+    numeric
+        Whether keys are numbers as they are, and not codes or hashes.
     """
 
     window: Window
@@ -118,6 +120,7 @@ class Join:
     combine: Combine = "min"
     seed: int = 0
     partition: int = 0
+    numeric: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "window", Window.of(self.window))
@@ -175,6 +178,7 @@ class Join:
                 self.order,
                 self.condition,
                 future,
+                self.numeric,
             )
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -100,7 +101,7 @@ def simulate(
     if not np.isfinite(warmup) or warmup < 0:
         raise InputError(f"warmup {warmup!r} is not a span of time; give a finite number, at least 0")
     encoded = encode(traces[0], traces[1], join.window, condition, lateness)
-    arrivals = encoded.arrivals
+    arrivals, join = encoded.arrivals, replace(join, numeric=encoded.numeric)
     for rows in (arrivals.left, arrivals.right):
         find(join.policy).require(rows)
     start = _start(arrivals) + warmup if warmup else None

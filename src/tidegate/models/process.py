@@ -95,11 +95,7 @@ class Process(ByValue, ABC):
         below, upto = self.intervals(whole(values))
         if len(below) == 0:
             raise InputError("goodness of no values cannot be told; give some")
-        if (upto <= below).any():
-            return 0.0
-        # A discrete distribution has steps; a draw within each makes the ranks uniform, the same at every call.
-        ranks = below + np.random.default_rng(0).random(len(below)) * (upto - below)
-        return min(1.0, 2 * min(_uniform(ranks), _uncorrelated(ranks)))
+        return agreement(below, upto)
 
     def plain(self) -> dict[str, Any]:
         """What makes it again, as values that JSON can hold."""
@@ -153,6 +149,15 @@ def known(history: History, kind: Process) -> int:
             f"{kind!r} starts from an observed value, and none was; give History(now, last) with one"
         )
     return history.last
+
+
+def agreement(below: Array, upto: Array) -> float:
+    """How well values agree with the probabilities to be below, and to be at most, each of them: a p-value."""
+    if (upto <= below).any():
+        return 0.0
+    # A discrete distribution has steps; a draw within each makes the ranks uniform, the same at every call.
+    ranks = below + np.random.default_rng(0).random(len(below)) * (upto - below)
+    return min(1.0, 2 * min(_uniform(ranks), _uncorrelated(ranks)))
 
 
 def _kinds(cls: type[Process]) -> list[type[Process]]:

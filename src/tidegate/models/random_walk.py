@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from tidegate.models.noise import Noise
+from tidegate.models.noise import Noise, normal
 from tidegate.models.process import History, Markov, known, whole
 from tidegate.types import Array, InputError
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _NEGLIGIBLE: Final = 1e-20
 """A sum of steps that is less likely is left out at either end; else their number would grow with the steps."""
 _KEPT: Final = 16
+_WIDE: Final = 8.0
+"""Normal steps this wide are hardly rounded: their sums are normal to eight digits, and need no table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +67,9 @@ class RandomWalk(Markov):
             raise InputError(f"{len(seen)} values show no step; give at least 2")
         steps = np.diff(seen)
         mean, middle = float(steps.mean()), (int(steps.max()) + int(steps.min())) / 2
-        normal = cls(mean, Noise.fit(steps - mean))
+        bell = cls(mean, Noise.fit(steps - mean))
         uniform = cls(middle, Noise(bound=float(np.ptp(steps)) / 2))
-        return max(uniform, normal, key=lambda walk: walk.step.likelihood(steps - walk.drift))
+        return max(uniform, bell, key=lambda walk: walk.step.likelihood(steps - walk.drift))
 
     @classmethod
     def remade(cls, plain: dict[str, Any]) -> Self:
@@ -82,6 +84,11 @@ class RandomWalk(Markov):
 
     def moves(self, ahead: Array, distances: Array) -> Array:
         """The probability to be so far away after so many steps, both of the same shape after broadcasting."""
+        if self.step.bound is None and self.step.sigma is not None and self.step.sigma > _WIDE:
+            # The last rounding is that of the distance itself.
+            spread = np.sqrt(self.step.sigma**2 * ahead + (ahead - 1) / 12)
+            near = -np.abs(distances - self.drift * ahead)
+            return normal((near + 0.5) / spread) - normal((near - 0.5) / spread)
         most = int(ahead.max(initial=1))
         sums = _sums(self, 1 << (most - 1).bit_length())
         place = distances - sums.lows[ahead]

@@ -10,6 +10,7 @@ import numpy as np
 
 from tidegate.models import History, Markov, Process
 from tidegate.models.horizon import half_life, remembered
+from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
 from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.prob import Foreseeing, Prob
@@ -30,14 +31,17 @@ class Heeb(Policy):
     Where `prob` and `life` take the past for the future, this asks what comes next: a row that the other stream has
     passed goes at once, and one that it is about to reach stays.
 
-    Without processes it learns the shares of the keys as `prob` does, and weighs the time that a row has left as far
-    as rows are seen to stay: where they soon go it ranks like `prob`, where they outlive their windows like `life`.
+    Without processes it looks for them: where keys are whole numbers (or times, on Spark) and both sides are found to
+    be trends, walks or levels (`tidegate.models.ProcessLearner`), it goes by these, row by row and at any rate. As
+    long as that is not so it learns the shares of the keys as `prob` does, and weighs the time that a row has left
+    as far as rows are seen to stay: where they soon go it ranks like `prob`, where they outlive their windows like
+    `life`.
 
     Parameters
     ----------
     left, right
         The process that each side's keys follow, one row at each time step, whose number is the row's time; None for
-        both to learn shares.
+        both to learn processes or shares.
     survival
         How likely a row is still there after some steps; by default exponential, with the mean lifetime that is
         observed. Without processes, an exponential one, whose alpha is in units of time.
@@ -56,8 +60,8 @@ class Heeb(Policy):
     >>> settings = dict(window=(None, None), budget=8, step="instant")
     >>> tg.simulate(left, right, policy=tg.policies.Heeb(left=trend, right=trend), **settings).results
     1086
-    >>> [tg.simulate(left, right, policy=name, **settings).results for name in ("prob", "random")]
-    [150, 811]
+    >>> [tg.simulate(left, right, policy=name, **settings).results for name in ("heeb", "prob", "random")]
+    [1075, 150, 811]
 
     References
     ----------
@@ -85,7 +89,7 @@ class Heeb(Policy):
     def __post_init__(self) -> None:
         if (self.left is None) != (self.right is None):
             lacking = "left" if self.left is None else "right"
-            raise InputError(f"heeb has no process on the {lacking}; give both, or neither to learn shares")
+            raise InputError(f"heeb has no process on the {lacking}; give both, or neither to learn them")
         if self.left is None and not isinstance(self.survival, Exponential | None):
             raise InputError(
                 f"heeb has no processes, so no steps for {self.survival!r}; give left= and right=, or use Exponential"
@@ -95,9 +99,14 @@ class Heeb(Policy):
         half_life(self.horizon)
 
     def start(self, setting: Setting) -> Policy:
-        """Take the processes that were given, or begin to learn shares."""
+        """Take the processes that were given, or begin to learn them, and shares."""
         if self.left is None or self.right is None:
-            return _Learning(self, setting)
+            shares = _Learning(self, setting)
+            return Choosing(self, shares, shares.lifetime, setting) if setting.numeric else shares
+        if not setting.numeric:
+            raise InputError(
+                "heeb was given processes, but keys are not whole numbers; leave out left= and right= to learn shares"
+            )
         return _Foretelling(self, {"left": self.left, "right": self.right}, setting)
 
     def scores(self, rows: Rows, now: Time) -> Array:
@@ -182,7 +191,7 @@ class _Learning(Foreseeing):
         super().__init__(Prob(capacity=config.capacity, horizon=config.horizon), setting)
         self._heeb = config
         self._windows = _spans(setting)
-        self._lifetime = Lifetime(remembered(config.horizon, max(self._windows.values())))
+        self.lifetime = Lifetime(remembered(config.horizon, max(self._windows.values())))
 
     def __repr__(self) -> str:
         return repr(self._heeb)
@@ -190,12 +199,12 @@ class _Learning(Foreseeing):
     def observe(self, step: Step) -> None:
         """Learn rates, shares and how long rows stay."""
         super().observe(step)
-        self._lifetime.observe(step)
+        self.lifetime.observe(step)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the rate of results, times the time in which a row can be expected to be there for them."""
         alpha = self._heeb.survival.alpha if isinstance(self._heeb.survival, Exponential) else None
-        lifetime = alpha or self._lifetime.mean() or math.inf
+        lifetime = alpha or self.lifetime.mean() or math.inf
         left_to_live = np.maximum(self._windows[rows.side] - (now - rows.time), 0).astype(np.float64)
         if math.isfinite(lifetime):
             left_to_live = -np.expm1(-left_to_live / lifetime) * lifetime
@@ -203,13 +212,13 @@ class _Learning(Foreseeing):
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        lifetime = self._lifetime.snapshot().items()
+        lifetime = self.lifetime.snapshot().items()
         return super().snapshot() | {f"lifetime.{name}": array for name, array in lifetime}
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         super().restore(state)
-        self._lifetime.restore(grouped(state)["lifetime"])
+        self.lifetime.restore(grouped(state)["lifetime"])
         return self
 
 

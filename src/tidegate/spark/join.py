@@ -131,7 +131,7 @@ def join(
     keys = keyed(frames["left"], frames["right"], on, condition, by)
     member = budget if isinstance(budget, Member) else None
     whole = budget.budget if isinstance(budget, Member) else Budget.of(budget)
-    core = Join(span, whole, online(policy), split, condition=condition, seed=seed)
+    core = Join(span, whole, online(policy), split, condition=condition, seed=seed, numeric=not keys.checked)
     spark = left.sparkSession
     count = _buckets(buckets, keys, spark.conf.get(PARTITIONS) or "200")
     if member:

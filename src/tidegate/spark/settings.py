@@ -27,8 +27,8 @@ class Settings:
         In microseconds; None is without end.
     budget
         This bucket's share by its unit, "rows" or "bytes"; None is no limit.
-    split, seed, partition
-        As in `Join`.
+    split, seed, partition, numeric
+        As in `Join`. Checkpoints from before `numeric` do not tell of it, nor of anything learned that asks for it.
     """
 
     policy: str
@@ -38,6 +38,7 @@ class Settings:
     split: Any
     seed: int
     partition: int
+    numeric: bool = False
 
     @classmethod
     def of(cls, join: Join) -> Self:
@@ -51,6 +52,7 @@ class Settings:
             join.split,
             join.seed,
             join.partition,
+            join.numeric,
         )
 
     def to_json(self) -> bytes:
@@ -88,7 +90,15 @@ class Settings:
         """A join of these settings that ranks by a policy."""
         split = tuple(self.split) if isinstance(self.split, list) else self.split
         budget = None if self.budget is None else Budget(**self.budget)
-        return Join(Window(*self.window), budget, policy, split, seed=self.seed, partition=self.partition)
+        return Join(
+            Window(*self.window),
+            budget,
+            policy,
+            split,
+            seed=self.seed,
+            partition=self.partition,
+            numeric=self.numeric,
+        )
 
 
 def online(policy: Policy | str) -> Policy:
