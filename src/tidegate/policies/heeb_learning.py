@@ -10,9 +10,9 @@ import numpy as np
 
 from tidegate.models import ProcessLearner
 from tidegate.models.horizon import remembered
-from tidegate.policies.policy import Learned, Policy, grouped
+from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.survival import Exponential
-from tidegate.types import FAR, SIDES, Last, Rows, Step, Window
+from tidegate.types import FAR, SIDES, Last, Learned, Rows, Step, Window
 
 if TYPE_CHECKING:
     from tidegate.models import Belief, Payoff
