@@ -89,6 +89,12 @@ class RandomWalk(Markov):
         found: Array = np.where(there, sums.chances[np.where(there, sums.starts[ahead] + place, 0)], 0.0)
         return found
 
+    def span(self, ahead: int) -> tuple[int, int]:
+        """The least and the greatest distance that it may have gone after any of so many steps."""
+        sums = _sums(self, 1 << (ahead - 1).bit_length())
+        lows, lengths = sums.lows[1 : ahead + 1], sums.lengths[1 : ahead + 1]
+        return int(lows.min()), int((lows + lengths).max()) - 1
+
     def probability(self, history: History, ahead: Array, values: Array) -> Array:
         """By the distance from the last value."""
         return self.moves(ahead[None, :], (values - known(history, self))[:, None])

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 
-from tidegate.models import History, Markov, Process
+from tidegate.models import History, Markov, Process, Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.lifetime import Lifetime
+from tidegate.policies.outlook import expected_within, stretches
 from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
 
 _AHEAD: Final = 256
+_NOTCHES: Final = 32
+"""Into how many notches an octave of alpha is divided: tables serve until the lifetime has moved on by one."""
 
 
 @dataclass(frozen=True)
@@ -115,29 +118,34 @@ class Heeb(Policy):
 
 
 class _Foretelling(Policy):
-    """`Heeb` at work with processes: the sum over the steps ahead, once for each key."""
+    """`Heeb` at work with processes: the sum over the steps ahead, by tables."""
 
     def __init__(self, config: Heeb, processes: dict[Side, Process], setting: Setting) -> None:
         self.config = config
         self._processes = processes
         self._spans = _spans(setting)
-        self._lifetime = Lifetime(remembered(config.horizon, max(self._spans.values())))
+        horizon = remembered(config.horizon, max(self._spans.values()))
+        self._lifetime, self._rates = Lifetime(horizon), Rates(horizon)
         self._last: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)  # time and key
 
     def __repr__(self) -> str:
         return repr(self.config)
 
     def observe(self, step: Step) -> None:
-        """Take note of each side's last key, and learn how long rows stay."""
+        """Take note of each side's last key, and learn how often rows come and how long they stay."""
         self._lifetime.observe(step)
         for side in SIDES:
             rows = step.rows[side]
+            self._rates.observe(side, len(rows) - step.fresh[side], step.now)
             if len(rows) > step.fresh[side]:
                 self._last[side] = math.floor(rows.time[-1]), int(rows.key[-1])
 
     def survival(self) -> Survival:
         """The one that was given, or that of the lifetime by now; before any was observed, of one more step."""
-        return self.config.survival or Exponential.lasting(1 + (self._lifetime.mean() or 1.0))
+        if self.config.survival is not None:
+            return self.config.survival
+        alpha = Exponential.lasting(1 + (self._lifetime.mean() or 1.0)).alpha
+        return Exponential(2.0 ** (round(_NOTCHES * math.log2(alpha)) / _NOTCHES))
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the results expected until the row leaves its window or memory."""
@@ -147,27 +155,31 @@ class _Foretelling(Policy):
             return np.zeros(len(rows))
         # The other side's row of this very time may be still to come: in steps of one row, the left's comes first.
         since = max(math.floor(now) - 1, last[0]) if last else math.floor(now) - 1
-        history = History(*last) if last else History(since)
+        history = History(*last) if last and not process.independent else History(since)
         ahead = min(self.config.ahead, survival.reach() or self.config.ahead)
-        steps = np.arange(1, ahead + 1)
-        keys, place = np.unique(rows.key, return_inverse=True)
-        chances = process.probability(history, since - history.now + steps, keys)
-        by_step = np.zeros((len(keys), ahead + 1))
-        np.cumsum(chances * survival.at(steps), axis=1, out=by_step[:, 1:])
-        ends = np.floor(rows.time + self._spans[rows.side] - since)
-        begins = np.ceil(rows.time - self._spans[other] - since) - 1
-        ends, begins = (np.clip(at, 0, ahead).astype(np.int64) for at in (ends, begins))
-        expected: Array = np.maximum(by_step[place, ends] - by_step[place, begins], 0.0)
-        return expected
+        begins, ends = stretches(rows.time, *self._bounds(rows, other, since), ahead)
+        # A walk that was not seen for long could be anywhere: no need to follow it there.
+        lag = min(since - history.now, ahead)
+        found = expected_within(process, history, rows.key, survival, begins, ends, ahead=ahead, lag=lag)
+        return found * self._rates.relative(other)
+
+    def _bounds(self, rows: Rows, other: Side, since: int) -> tuple[Time, Time, Time]:
+        """The present, and from when to when after its own time a row may be matched; as its times are."""
+        bounds = since, self._spans[rows.side], -self._spans[other]
+        if np.issubdtype(rows.time.dtype, np.floating):
+            return float(bounds[0]), float(bounds[1]), float(bounds[2])
+        return bounds[0], math.floor(bounds[1]), math.ceil(bounds[2])
 
     def snapshot(self) -> dict[str, Array]:
         """The last keys, and what was learned of lifetimes."""
         state = {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
+        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
         return state | {f"lifetime.{name}": array for name, array in self._lifetime.snapshot().items()}
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         parts = grouped(state)
+        self._rates.restore(parts["rate"])
         self._lifetime.restore(parts["lifetime"])
         for side in SIDES:
             last = parts.get("last", {}).get(side)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tidegate.compiled import inlined, kernel
 from tidegate.models import History, LinearTrend, Problem, Process
 from tidegate.models.process import whole
 from tidegate.policies.survival import Exponential, expected_benefit
@@ -16,6 +17,8 @@ from tidegate.types import Array, InputError, check_choice
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+_ROUNDING: Final = 1e-14
 
 
 def later(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
@@ -185,13 +188,62 @@ class DriftingBenefit:
     def of(self, now: int, values: ArrayLike) -> Array:
         """The expected benefit of these values now."""
         first, benefits = self._table
-        drift, ahead = abs(int(self.trend.speed)), int(np.sign(self.trend.speed))
-        places = ahead * (whole(values) - int(self.trend.speed) * now - first)
-        # Beyond the table nothing comes until the trend is there: only survival counts.
-        waits = np.maximum(-((len(benefits) - 1 - places) // drift), 0)
-        there = np.clip(places - waits * drift, 0, len(benefits) - 1)
-        found: Array = np.where(places < 0, 0.0, benefits[there] * np.exp(-waits / self.survival.alpha))
-        return found
+        rows = whole(values)
+        return _drifted(rows, now, int(self.trend.speed), first, benefits, self.survival.alpha)
+
+    def within(self, now: int, values: Array, begins: Array, ends: Array) -> Array:
+        """In joining, the part of it that falls after one step from now and up to another.
+
+        Whoever is still there after some steps has the future of one that came then.
+        """
+        first, benefits = self._table
+        return _drifted_within(
+            values, now, begins, ends, int(self.trend.speed), first, benefits, self.survival.alpha
+        )
+
+
+@inlined
+def _there(value: int, now: int, speed: int, first: int, benefits: Array, alpha: float) -> float:
+    drift = abs(speed)
+    place = (value - speed * now - first) * (1 if speed > 0 else -1)
+    if place < 0:
+        return 0.0
+    # Beyond the table nothing comes until the trend is there: only survival counts.
+    waits = max(-((len(benefits) - 1 - place) // drift), 0)
+    return benefits[place - waits * drift] * (math.exp(-waits / alpha) if waits else 1.0)  # type: ignore[no-any-return]
+
+
+@kernel
+def _drifted(values: Array, now: int, speed: int, first: int, benefits: Array, alpha: float) -> Array:
+    found = np.empty(len(values))
+    for i in range(len(values)):
+        found[i] = _there(values[i], now, speed, first, benefits, alpha)
+    return found
+
+
+@kernel
+def _drifted_within(
+    values: Array,
+    now: int,
+    begins: Array,
+    ends: Array,
+    speed: int,
+    first: int,
+    benefits: Array,
+    alpha: float,
+) -> Array:
+    found = np.zeros(len(values))
+    for i in range(len(values)):
+        begin, end = begins[i], ends[i]
+        before = _there(values[i], now + begin, speed, first, benefits, alpha)
+        if end > begin and before > 0.0:
+            after = math.exp(-(end - begin) / alpha) * _there(
+                values[i], now + end, speed, first, benefits, alpha
+            )
+            # What is left of equal terms is rounding.
+            if before - after > _ROUNDING * before:
+                found[i] = (before - after) * (math.exp(-begin / alpha) if begin else 1.0)
+    return found
 
 
 def _independent(process: Process) -> None:
