@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _ROUNDING: Final = 1e-14
+_KEPT: Final = 4
 
 
 def later(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
@@ -170,20 +171,9 @@ class DriftingBenefit:
 
         Ahead is up for a rising trend and down for a falling one. One drift of zeros comes first: passed for good.
         """
-        drift, ahead = abs(int(self.trend.speed)), int(np.sign(self.trend.speed))
-        reach = math.ceil(self.trend.noise.reach) + 1
-        middle = round(self.trend.offset)
-        first = middle - ahead * (reach + drift)
-        offsets = first + ahead * np.arange(2 * (reach + drift))
-        chances = self.trend.noise.mass(offsets - self.trend.offset)
-        benefits = np.zeros(len(offsets))
-        for at in range(drift, len(offsets), drift):
-            here = slice(at, min(at + drift, len(offsets)))
-            behind = slice(at - drift, here.stop - drift)
-            benefits[here] = earlier(
-                benefits[behind], chances[behind], self.survival.alpha, problem=self.problem
-            )
-        return first, benefits
+        first, chances = _passing(self.trend)
+        drift = abs(int(self.trend.speed))
+        return first, _filled(chances, drift, self.survival.alpha, self.problem == "caching")
 
     def of(self, now: int, values: ArrayLike) -> Array:
         """The expected benefit of these values now."""
@@ -200,6 +190,26 @@ class DriftingBenefit:
         return _drifted_within(
             values, now, begins, ends, int(self.trend.speed), first, benefits, self.survival.alpha
         )
+
+
+@lru_cache(maxsize=_KEPT)
+def _passing(trend: LinearTrend) -> tuple[int, Array]:
+    """The offset that comes first, and the probability of it and the next ones at a single time."""
+    drift, ahead = abs(int(trend.speed)), int(np.sign(trend.speed))
+    reach = math.ceil(trend.noise.reach) + 1
+    first = round(trend.offset) - ahead * (reach + drift)
+    offsets = first + ahead * np.arange(2 * (reach + drift))
+    return first, trend.noise.mass(offsets - trend.offset)
+
+
+@kernel
+def _filled(chances: Array, drift: int, alpha: float, caching: bool) -> Array:  # noqa: FBT001 - a kernel's flag
+    """The recursion backwards in time, as `earlier` has it: each from the one that is a step's drift behind."""
+    benefits, kept = np.zeros(len(chances)), math.exp(-1 / alpha)
+    for at in range(drift, len(chances)):
+        behind, chance = benefits[at - drift], chances[at - drift]
+        benefits[at] = kept * ((1 - chance if caching else 1.0) * behind + chance)
+    return benefits
 
 
 @inlined

@@ -17,7 +17,7 @@ from tidegate.policies.survival import Exponential, Survival
 if TYPE_CHECKING:
     from tidegate.types import Array, Time
 
-_KEPT: Final = 8
+_KEPT: Final = 4
 _LASTING: Final = 1 << 20
 _PASSING: Final = 1 << 17
 """How many entries a table may have that serves many steps, and one that is made for a single step."""

@@ -1,4 +1,4 @@
-"""Expected benefits of values that depend on the last one, reckoned beforehand: curves for walks, surfaces for levels."""
+"""Expected benefits by the last value, reckoned beforehand: a curve for a walk, a surface for a level."""
 
 from __future__ import annotations
 
@@ -76,10 +76,9 @@ def h1(
 
     Deviations
     ----------
-    The construction is in a report that is not at hand. With the exponential survival `z ** d`, the sum over all steps
-    of `z ** d` times the d-th power of a step's transform is a geometric series, summed there. The visits of a value
-    are its first one and returns from it, so that in caching the benefit is that in joining over one plus that of
-    distance 0.
+    The construction is in a report that is not at hand. With an exponential survival the sum is a geometric series
+    in the transform of a step, and is formed there. All visits of a value are its first one and returns from it, so
+    that in caching the benefit is that in joining over one plus that of distance 0.
     """
     check_choice(problem, Problem, "problem")
     if not isinstance(survival, Exponential) or ahead is not None:
@@ -181,7 +180,7 @@ def h2(
     >>> level = AR1(phi0=56, phi1=0.72, sigma=42.2)
     >>> surface = h2(level, Exponential(50))
     >>> surface.benefits.shape
-    (94, 104)
+    (87, 127)
     >>> surface.of([150, 200, 300], 310).round(4)
     array([0.1731, 0.3154, 0.1399])
     >>> from tidegate.policies import expected_benefit
@@ -196,7 +195,7 @@ def h2(
     ----------
     The paper takes 25 control points in all. Here as many as the noise asks for; the interpolation goes through
     four neighbours on an axis. Once the process has forgotten its last value, the rest of the sum is that of its
-    stationary distribution. In caching see `h1`: the value's own column is divided by one plus its benefit after itself.
+    stationary distribution. In caching the benefit of a value is that in joining over one plus that after itself.
     """
     check_choice(problem, Problem, "problem")
     widest = 2 * _reaches(level)[0]
