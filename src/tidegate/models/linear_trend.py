@@ -97,6 +97,10 @@ class LinearTrend(Process):
         """Where the line is at these times."""
         return np.asarray(self.speed * times + self.offset)
 
+    def moves_whole(self) -> bool:
+        """Whether each step takes it a whole distance on, so that a value's future depends on its offset only."""
+        return self.speed != 0 and float(self.speed).is_integer()
+
     def probability(self, history: History, ahead: Array, values: Array) -> Array:
         """By each value's distance from the line."""
         return self.noise.mass(values[:, None] - self.centre(history.now + ahead)[None, :])

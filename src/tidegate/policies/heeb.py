@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
 
 _AHEAD: Final = 256
-_NOTCHES: Final = 32
-"""Into how many notches an octave of alpha is divided: tables serve until the lifetime has moved on by one."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +140,7 @@ class _Foretelling(Policy):
 
     def survival(self) -> Survival:
         """The one that was given, or that of the lifetime by now; before any was observed, of one more step."""
-        if self.config.survival is not None:
-            return self.config.survival
-        alpha = Exponential.lasting(1 + (self._lifetime.mean() or 1.0)).alpha
-        return Exponential(2.0 ** (round(_NOTCHES * math.log2(alpha)) / _NOTCHES))
+        return self.config.survival or Exponential.about(1 + (self._lifetime.mean() or 1.0))
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the results expected until the row leaves its window or memory."""

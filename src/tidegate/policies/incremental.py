@@ -160,7 +160,7 @@ class DriftingBenefit:
 
     def __post_init__(self) -> None:
         check_choice(self.problem, Problem, "problem")
-        if not float(self.trend.speed).is_integer() or self.trend.speed == 0:
+        if not self.trend.moves_whole():
             raise InputError(
                 f"the trend's speed is {self.trend.speed!r}; give a whole one other than 0, or use over_time"
             )

@@ -1,4 +1,4 @@
-"""The expected benefit of many rows at once, each within its own window: looked up rather than summed for each row."""
+"""The expected benefit of many rows at once, each within its own window: looked up, not summed for each row."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def expected_within(
     """The results that each row may be expected to bring after one step from now and up to another.
 
     The same as a sum for each row, at the cost of looking it up. Stationary shares need no table. With a trend of
-    whole speed the sum up to a step is what is to be expected now less what is to be expected then, both by the offset
-    from the trend (`DriftingBenefit`). With a walk there is a table by distance and step, with a level one by
-    value and last value (`h2`) for rows that outlast all steps. Whatever else moves with every step has a table made
-    for it if that costs less than a sum for each distinct key.
+    whole speed the sum up to a step is what may be expected now less what may be expected then, both by the offset
+    from the trend (`DriftingBenefit`). With a walk there is a table by distance and step; with a level one by value
+    and last value (`h2`), for rows that outlast all steps. Whatever else moves with every step has a table made for
+    it, if that costs less than a sum for each distinct key.
 
     Parameters
     ----------
@@ -75,15 +75,16 @@ def expected_within(
 
     Deviations
     ----------
-    Tables are exact as long as they have no more entries than 2**20, or 2**17 where they are made for one step, and the
-    standard deviation of an AR(1)'s noise is 4 at most. Beyond, control values lie apart and a cubic through four
-    of them is taken in between: within a thousandth of the largest for normal noise; at the edges of bounded
-    noise it is smoothed over as far as control values are apart.
+    Tables are exact up to 2**20 entries, or 2**17 where they are made for one step, and for an AR(1) with a standard
+    deviation of at most 4. Beyond, control values lie apart and a cubic through four of them is taken in between:
+    within a thousandth of the largest for normal noise; the edges of bounded noise are smoothed as far as control
+    values are apart.
     """
     if isinstance(process, Stationary):
         kept = np.concatenate([[0.0], np.cumsum(survival.at(np.arange(1, ahead + 1)))])
-        return process.share(keys) * (kept[ends] - kept[begins])
-    if isinstance(process, LinearTrend) and isinstance(survival, Exponential) and _moves_whole(process):
+        found: Array = process.share(keys) * (kept[ends] - kept[begins])
+        return found
+    if isinstance(process, LinearTrend) and isinstance(survival, Exponential) and process.moves_whole():
         return _drifting(process, survival).within(history.now + lag, keys, begins, ends)
     if isinstance(process, RandomWalk) and history.last is not None:
         table = _walked(process, survival, ahead, lag)
@@ -97,10 +98,6 @@ def expected_within(
         return _summed(process, history, keys, survival, begins, ends, ahead, lag)
     sums = _sums(process, history, grid, survival, ahead, lag)
     return Sums(int(grid[0]), int(grid[1] - grid[0]), sums).of(keys, begins, ends)
-
-
-def _moves_whole(trend: LinearTrend) -> bool:
-    return trend.speed != 0 and float(trend.speed).is_integer()
 
 
 @lru_cache(maxsize=_KEPT)

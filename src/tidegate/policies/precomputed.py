@@ -133,7 +133,12 @@ class Surface:
 
     def covers(self, last: int) -> bool:
         """Whether that last value lies between control points."""
-        return self.first_last <= last <= self.first_last + (len(self.benefits) - 1) * self.spacing
+        return self.nearest(last) == last
+
+    def nearest(self, last: int) -> int:
+        """The nearest last value that lies between control points, of which the first and the last are beyond."""
+        low, high = self.first_last + self.spacing, self.first_last + (len(self.benefits) - 2) * self.spacing
+        return min(max(last, low), high)
 
     def curve(self, last: int) -> Array:
         """The benefits of the control points after this last value."""
@@ -303,15 +308,12 @@ def _blended(rows: Array, value: int, first: int, spacing: int) -> Array:
     place = (value - first) // spacing
     part = (value - first - place * spacing) / spacing
     if part == 0.0:
-        return rows[place].copy()
-    weights = cubic(part)
-    place = min(max(place, 1), len(rows) - 3)
-    return (
-        weights[0] * rows[place - 1]
-        + weights[1] * rows[place]
-        + weights[2] * rows[place + 1]
-        + weights[3] * rows[place + 2]
+        return rows[place].copy()  # type: ignore[no-any-return]
+    w = cubic(part)
+    found: Array = (
+        w[0] * rows[place - 1] + w[1] * rows[place] + w[2] * rows[place + 1] + w[3] * rows[place + 2]
     )
+    return found
 
 
 @inlined

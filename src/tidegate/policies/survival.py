@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE: Final = 1e-12
 """What all terms that a sum leaves out may add up to."""
+_NOTCHES: Final = 32
 
 
 class Survival(ByValue, ABC):
@@ -139,6 +140,15 @@ class Exponential(Survival):
                 f"a mean lifetime of {lifetime!r} steps has no alpha; give a finite number above 1"
             )
         return cls(-1 / math.log1p(-1 / lifetime))
+
+    @classmethod
+    def about(cls, lifetime: float) -> Self:
+        """The one for a mean lifetime that is observed time and again, rounded so that it seldom changes.
+
+        An octave of alpha has 32 notches: within 1.1 percent of it.
+        """
+        alpha = cls.lasting(lifetime).alpha
+        return cls(2.0 ** (round(_NOTCHES * math.log2(alpha)) / _NOTCHES))
 
     @property
     def lifetime(self) -> float:
