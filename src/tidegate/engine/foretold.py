@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import inlined, kernel
-from tidegate.models import AR1, History, LinearTrend, Process, RandomWalk, gains
+from tidegate.models import AR1, History, LinearTrend, Markov, Process, RandomWalk, gains
 from tidegate.policies import DriftingBenefit, Exponential, Survival, h1, h2, over_time
 from tidegate.policies.precomputed import cubic
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _BLOCK: Final = 256
 """After so many references it is looked how long rows stay, and what they are worth is found for as many ahead."""
-_AT_ONCE: Final = 1 << 22
 _AHEAD: Final = 256
 """How many steps a sum goes over that has no end of its own."""
 
@@ -65,14 +64,17 @@ def run_foretold(
         if thought is None:
             _, entered, left, spent = counts.tolist()
             thought = Exponential.about(1 + spent / entered) if left else Exponential(float(capacity))
-        worth = _worth(process, thought, values, keys, block)
+        candidates = np.union1d(np.flatnonzero(cached), keys[block])
+        worth = _worth(process, thought, values, keys[block], block.start, candidates)
         _run_block(keys, block.start, block.stop, hit, last, cached, slots, counts, bypass, *worth)
     return hit
 
 
-def _worth(process: Process, survival: Survival, values: Array, keys: Array, block: slice) -> _Worth:
-    count = block.stop - block.start
-    came, one, each = values[keys[block]], np.zeros(count, np.int64), np.arange(count)
+def _worth(
+    process: Process, survival: Survival, values: Array, keys: Array, start: int, candidates: Array
+) -> _Worth:
+    """What the candidates are worth after each of the references to `keys`."""
+    came, one, each = values[keys], np.zeros(len(keys), np.int64), np.arange(len(keys))
     ahead = None if isinstance(survival, Exponential) else survival.reach() or _AHEAD
     if isinstance(process, RandomWalk):
         curve = h1(process, survival, problem="caching", ahead=ahead)
@@ -81,28 +83,30 @@ def _worth(process: Process, survival: Survival, values: Array, keys: Array, blo
         surface = h2(process, survival, problem="caching", ahead=ahead)
         curves = np.array([surface.curve(surface.nearest(value)) for value in came.tolist()])
         return _Worth(values, curves, each, one + surface.first, surface.spacing)
-    times = range(block.start, block.stop)
-    if isinstance(process, LinearTrend) and isinstance(survival, Exponential) and process.moves_whole():
-        drifting = DriftingBenefit(process, survival, "caching")
-        curves = np.array([drifting.of(now, values) for now in times])
-    else:
-        curves = np.empty((count, len(values)))
-        some = max(1, _AT_ONCE // max(ahead or survival.reach() or _AHEAD, count))
-        for first in range(0, len(values), some):
-            these = slice(first, first + some)
-            curves[:, these] = _summed(process, survival, values[these], came, times, ahead)
-    return _Worth(np.arange(len(values)), curves, each, one, 1)
+    curves = _summed(process, survival, values[candidates], came, start, ahead)
+    places = np.zeros(len(values), np.int64)
+    places[candidates] = np.arange(len(candidates))
+    return _Worth(places, curves, each, one, 1)
 
 
 def _summed(
-    process: Process, survival: Survival, values: Array, came: Array, times: range, ahead: int | None
+    process: Process, survival: Survival, values: Array, came: Array, start: int, ahead: int | None
 ) -> Array:
-    """By sums, or by one sum where the others follow from it: a row for each time, a column for each value."""
+    """By sums, or by one where the others follow from it: a row for each time, a column for each value."""
+    times = range(start, start + len(came))
     if isinstance(survival, Exponential) and process.independent:
-        return over_time(process, History(times[0]), values, survival, len(times) - 1, problem="caching").T
+        if isinstance(process, LinearTrend) and process.moves_whole():
+            drifting = DriftingBenefit(process, survival, "caching")
+            return np.array([drifting.of(now, values) for now in times])
+        return over_time(process, History(start), values, survival, len(times) - 1, problem="caching").T
     steps = ahead or survival.reach() or _AHEAD
     weights = survival.at(np.arange(1, steps + 1))
     histories = (History(now, value) for now, value in zip(times, came.tolist(), strict=True))
+    if isinstance(survival, Exponential) and isinstance(process, Markov):
+        # All visits are a first one and returns from it, each as much less likely to be seen as it is later.
+        each = np.arange(1, steps + 1)
+        visits = np.array([process.probability(history, each, values) @ weights for history in histories])
+        return visits / (1 + process.returns(each, values) @ weights)
     return np.array(
         [gains(process, history, values, steps, problem="caching") @ weights for history in histories]
     )
@@ -113,12 +117,12 @@ def _looked_up(curve: Array, distance: int, spacing: int) -> float:
     place = distance // spacing
     part = (distance - place * spacing) / spacing
     if part == 0.0:
-        return curve[place] if 0 <= place < len(curve) else 0.0  # type: ignore[no-any-return]
+        return curve[place] if 0 <= place < len(curve) else 0.0
     if place < 1 or place >= len(curve) - 2:
         return 0.0
     w = cubic(part)
     found = w[0] * curve[place - 1] + w[1] * curve[place] + w[2] * curve[place + 1] + w[3] * curve[place + 2]
-    return max(found, 0.0)
+    return max(found, 0.0)  # type: ignore[no-any-return]
 
 
 @kernel

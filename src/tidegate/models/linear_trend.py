@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -108,6 +109,14 @@ class LinearTrend(Process):
     def ends(self) -> bool:
         """It does if it moves and its noise is bounded."""
         return self.speed != 0 and self.noise.bound is not None
+
+    def until(self, history: History, values: Array) -> int | None:
+        """When its noise has passed the last of them."""
+        if self.speed == 0 or not len(values):
+            return None
+        farthest = values.max() if self.speed > 0 else values.min()
+        passed = abs(self.noise.reach / self.speed) + (float(farthest) - self.offset) / self.speed
+        return max(0, math.ceil(passed - history.now))
 
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """By the noise around the line."""

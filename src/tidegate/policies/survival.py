@@ -11,6 +11,7 @@ import numpy as np
 
 from tidegate.models import History, Problem, Process, gains
 from tidegate.models.numbers import ByValue, positive
+from tidegate.models.process import whole
 from tidegate.types import Array, InputError
 
 if TYPE_CHECKING:
@@ -215,5 +216,7 @@ def expected_benefit(
         steps = longest if steps is None else min(steps, longest)
     if steps is None:
         raise InputError(f"{survival!r} has no end; say how many steps ahead= to sum over")
+    passed = process.until(history, whole(values))
+    steps = steps if passed is None else max(1, min(steps, passed))
     found = gains(process, history, values, steps, problem=problem, lasting=lasting)
     return found @ survival.at(np.arange(1, steps + 1))
