@@ -96,8 +96,8 @@ def test_h2_of_so_many_steps_and_of_other_survivals() -> None:
         steps = ahead or 7
         for problem in ("joining", "caching"):
             weights = survival.at(np.arange(1, steps + 1))
-            summed = gains(level, History(0, 1), VALUES, steps, problem=problem) @ weights  # type: ignore[arg-type]
-            surface = h2(level, survival, problem=problem, ahead=ahead)  # type: ignore[arg-type]
+            summed = gains(level, History(0, 1), VALUES, steps, problem=problem) @ weights
+            surface = h2(level, survival, problem=problem, ahead=ahead)
             assert surface.of(VALUES, 1) == pytest.approx(summed, abs=1e-12)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.models.noise import Noise
 from tidegate.models.process import History, Process, whole
-from tidegate.types import Array, InputError
+from tidegate.types import FAR, Array, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -116,7 +116,7 @@ class LinearTrend(Process):
             return None
         farthest = values.max() if self.speed > 0 else values.min()
         passed = abs(self.noise.reach / self.speed) + (float(farthest) - self.offset) / self.speed
-        return max(0, math.ceil(passed - history.now))
+        return max(0, math.ceil(passed - history.now)) if passed < FAR else None
 
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """By the noise around the line."""

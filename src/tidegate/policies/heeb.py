@@ -31,6 +31,8 @@ class Heeb(Policy):
     Where `prob` and `life` take the past for the future, this asks what comes next: a row that the other stream has
     passed goes at once, and one that it is about to reach stays.
 
+    Its sums are looked up, not formed for each row: `h1` and `h2` tell how for walks and levels.
+
     Without processes it learns the shares of the keys as `prob` does, and weighs the time that a row has left as far
     as rows are seen to stay: where they soon go it ranks like `prob`, where they outlive their windows like `life`.
 
@@ -38,10 +40,11 @@ class Heeb(Policy):
     ----------
     left, right
         The process that each side's keys follow, one row at each time step, whose number is the row's time; None for
-        both to learn shares.
+        both to learn shares. If several rows come at a time, or some times bring none, each of them is taken to
+        follow it, and a row is worth as many results more as the other side brings rows.
     survival
         How likely a row is still there after some steps; by default exponential, with the mean lifetime that is
-        observed. Without processes, an exponential one, whose alpha is in units of time.
+        observed, whose alpha is rounded to a 32nd of an octave, so that tables last. Without processes, an exponential one, whose alpha is in units of time.
     ahead
         How many steps to look ahead at most, with processes.
     capacity, horizon
@@ -69,7 +72,10 @@ class Heeb(Policy):
     For sliding windows the paper refers to a report. Here results count only while both rows are in their windows;
     a window that counts rows is taken as one without end. The lifetime is observed by Little's law, as section 7.3
     proposes to do but does not; it counts the steps at which a row can be matched, so the present one, which the
-    paper's mean includes, is added. Learned shares and survival are continuous in time, and count by the other
+    paper's mean includes, is added. Arrival rates, which the paper takes for equal, are learned; each score counts
+    by the other side's rate beside that of the faster one. Of a walk or level the last row of a step counts as the
+    last value, even if others came at the same time. After a silence of more than `ahead` steps a walk is taken to be
+    where it could be after so many. Learned shares and survival are continuous in time, and count by the other
     side's rate.
     """
 

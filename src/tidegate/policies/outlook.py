@@ -108,8 +108,15 @@ def _drifting(trend: LinearTrend, survival: Exponential) -> DriftingBenefit:
 @lru_cache(maxsize=_KEPT)
 def _walked(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> Sums:
     """By distance from the last value."""
+    grid, chances = _strides(walk, 1 << (ahead - 1).bit_length(), lag)
+    return Sums(int(grid[0]), int(grid[1] - grid[0]), _accumulated(chances[:, :ahead], survival))
+
+
+@lru_cache(maxsize=_KEPT)
+def _strides(walk: RandomWalk, ahead: int, lag: int) -> tuple[Array, Array]:
+    """Distances, and how likely each is at each step: whatever is thought of how long rows stay."""
     grid = _spaced(*walk.span(lag + ahead), 1, ahead, _LASTING)
-    return Sums(int(grid[0]), int(grid[1] - grid[0]), _sums(walk, History(0, 0), grid, survival, ahead, lag))
+    return grid, walk.probability(History(0, 0), lag + np.arange(1, ahead + 1), grid)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -141,10 +148,13 @@ def _spaced(low: int, high: int, spacing: int, ahead: int, most: int) -> Array:
 def _sums(
     process: Process, history: History, values: Array, survival: Survival, ahead: int, lag: int
 ) -> Array:
-    steps = np.arange(1, ahead + 1)
-    sums = np.zeros((len(values), ahead + 1))
-    chances = process.probability(history, lag + steps, values)
-    np.cumsum(chances * survival.at(steps), axis=1, out=sums[:, 1:])
+    return _accumulated(process.probability(history, lag + np.arange(1, ahead + 1), values), survival)
+
+
+def _accumulated(chances: Array, survival: Survival) -> Array:
+    """The sums over no step, the first, the first two and so on."""
+    sums = np.zeros((len(chances), chances.shape[1] + 1))
+    np.cumsum(chances * survival.at(np.arange(1, sums.shape[1])), axis=1, out=sums[:, 1:])
     return sums
 
 
@@ -163,7 +173,9 @@ def _summed(
     found = np.empty(len(keys))
     for start in range(0, len(values), _AT_ONCE):
         sums = _sums(process, history, values[start : start + _AT_ONCE], survival, ahead, lag)
-        at = np.flatnonzero((place >= start) & (place < start + _AT_ONCE))
+        at = (
+            slice(None) if len(values) <= _AT_ONCE else np.flatnonzero(place // _AT_ONCE == start // _AT_ONCE)
+        )
         rows = place[at] - start
         found[at] = np.maximum(sums[rows, ends[at]] - sums[rows, begins[at]], 0.0)
     return found

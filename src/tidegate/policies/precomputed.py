@@ -25,7 +25,7 @@ _LASTS: Final = 8.0
 _FINE: Final = 4
 _MOST: Final = 128
 """Control points: so many a standard deviation of the noise, but at most so many on an axis."""
-_ROUNDING: Final = 1e-15
+_ROUNDING: Final = 2.0**-46
 _FORGOTTEN: Final = 1e-16
 _REMEMBERED: Final = 1 << 22
 _KEPT: Final = 4
@@ -105,10 +105,12 @@ def _geometric(walk: RandomWalk, survival: Exponential) -> tuple[int, Array]:
     step[places % size] = one
     moved = math.exp(-1 / survival.alpha) * np.fft.rfft(step)
     benefits = np.roll(np.fft.irfft(moved / (1 - moved), size), -low)
-    matters = np.flatnonzero(benefits > _ROUNDING * benefits.max())
+    # Distances of equal benefit are to be equal, and those of none to have none, whatever the transform's rounding.
+    unit = _ROUNDING * benefits.max()
+    benefits = np.round(benefits / unit) * unit
+    matters = np.flatnonzero(benefits)
     # Distance 0 is told of even where a walk never returns to it.
     begin, end = min(int(matters[0]), -low), max(int(matters[-1]), -low) + 1
-    benefits[benefits <= _ROUNDING * benefits.max()] = 0.0
     return low + begin, benefits[begin:end]
 
 
