@@ -114,6 +114,13 @@ def test_a_walk_of_which_nothing_was_seen_tells_nothing() -> None:
     assert running.scores(seen("right", [7], [0]), 0)[0] > 0
 
 
+def test_a_walk_that_fell_silent_is_not_followed_for_ever() -> None:
+    walk = RandomWalk(0, Noise(2))
+    running = after(Heeb(walk, walk, ahead=20), Window(None, None), 0, {"left": (0, 7), "right": (0, 7)})
+    late = running.scores(seen("left", [7, 60], [10**6, 10**6]), 10**6)
+    assert late[0] > late[1] >= 0
+
+
 def unequal(rates: tuple[int, int], times: int = 30) -> Policy:
     """The policy at work, after so many rows of either side at each time."""
     running = Heeb(STILL, STILL, survival=Exponential(4.0)).start(Setting(Window(9, 9)))

@@ -106,7 +106,8 @@ def _summed(
         # All visits are a first one and returns from it, each as much less likely to be seen as it is later.
         each = np.arange(1, steps + 1)
         visits = np.array([process.probability(history, each, values) @ weights for history in histories])
-        return visits / (1 + process.returns(each, values) @ weights)
+        first: Array = visits / (1 + process.returns(each, values) @ weights)
+        return first
     return np.array(
         [gains(process, history, values, steps, problem="caching") @ weights for history in histories]
     )

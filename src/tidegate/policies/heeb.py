@@ -44,7 +44,8 @@ class Heeb(Policy):
         follow it, and a row is worth as many results more as the other side brings rows.
     survival
         How likely a row is still there after some steps; by default exponential, with the mean lifetime that is
-        observed, whose alpha is rounded to a 32nd of an octave, so that tables last. Without processes, an exponential one, whose alpha is in units of time.
+        observed, whose alpha is rounded to a 32nd of an octave so that tables last. Without processes, an
+        exponential one, whose alpha is in units of time.
     ahead
         How many steps to look ahead at most, with processes.
     capacity, horizon

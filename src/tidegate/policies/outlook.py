@@ -90,8 +90,8 @@ def expected_within(
         table = _walked(process, survival, ahead, lag)
         return table.of(keys - history.last, begins, ends)
     if isinstance(process, AR1) and history.last is not None and not lag:
-        surface = _level(process, survival, ahead)
-        if surface.covers(history.last) and not begins.any() and (ends == ahead).all():
+        outlasting = not begins.any() and bool((ends == ahead).all())
+        if outlasting and (surface := _level(process, survival, ahead)).covers(history.last):
             return surface.of(keys, history.last)
     grid = _control_values(process, history, ahead, lag)
     if grid is None or len(grid) >= len(keys):
