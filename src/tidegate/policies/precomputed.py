@@ -189,10 +189,10 @@ def h2(
     >>> surface.benefits.shape
     (87, 127)
     >>> surface.of([150, 200, 300], 310).round(4)
-    array([0.1731, 0.3154, 0.1399])
+    array([0.2148, 0.3155, 0.1012])
     >>> from tidegate.policies import expected_benefit
     >>> expected_benefit(level, History(0, 310), [150, 200, 300], Exponential(50)).round(4)
-    array([0.1731, 0.3154, 0.1399])
+    array([0.2148, 0.3155, 0.1011])
 
     References
     ----------
