@@ -12,8 +12,8 @@ from rich.table import Table
 
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
-from tidegate.models import AgeCurve, Frequency
-from tidegate.policies import Age, Fifo, Life, Policy, Prob, Random, Size
+from tidegate.models import AR1, AgeCurve, Frequency, LinearTrend, Noise, Process, RandomWalk
+from tidegate.policies import Age, Fifo, Heeb, Life, Policy, Prob, Random, Size
 from tidegate.streams import Trace
 from tidegate.types import Budget, Window
 
@@ -46,7 +46,16 @@ def policies(budget: int) -> dict[str, Policy]:
         "life, learned": Life(),
         "age, given": Age(curve),
         "age, learned": Age(),
+        "heeb, learned": Heeb(),
+        "heeb, trend": _both(LinearTrend(1, 0, Noise(4 * budget))),
+        "heeb, trend of speed 0.9": _both(LinearTrend(0.9, 0, Noise(sigma=float(budget)))),
+        "heeb, walk": _both(RandomWalk(0, Noise(sigma=5.0))),
+        "heeb, AR(1)": _both(AR1(0.2 * budget, 0.9, budget / 2)),
     }
+
+
+def _both(process: Process) -> Heeb:
+    return Heeb(process, process)
 
 
 def recorded(budget: int, size: int, steps: int) -> Arrivals:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 import tidegate as tg
 from tidegate.engine.cache import CachePolicy, CacheReport
-from tidegate.types import InputError
+from tidegate.models import (
+    AR1,
+    History,
+    LinearTrend,
+    Markov,
+    Noise,
+    Oracle,
+    Process,
+    RandomWalk,
+    Stationary,
+)
+from tidegate.policies import Exponential, Fixed, Survival, expected_benefit
+from tidegate.types import Array, InputError
 
 PAGES = [7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1]
 ANOMALY = [1, 2, 3, 4, 1, 2, 5, 1, 2, 3, 4, 5]
@@ -121,6 +135,165 @@ def test_caching_is_joining_with_occurrences_renamed(references: list[int], capa
     assert joined.results == cached(references, capacity, "lfd").hits
 
 
+def slowly(
+    references: list[int], capacity: int, process: Process, survival: Survival | None, *, bypass: bool
+) -> list[bool]:
+    """The same by a sum for each cached row at each reference, and equals told by the first ten digits."""
+    held: list[int] = []
+    last: dict[int, int] = {}
+    entered, left, spent, hits = 0, 0, 0, []
+    thought: Survival = survival or Exponential(float(capacity))
+    for now, value in enumerate(references):
+        if survival is None and now % 256 == 0 and left:
+            alpha = Exponential.lasting(1 + spent / entered).alpha
+            thought = Exponential(2 ** (round(32 * np.log2(alpha)) / 32))
+        hits.append(value in held)
+        last[value] = now
+        if value not in held:
+            candidates = held + [value] * bypass
+            held, entered = [*held, value], entered + 1
+            if len(held) > capacity:
+                ahead = 256 if thought.reach() is None else None
+                benefits = expected_benefit(
+                    process, History(now, value), candidates, thought, problem="caching", ahead=ahead
+                )
+                ranked = zip(
+                    benefits.round(10).tolist(), [last[v] for v in candidates], candidates, strict=True
+                )
+                gone = min(ranked)[2]
+                held.remove(gone)
+                left, entered = left + (gone != value), entered - (gone == value)
+        spent += len(held)
+    return hits
+
+
+def drawn(process: Process, count: int, seed: int) -> list[int]:
+    rng, span, values = np.random.default_rng(seed), np.arange(-40, 41), [0]
+    for now in range(count):
+        middle = int(process.centre(now)) if isinstance(process, LinearTrend) else values[-1]
+        chances = process.probability(History(now - 1, values[-1]), np.array([1]), span + middle)[:, 0]
+        values.append(int(rng.choice(span + middle, p=chances / chances.sum())))
+    return values[1:]
+
+
+FORETOLD: list[Process] = [
+    RandomWalk(0, Noise(sigma=1.5)),
+    RandomWalk(1, Noise(3)),
+    LinearTrend(1, 0, Noise(9, 4.0)),
+    LinearTrend(-2, 5, Noise(12)),
+    LinearTrend(0.3, 0, Noise(sigma=4.0)),
+    AR1(2, 0.7, 3),
+]
+
+
+@pytest.mark.parametrize("survival", [None, Exponential(3.0), Fixed(6)], ids=repr)
+@pytest.mark.parametrize("process", FORETOLD, ids=repr)
+def test_heeb_leaves_out_the_row_of_least_expected_benefit(
+    process: Process, survival: Survival | None
+) -> None:
+    references = drawn(process, 320, seed=3)
+    for capacity, bypass in ((3, True), (7, False)):
+        report = tg.simulate_cache(
+            references, capacity, "heeb", process=process, survival=survival, bypass=bypass
+        )
+        assert report.hit.tolist() == slowly(references, capacity, process, survival, bypass=bypass)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 99), st.integers(1, 7), st.booleans())
+def test_section_7_2_heeb_is_a0_where_references_are_stationary(
+    seed: int,
+    capacity: int,
+    bypass: bool,  # noqa: FBT001
+) -> None:
+    rng = np.random.default_rng(seed)
+    shares = dict(enumerate(rng.dirichlet(np.ones(8)).tolist()))
+    references = rng.choice(8, 80, p=list(shares.values()))
+    still = Stationary(shares)
+    found = tg.simulate_cache(references, capacity, "heeb", process=still, bypass=bypass)
+    best = tg.simulate_cache(references, capacity, "a0", probabilities=shares, bypass=bypass)
+    assert found.hit.tolist() == best.hit.tolist()
+    assert found.hit.tolist() == slowly(references.tolist(), capacity, still, Exponential(5.0), bypass=bypass)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 4), st.booleans())
+def test_section_7_1_heeb_is_lfd_where_references_are_known(
+    references: list[int],
+    capacity: int,
+    bypass: bool,  # noqa: FBT001
+) -> None:
+    known = tg.simulate_cache(references, capacity, "heeb", process=Oracle(references), bypass=bypass)
+    assert known.hits == cached(references, capacity, "lfd", bypass=bypass).hits
+
+
+@settings(deadline=None, max_examples=30)
+@given(REFERENCES, st.integers(1, 4))
+def test_heeb_without_a_process_takes_the_shares_so_far(references: list[int], capacity: int) -> None:
+    found = tg.simulate_cache(references, capacity, "heeb")
+    assert found.hit.tolist() == cached(references, capacity, "lfu").hit.tolist()
+
+
+def test_section_8_of_a_level_heeb_keeps_more_than_what_looks_back() -> None:
+    rng, level = np.random.default_rng(6), [200.0]
+    for noise in rng.normal(scale=42.2, size=3650):
+        level.append(56 + 0.72 * level[-1] + noise)
+    days = np.round(level).astype(np.int64)
+    for capacity in (10, 50, 100, 200):
+        found = tg.simulate_cache(days, capacity, "heeb", process=AR1.fit(days)).hits
+        usual = tg.simulate_cache(
+            days, capacity, "heeb", process=AR1.fit(days), survival=Exponential(capacity)
+        ).hits
+        assert found == pytest.approx(usual, rel=0.05)
+        assert found > max(cached(days.tolist(), capacity, rival).hits for rival in ("lru", "lfu", "random"))
+
+
+def test_section_7_5_of_a_walk_the_farthest_is_left_out() -> None:
+    walk = RandomWalk(0, Noise(sigma=1.0))
+    references = drawn(walk, 2_000, seed=1)
+    near: set[int] = set()
+    hits = 0
+    for value in references:
+        hits += value in near
+        near.add(value)
+        if len(near) > 6:
+            near.remove(max(near, key=lambda held: abs(held - value)))
+    found = tg.simulate_cache(references, 6, "heeb", process=walk).hits
+    assert found == pytest.approx(hits, rel=0.01)
+    assert found > cached(references, 6, "lru").hits
+
+
+@dataclass(frozen=True, eq=False)
+class Wandering(Markov):
+    """A walk of which nothing is known but what every Markov process tells."""
+
+    walk: RandomWalk
+
+    def probability(self, history: History, ahead: Array, values: Array) -> Array:
+        return self.walk.probability(history, ahead, values)
+
+    def returns(self, ahead: Array, values: Array) -> Array:
+        return self.walk.returns(ahead, values)
+
+    def intervals(self, values: Array) -> tuple[Array, Array]:
+        raise NotImplementedError
+
+    @classmethod
+    def fit(cls, values: ArrayLike) -> Self:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("survival", [Exponential(4.0), Fixed(5)], ids=repr)
+def test_a_markov_process_of_ones_own(survival: Survival) -> None:
+    walk = RandomWalk(0.3, Noise(sigma=1.5))
+    references = drawn(walk, 120, seed=2)
+    hits = [
+        tg.simulate_cache(references, 4, "heeb", process=process, survival=survival).hit.tolist()
+        for process in (walk, Wandering(walk))
+    ]
+    assert hits[0] == hits[1]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -131,6 +304,9 @@ def test_caching_is_joining_with_occurrences_renamed(references: list[int], capa
         (lambda: tg.simulate_cache([1], 2, "a0", probabilities={1: np.nan}), "NaN"),
         (lambda: tg.simulate_cache([1, None], 2), "1 references are null"),
         (lambda: tg.simulate_cache([1, "a"], 2), "give keys of one plain type"),
+        (lambda: tg.simulate_cache([1], 2, "lru", process=Oracle([1])), "with process=.*; use 'heeb'"),
+        (lambda: tg.simulate_cache([1], 2, "heeb", survival=Fixed(1)), "without a process to weigh it by"),
+        (lambda: tg.simulate_cache(["a"], 2, "heeb", process=Oracle([1])), "are not numbers"),
     ],
 )
 def test_what_cannot_be_is_refused(call: Any, message: str) -> None:  # noqa: ANN401

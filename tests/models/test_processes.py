@@ -225,3 +225,47 @@ def test_histories_are_the_time_and_the_last_value() -> None:
 def test_what_is_wrong_is_named(make: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()  # type: ignore[operator]
+
+
+@given(st.integers(0, 40))
+def test_uniform_noise_is_the_same_to_the_last_digit(bound: int) -> None:
+    assert set(Noise(bound).mass(np.arange(-bound, bound + 1))) == {1 / (2 * bound + 1)}
+    assert Noise(bound).mass(np.array([-bound - 1, bound + 1])).tolist() == [0, 0]
+    between = bound + np.array([0.25, 0.5, 0.75])
+    assert Noise(bound).mass(between) * (2 * bound + 1) == pytest.approx(np.array([0.75, 0.5, 0.25]))
+
+
+@given(TRENDS | ORACLES, st.integers(0, 20), st.lists(st.integers(-20, 20), min_size=1, max_size=5))
+def test_nothing_comes_after_a_process_says_that_it_is_over(
+    process: Process, now: int, values: list[int]
+) -> None:
+    over = process.until(History(now), np.array(values))
+    if over is not None:
+        later = process.probability(History(now), over + np.arange(1, 50), np.array(values))
+        assert later.max() < 1e-15
+
+
+def test_most_processes_are_never_over() -> None:
+    for process in (
+        Stationary({1: 1.0}),
+        RandomWalk(1, Noise(1)),
+        AR1(0, 0.5, 1),
+        LinearTrend(0, 1, Noise(1)),
+    ):
+        assert process.until(History(0, 1), np.array([1])) is None
+
+
+@given(WALKS, st.integers(1, 20))
+def test_the_span_of_a_walk_holds_all_that_it_may_go(walk: RandomWalk, ahead: int) -> None:
+    low, high = walk.span(ahead)
+    beyond = np.array([*range(low - 9, low), *range(high + 1, high + 10)])
+    assert walk.probability(History(0, 0), np.arange(1, ahead + 1), beyond).max() == 0
+    assert (
+        walk.probability(History(0, 0), np.arange(1, ahead + 1), np.array([low, high])).max(axis=1).min() > 0
+    )
+
+
+def test_shares_by_value_and_speeds_that_are_whole() -> None:
+    assert Stationary(([2, 1], [0.25, 0.75])).by_value() == {1: 0.75, 2: 0.25}
+    speeds = (1, -3.0, 0, 0.5)
+    assert [LinearTrend(speed, 0, Noise(1)).moves_whole() for speed in speeds] == [True, True, False, False]

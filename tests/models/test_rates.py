@@ -75,3 +75,30 @@ def test_a_horizon_is_a_time(horizon: object) -> None:
 def test_what_cannot_be_observed(count: int, now: float) -> None:
     with pytest.raises(InputError, match="cannot be; give at least 0"):
         Rates().observe("left", count, now)
+
+
+def test_a_rate_beside_that_of_the_faster_side() -> None:
+    rates = Rates()
+    assert rates.relative("left") == rates.relative("right") == 1
+    for now in range(9):
+        rates.observe("left", 3, now)
+        rates.observe("right", 1, now)
+    assert rates.relative("left") == 1
+    assert rates.relative("right") == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("horizon", [None, 3.0, 50.0])
+def test_sides_of_a_row_at_each_time_are_equal_though_one_is_ahead(horizon: float | None) -> None:
+    rates = Rates(horizon)
+    for now in range(200):
+        for count in ((1, 0), (0, 1)):
+            for side, rows in zip(("left", "right"), count, strict=True):
+                rates.observe(side, rows, now)  # type: ignore[arg-type]
+            assert rates.relative("left") == rates.relative("right") == 1
+
+
+def test_a_side_of_which_nothing_came_still_counts_a_little() -> None:
+    rates = Rates()
+    for now in range(9):
+        rates.observe("left", 3, now)
+    assert rates.relative("right") == pytest.approx(1 / 24)

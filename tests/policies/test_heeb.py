@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,80 @@ def test_a_walk_of_which_nothing_was_seen_tells_nothing() -> None:
     running = after(Heeb(left=walk, right=walk), Window(5, 5), 0, {"left": (0, 7)})
     assert running.scores(seen("left", [7], [0]), 0).tolist() == [0]
     assert running.scores(seen("right", [7], [0]), 0)[0] > 0
+
+
+def test_a_walk_that_fell_silent_is_not_followed_for_ever() -> None:
+    walk = RandomWalk(0, Noise(2))
+    running = after(Heeb(walk, walk, ahead=20), Window(None, None), 0, {"left": (0, 7), "right": (0, 7)})
+    late = running.scores(seen("left", [7, 60], [10**6, 10**6]), 10**6)
+    assert late[0] > late[1] >= 0
+
+
+def unequal(rates: tuple[int, int], times: int = 30) -> Policy:
+    """The policy at work, after so many rows of either side at each time."""
+    running = Heeb(STILL, STILL, survival=Exponential(4.0)).start(Setting(Window(9, 9)))
+    number = 0
+    for now in range(times):
+        rows = {}
+        for side, rate in zip(SIDES, rates, strict=True):
+            arrived = seen(side, [0] * rate, [now] * rate)
+            rows[side] = replace(arrived, id=np.arange(number, number + rate))
+            number += rate
+        none = {side: np.zeros(len(rows[side]), np.int64) for side in SIDES}
+        running.observe(Step(now, now, rows, dict.fromkeys(SIDES, 0), none))
+    return running
+
+
+@pytest.mark.parametrize(("rates", "times"), [((1, 1), 1), ((3, 3), 1), ((1, 4), 4), ((6, 2), 1 / 3)])
+def test_rows_are_worth_as_many_results_as_the_other_side_brings_rows(
+    rates: tuple[int, int], times: float
+) -> None:
+    running = unequal(rates)
+    left, right = (running.scores(seen(side, [1], [29]), 29)[0] for side in SIDES)
+    assert left / right == pytest.approx(times, rel=0.05)
+    if rates[0] == rates[1]:
+        assert (
+            left
+            == right
+            == pytest.approx(expected_benefit(STILL, History(0), [1], Exponential(4), lasting=[9])[0])
+        )
+
+
+def test_with_unequal_rates_the_side_that_meets_more_gets_the_memory() -> None:
+    """Ten rows on the right for one on the left: a left row meets ten times as many."""
+    rng = np.random.default_rng(4)
+    shares = rng.dirichlet(np.ones(40))
+    left, right = (
+        {"key": rng.choice(40, count, p=shares), "time": np.arange(count) * 400 // count}
+        for count in (400, 4_000)
+    )
+    still = Stationary(dict(enumerate(shares.tolist())))
+    weighed = results(left, right, Heeb(still, still, Exponential(9.0)), budget=30)
+    shared = dict(enumerate(shares.tolist()))
+    as_they_are = results(left, right, Prob(Frequency(shared, shared)), budget=30)
+    assert weighed > 1.5 * as_they_are
+
+
+def test_large_steps_rank_as_small_ones_do() -> None:
+    """Rows enough for tables to be made, against a sum for each; the lifetime is the one that was observed."""
+    trend = LinearTrend(0.75, 0, Noise(20, 6.0))
+    rng = np.random.default_rng(5)
+    sides = [
+        {"key": np.round(0.75 * np.arange(9_000) + rng.normal(0, 6, 9_000)).astype(np.int64)} for _ in "lr"
+    ]
+    left, right = ({**side, "time": np.arange(9_000)} for side in sides)
+    operator = Operator(Join(Window(60, 60), Budget(rows=2_000), Heeb(trend, trend)))
+    arrivals = encode(Trace.of(left), Trace.of(right), Window(60, 60), "=", None).arrivals
+    for step in arrivals.steps(arrivals.cuts(3_000), whole_instants=False):
+        collected(operator.step(*step))
+        policy, now = operator.policy, int(step[2].now)
+        assert isinstance(policy, Policy)
+        for side in SIDES:
+            rows = operator.buffers[side].rows
+            lasting = np.maximum(rows.time + 60 - now, 0)
+            survival = policy.survival()  # type: ignore[attr-defined]
+            summed = expected_benefit(trend, History(now), rows.key, survival, lasting=lasting)
+            assert policy.scores(rows, now) == pytest.approx(summed, abs=1e-9)
 
 
 def trending(process: LinearTrend, count: int, rng: np.random.Generator) -> dict[str, Array]:

@@ -10,6 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.compiled import kernel
+from tidegate.engine.foretold import run_foretold
+from tidegate.models import Process, Stationary
+from tidegate.models.process import whole
+from tidegate.policies import Survival
 from tidegate.policies.random import draws, mix
 from tidegate.types import InputError, check_choice
 
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 
     from tidegate.types import Array
 
-CachePolicy = Literal["lfd", "lru", "lfu", "a0", "random"]
+CachePolicy = Literal["lfd", "lru", "lfu", "a0", "random", "heeb"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ def simulate_cache(
     policy: CachePolicy = "lru",
     *,
     probabilities: Mapping[Any, float] | None = None,
+    process: Process | None = None,
+    survival: Survival | None = None,
     bypass: bool = True,
     seed: int = 0,
 ) -> CacheReport:
@@ -58,9 +64,16 @@ def simulate_cache(
     policy
         Who stays: "lfd" (those needed soonest, knowing the future: no policy hits more often), "lru" (those
         referred to last), "lfu" (those referred to most often so far, whether cached at the time or not), "a0"
-        (the most probable, by the `probabilities` given) or "random". Among equals the one referred to last stays.
+        (the most probable, by the `probabilities` given), "heeb" (those whose next use may be expected soonest, by
+        the `process` given) or "random". Among equals the one referred to last stays.
     probabilities
         For "a0": how probable each key is to be referred to; a key that is not listed has none.
+    process
+        For "heeb": the process that references follow, one at each time step from 0 on; keys are whole numbers then.
+        Without one, keys are taken to come with the shares that they have had so far: the most frequent stay.
+    survival
+        For "heeb" with a process: how likely a row is still cached after some steps. By default exponential, with an
+        alpha of the capacity until the first row has left, and then by how long rows are observed to stay.
     bypass
         Whether a row that was fetched may itself be left out, as the caching of streams allows; the classic problem
         caches it always.
@@ -76,9 +89,26 @@ def simulate_cache(
     >>> tg.simulate_cache(pages, 3, "lfd").misses
     8
 
+    A level that values return to: what is near to it is worth more than what was there last.
+
+    >>> import numpy as np
+    >>> noise, level = np.random.default_rng(1).normal(scale=42, size=3650), [200.0]
+    >>> for step in noise:
+    ...     level.append(56 + 0.72 * level[-1] + step)
+    >>> days = np.round(level).astype(int)
+    >>> by_level = tg.simulate_cache(days, 100, "heeb", process=tg.models.AR1.fit(days)).hits
+    >>> by_level, tg.simulate_cache(days, 100, "lru").hits, tg.simulate_cache(days, 100, "lfu").hits
+    (2160, 1651, 2040)
+
     References
     ----------
-    On Joining and Caching Stochastic Streams, sections 2 (LFD, A0), 3 (the caching problem) and 8 (LRU, LFU, RAND).
+    On Joining and Caching Stochastic Streams, sections 2 (LFD, A0), 3 (the caching problem), 5.3
+    (HEEB) and 8 (LRU, LFU, RAND).
+
+    Deviations
+    ----------
+    With a stationary process "heeb" ranks by the shares themselves, as section 7.2 shows that it would, and learned
+    shares are those of "lfu". How long rows stay is looked at every 256 references.
     """
     check_choice(policy, CachePolicy, "cache policy")
     if isinstance(capacity, bool) or not isinstance(capacity, int | np.integer) or capacity < 1:
@@ -87,6 +117,10 @@ def simulate_cache(
         raise InputError(
             f"policy {policy!r} with probabilities={probabilities!r}; give them with 'a0' and with no other"
         )
+    if (process is not None or survival is not None) and policy != "heeb":
+        raise InputError(f"policy {policy!r} with process={process!r} and survival={survival!r}; use 'heeb'")
+    if survival is not None and process is None:
+        raise InputError(f"survival={survival!r} without a process to weigh it by; give process=")
     try:
         encoded = pa.array(references).dictionary_encode()
     except pa.ArrowException as error:
@@ -98,7 +132,12 @@ def simulate_cache(
     if policy == "random":
         drawn = draws(np.arange(len(keys)), int(mix(np.uint64(seed % 2**64)) >> np.uint64(1)))
         hit = _run_at_random(keys, drawn, names, int(capacity), bypass)
+    elif process is not None and not isinstance(process, Stationary):
+        values = whole(encoded.dictionary.to_pylist())
+        hit = run_foretold(keys, values, int(capacity), process, survival, bypass=bypass)
     else:
+        if isinstance(process, Stationary):
+            policy, probabilities = "a0", process.by_value()
         ranks = _ranks(policy, keys, encoded.dictionary.to_pylist(), probabilities)
         hit = _run(keys, ranks, names, int(capacity), bypass)
     hits = int(hit.sum())
@@ -115,7 +154,7 @@ def _ranks(
         following = np.full(len(keys), np.inf)
         following[order[again]] = order[again + 1]
         return -following
-    if policy == "lfu":
+    if policy in ("lfu", "heeb"):
         counts = np.empty(len(keys))
         firsts = np.searchsorted(keys[order], keys[order])
         counts[order] = np.arange(len(keys)) - firsts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tidegate.models.noise import Noise
 from tidegate.models.process import History, Process, whole
-from tidegate.types import Array, InputError
+from tidegate.types import FAR, Array, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -97,6 +98,10 @@ class LinearTrend(Process):
         """Where the line is at these times."""
         return np.asarray(self.speed * times + self.offset)
 
+    def moves_whole(self) -> bool:
+        """Whether each step takes it a whole distance on, so that a value's future depends on its offset only."""
+        return self.speed != 0 and float(self.speed).is_integer()
+
     def probability(self, history: History, ahead: Array, values: Array) -> Array:
         """By each value's distance from the line."""
         return self.noise.mass(values[:, None] - self.centre(history.now + ahead)[None, :])
@@ -104,6 +109,14 @@ class LinearTrend(Process):
     def ends(self) -> bool:
         """It does if it moves and its noise is bounded."""
         return self.speed != 0 and self.noise.bound is not None
+
+    def until(self, history: History, values: Array) -> int | None:
+        """When its noise has passed the last of them."""
+        if self.speed == 0 or not len(values):
+            return None
+        farthest = values.max() if self.speed > 0 else values.min()
+        passed = abs(self.noise.reach / self.speed) + (float(farthest) - self.offset) / self.speed
+        return max(0, math.ceil(passed - history.now)) if passed < FAR else None
 
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """By the noise around the line."""

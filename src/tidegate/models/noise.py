@@ -92,6 +92,10 @@ class Noise(ByValue):
 
     def mass(self, deviations: Array) -> Array:
         """The probability of the whole number that lies this far from the centre."""
+        if self.sigma is None and self.bound is not None:
+            # The same to the last digit wherever it is the same, so that rows which are worth the same are equals.
+            within: Array = np.clip(self.bound + 1 - np.abs(deviations), 0.0, 1.0) / (2 * self.bound + 1)
+            return within
         # On the far side a distribution is near 0, not near 1: a difference there keeps its digits.
         near = -np.abs(deviations)
         return self.below(near + 0.5) - self.below(near - 0.5)

@@ -65,6 +65,10 @@ class Oracle(Process):
         """It does, with the last value."""
         return True
 
+    def until(self, history: History, values: Array) -> int:  # noqa: ARG002 - none comes after the last
+        """By the last value that is foreseen."""
+        return max(0, len(self._values) - 1 - history.now)
+
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """All or nothing."""
         if len(values) > len(self._values):

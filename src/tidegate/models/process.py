@@ -85,6 +85,10 @@ class Process(ByValue, ABC):
         """Whether every value comes with probability 0 from some time on."""
         return False
 
+    def until(self, history: History, values: Array) -> int | None:  # noqa: ARG002 - most go on for ever
+        """After how many steps none of these values comes any more; None if that cannot be told."""
+        return None
+
     def goodness(self, values: ArrayLike) -> float:
         """How well these values, from time 0 on, agree with the process: a p-value; near 0 they do not.
 

@@ -16,6 +16,7 @@ from tidegate.types import Array, InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+_DEVIATIONS: Final = 9.0
 _NEGLIGIBLE: Final = 1e-20
 """A sum of steps that is less likely is left out at either end; else their number would grow with the steps."""
 _KEPT: Final = 16
@@ -84,9 +85,8 @@ class RandomWalk(Markov):
 
     def moves(self, ahead: Array, distances: Array) -> Array:
         """The probability to be so far away after so many steps, both of the same shape after broadcasting."""
-        if self.step.bound is None and self.step.sigma is not None and self.step.sigma > _WIDE:
-            # The last rounding is that of the distance itself.
-            spread = np.sqrt(self.step.sigma**2 * ahead + (ahead - 1) / 12)
+        spread = self._spread(ahead)
+        if spread is not None:
             near = -np.abs(distances - self.drift * ahead)
             return normal((near + 0.5) / spread) - normal((near - 0.5) / spread)
         most = int(ahead.max(initial=1))
@@ -95,6 +95,25 @@ class RandomWalk(Markov):
         there = (place >= 0) & (place < sums.lengths[ahead])
         found: Array = np.where(there, sums.chances[np.where(there, sums.starts[ahead] + place, 0)], 0.0)
         return found
+
+    def _spread(self, ahead: Array) -> Array | None:
+        """The standard deviation after so many steps, where they are so wide that their rounding hardly counts."""
+        if self.step.bound is not None or self.step.sigma is None or self.step.sigma <= _WIDE:
+            return None
+        # The last rounding is that of the distance itself.
+        spread: Array = np.sqrt(self.step.sigma**2 * ahead + (ahead - 1) / 12)
+        return spread
+
+    def span(self, ahead: int) -> tuple[int, int]:
+        """The least and the greatest distance that it may have gone after any of so many steps."""
+        steps = np.arange(1, ahead + 1)
+        spread = self._spread(steps)
+        if spread is not None:
+            low, high = (self.drift * steps + sign * _DEVIATIONS * spread for sign in (-1, 1))
+            return math.floor(low.min()), math.ceil(high.max())
+        sums = _sums(self, 1 << (ahead - 1).bit_length())
+        lows, lengths = sums.lows[1 : ahead + 1], sums.lengths[1 : ahead + 1]
+        return int(lows.min()), int((lows + lengths).max()) - 1
 
     def probability(self, history: History, ahead: Array, values: Array) -> Array:
         """By the distance from the last value."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from tidegate.types import SIDES, InputError, Side, check_choice
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Time
+
+
+_ROUNDING: Final = 1e-9
 
 
 class Rates:
@@ -75,6 +78,17 @@ class Rates:
         """Rows a unit of time."""
         check_choice(side, Side, "side")
         return self._rows[side] / self._span if self._span > 0 else 0.0
+
+    def relative(self, side: Side) -> float:
+        """A side's rate beside that of the faster one; 1 for both as long as they are no more than a row apart.
+
+        Where both bring a row at each time, one is ahead while the other's is still to come.
+        """
+        check_choice(side, Side, "side")
+        slower, faster = sorted(self._rows.values())
+        if faster - slower <= 1 + _ROUNDING:
+            return 1.0
+        return max(self._rows[side], 1.0) / faster
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned, as plain arrays."""

@@ -83,6 +83,11 @@ class Stationary(Process):
         place, there = self._places(values)
         return np.where(there, self._columns[1][place], 0.0)
 
+    def by_value(self) -> dict[int, float]:
+        """The shares as a mapping from value to share."""
+        values, shares = self._columns
+        return dict(zip(values.tolist(), shares.tolist(), strict=True))
+
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """By the shares of all lower values."""
         upto = np.cumsum(self._columns[1])

@@ -9,6 +9,7 @@ from tidegate.policies.incremental import DriftingBenefit, earlier, later, over_
 from tidegate.policies.life import Life
 from tidegate.policies.offline import Offline
 from tidegate.policies.policy import Need, Policy, find, names, registered
+from tidegate.policies.precomputed import Curve, Surface, h1, h2
 from tidegate.policies.prob import Prob
 from tidegate.policies.random import Random
 from tidegate.policies.size import Size
@@ -18,6 +19,7 @@ from tidegate.types import Learned
 
 __all__ = [
     "Age",
+    "Curve",
     "DriftingBenefit",
     "Exponential",
     "Fifo",
@@ -35,11 +37,14 @@ __all__ = [
     "Prob",
     "Random",
     "Size",
+    "Surface",
     "Survival",
     "UntilExpiry",
     "earlier",
     "expected_benefit",
     "find",
+    "h1",
+    "h2",
     "later",
     "names",
     "over_time",

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 
-from tidegate.models import History, Markov, Process
+from tidegate.models import History, Markov, Process, Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
+from tidegate.policies.outlook import expected_within, stretches
 from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival
@@ -31,6 +32,8 @@ class Heeb(Policy):
     Where `prob` and `life` take the past for the future, this asks what comes next: a row that the other stream has
     passed goes at once, and one that it is about to reach stays.
 
+    Its sums are looked up, not formed for each row: `h1` and `h2` tell how for walks and levels.
+
     Without processes it looks for them: where keys are whole numbers (or times, on Spark) and both sides are found to
     be trends, walks or levels (`tidegate.models.ProcessLearner`), it goes by these, row by row and at any rate. As
     long as that is not so it learns the shares of the keys as `prob` does, and weighs the time that a row has left
@@ -41,10 +44,12 @@ class Heeb(Policy):
     ----------
     left, right
         The process that each side's keys follow, one row at each time step, whose number is the row's time; None for
-        both to learn processes or shares.
+        both to learn processes or shares. If several rows come at a time, or some times bring none, each of them is
+        taken to follow it, and a row is worth as many results more as the other side brings rows.
     survival
         How likely a row is still there after some steps; by default exponential, with the mean lifetime that is
-        observed. Without processes, an exponential one, whose alpha is in units of time.
+        observed, whose alpha is rounded to a 32nd of an octave so that tables last. Without processes, an
+        exponential one, whose alpha is in units of time.
     ahead
         How many steps to look ahead at most, with processes.
     capacity, horizon
@@ -72,7 +77,10 @@ class Heeb(Policy):
     For sliding windows the paper refers to a report. Here results count only while both rows are in their windows;
     a window that counts rows is taken as one without end. The lifetime is observed by Little's law, as section 7.3
     proposes to do but does not; it counts the steps at which a row can be matched, so the present one, which the
-    paper's mean includes, is added. Learned shares and survival are continuous in time, and count by the other
+    paper's mean includes, is added. Arrival rates, which the paper takes for equal, are learned; each score counts
+    by the other side's rate beside that of the faster one. Of a walk or level the last row of a step counts as the
+    last value, even if others came at the same time. After a silence of more than `ahead` steps a walk is taken to be
+    where it could be after so many. Learned shares and survival are continuous in time, and count by the other
     side's rate.
     """
 
@@ -124,29 +132,31 @@ class Heeb(Policy):
 
 
 class _Foretelling(Policy):
-    """`Heeb` at work with processes: the sum over the steps ahead, once for each key."""
+    """`Heeb` at work with processes: the sum over the steps ahead, by tables."""
 
     def __init__(self, config: Heeb, processes: dict[Side, Process], setting: Setting) -> None:
         self.config = config
         self._processes = processes
         self._spans = _spans(setting)
-        self._lifetime = Lifetime(remembered(config.horizon, max(self._spans.values())))
+        horizon = remembered(config.horizon, max(self._spans.values()))
+        self._lifetime, self._rates = Lifetime(horizon), Rates(horizon)
         self._last: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)  # time and key
 
     def __repr__(self) -> str:
         return repr(self.config)
 
     def observe(self, step: Step) -> None:
-        """Take note of each side's last key, and learn how long rows stay."""
+        """Take note of each side's last key, and learn how often rows come and how long they stay."""
         self._lifetime.observe(step)
         for side in SIDES:
             rows = step.rows[side]
+            self._rates.observe(side, len(rows) - step.fresh[side], step.now)
             if len(rows) > step.fresh[side]:
                 self._last[side] = math.floor(rows.time[-1]), int(rows.key[-1])
 
     def survival(self) -> Survival:
         """The one that was given, or that of the lifetime by now; before any was observed, of one more step."""
-        return self.config.survival or Exponential.lasting(1 + (self._lifetime.mean() or 1.0))
+        return self.config.survival or Exponential.about(1 + (self._lifetime.mean() or 1.0))
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the results expected until the row leaves its window or memory."""
@@ -156,27 +166,31 @@ class _Foretelling(Policy):
             return np.zeros(len(rows))
         # The other side's row of this very time may be still to come: in steps of one row, the left's comes first.
         since = max(math.floor(now) - 1, last[0]) if last else math.floor(now) - 1
-        history = History(*last) if last else History(since)
+        history = History(*last) if last and not process.independent else History(since)
         ahead = min(self.config.ahead, survival.reach() or self.config.ahead)
-        steps = np.arange(1, ahead + 1)
-        keys, place = np.unique(rows.key, return_inverse=True)
-        chances = process.probability(history, since - history.now + steps, keys)
-        by_step = np.zeros((len(keys), ahead + 1))
-        np.cumsum(chances * survival.at(steps), axis=1, out=by_step[:, 1:])
-        ends = np.floor(rows.time + self._spans[rows.side] - since)
-        begins = np.ceil(rows.time - self._spans[other] - since) - 1
-        ends, begins = (np.clip(at, 0, ahead).astype(np.int64) for at in (ends, begins))
-        expected: Array = np.maximum(by_step[place, ends] - by_step[place, begins], 0.0)
-        return expected
+        begins, ends = stretches(rows.time, *self._bounds(rows, other, since), ahead)
+        # A walk that was not seen for long could be anywhere: no need to follow it there.
+        lag = min(since - history.now, ahead)
+        found = expected_within(process, history, rows.key, survival, begins, ends, ahead=ahead, lag=lag)
+        return found * self._rates.relative(other)
+
+    def _bounds(self, rows: Rows, other: Side, since: int) -> tuple[Time, Time, Time]:
+        """The present, and from when to when after its own time a row may be matched; as its times are."""
+        bounds = since, self._spans[rows.side], -self._spans[other]
+        if np.issubdtype(rows.time.dtype, np.floating):
+            return float(bounds[0]), float(bounds[1]), float(bounds[2])
+        return bounds[0], math.floor(bounds[1]), math.ceil(bounds[2])
 
     def snapshot(self) -> dict[str, Array]:
         """The last keys, and what was learned of lifetimes."""
         state = {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
+        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
         return state | {f"lifetime.{name}": array for name, array in self._lifetime.snapshot().items()}
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         parts = grouped(state)
+        self._rates.restore(parts["rate"])
         self._lifetime.restore(parts["lifetime"])
         for side in SIDES:
             last = parts.get("last", {}).get(side)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tidegate.compiled import inlined, kernel
 from tidegate.models import History, LinearTrend, Problem, Process
 from tidegate.models.process import whole
 from tidegate.policies.survival import Exponential, expected_benefit
@@ -16,6 +17,9 @@ from tidegate.types import Array, InputError, check_choice
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+_ROUNDING: Final = 1e-14
+_KEPT: Final = 4
 
 
 def later(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
@@ -156,7 +160,7 @@ class DriftingBenefit:
 
     def __post_init__(self) -> None:
         check_choice(self.problem, Problem, "problem")
-        if not float(self.trend.speed).is_integer() or self.trend.speed == 0:
+        if not self.trend.moves_whole():
             raise InputError(
                 f"the trend's speed is {self.trend.speed!r}; give a whole one other than 0, or use over_time"
             )
@@ -167,31 +171,89 @@ class DriftingBenefit:
 
         Ahead is up for a rising trend and down for a falling one. One drift of zeros comes first: passed for good.
         """
-        drift, ahead = abs(int(self.trend.speed)), int(np.sign(self.trend.speed))
-        reach = math.ceil(self.trend.noise.reach) + 1
-        middle = round(self.trend.offset)
-        first = middle - ahead * (reach + drift)
-        offsets = first + ahead * np.arange(2 * (reach + drift))
-        chances = self.trend.noise.mass(offsets - self.trend.offset)
-        benefits = np.zeros(len(offsets))
-        for at in range(drift, len(offsets), drift):
-            here = slice(at, min(at + drift, len(offsets)))
-            behind = slice(at - drift, here.stop - drift)
-            benefits[here] = earlier(
-                benefits[behind], chances[behind], self.survival.alpha, problem=self.problem
-            )
-        return first, benefits
+        first, chances = _passing(self.trend)
+        drift = abs(int(self.trend.speed))
+        return first, _filled(chances, drift, self.survival.alpha, self.problem == "caching")
 
     def of(self, now: int, values: ArrayLike) -> Array:
         """The expected benefit of these values now."""
         first, benefits = self._table
-        drift, ahead = abs(int(self.trend.speed)), int(np.sign(self.trend.speed))
-        places = ahead * (whole(values) - int(self.trend.speed) * now - first)
-        # Beyond the table nothing comes until the trend is there: only survival counts.
-        waits = np.maximum(-((len(benefits) - 1 - places) // drift), 0)
-        there = np.clip(places - waits * drift, 0, len(benefits) - 1)
-        found: Array = np.where(places < 0, 0.0, benefits[there] * np.exp(-waits / self.survival.alpha))
-        return found
+        rows = whole(values)
+        return _drifted(rows, now, int(self.trend.speed), first, benefits, self.survival.alpha)
+
+    def within(self, now: int, values: Array, begins: Array, ends: Array) -> Array:
+        """In joining, the part of it that falls after one step from now and up to another.
+
+        Whoever is still there after some steps has the future of one that came then.
+        """
+        first, benefits = self._table
+        return _drifted_within(
+            values, now, begins, ends, int(self.trend.speed), first, benefits, self.survival.alpha
+        )
+
+
+@lru_cache(maxsize=_KEPT)
+def _passing(trend: LinearTrend) -> tuple[int, Array]:
+    """The offset that comes first, and the probability of it and the next ones at a single time."""
+    drift, ahead = abs(int(trend.speed)), int(np.sign(trend.speed))
+    reach = math.ceil(trend.noise.reach) + 1
+    first = round(trend.offset) - ahead * (reach + drift)
+    offsets = first + ahead * np.arange(2 * (reach + drift))
+    return first, trend.noise.mass(offsets - trend.offset)
+
+
+@kernel
+def _filled(chances: Array, drift: int, alpha: float, caching: bool) -> Array:  # noqa: FBT001 - a kernel's flag
+    """The recursion backwards in time, as `earlier` has it: each from the one that is a step's drift behind."""
+    benefits, kept = np.zeros(len(chances)), math.exp(-1 / alpha)
+    for at in range(drift, len(chances)):
+        behind, chance = benefits[at - drift], chances[at - drift]
+        benefits[at] = kept * ((1 - chance if caching else 1.0) * behind + chance)
+    return benefits
+
+
+@inlined
+def _there(value: int, now: int, speed: int, first: int, benefits: Array, alpha: float) -> float:
+    drift = abs(speed)
+    place = (value - speed * now - first) * (1 if speed > 0 else -1)
+    if place < 0:
+        return 0.0
+    # Beyond the table nothing comes until the trend is there: only survival counts.
+    waits = max(-((len(benefits) - 1 - place) // drift), 0)
+    return benefits[place - waits * drift] * (math.exp(-waits / alpha) if waits else 1.0)  # type: ignore[no-any-return]
+
+
+@kernel
+def _drifted(values: Array, now: int, speed: int, first: int, benefits: Array, alpha: float) -> Array:
+    found = np.empty(len(values))
+    for i in range(len(values)):
+        found[i] = _there(values[i], now, speed, first, benefits, alpha)
+    return found
+
+
+@kernel
+def _drifted_within(
+    values: Array,
+    now: int,
+    begins: Array,
+    ends: Array,
+    speed: int,
+    first: int,
+    benefits: Array,
+    alpha: float,
+) -> Array:
+    found = np.zeros(len(values))
+    for i in range(len(values)):
+        begin, end = begins[i], ends[i]
+        before = _there(values[i], now + begin, speed, first, benefits, alpha)
+        if end > begin and before > 0.0:
+            after = math.exp(-(end - begin) / alpha) * _there(
+                values[i], now + end, speed, first, benefits, alpha
+            )
+            # What is left of equal terms is rounding.
+            if before - after > _ROUNDING * before:
+                found[i] = (before - after) * (math.exp(-begin / alpha) if begin else 1.0)
+    return found
 
 
 def _independent(process: Process) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tidegate.models import History, Problem, Process, gains
 from tidegate.models.numbers import ByValue, positive
+from tidegate.models.process import whole
 from tidegate.types import Array, InputError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE: Final = 1e-12
 """What all terms that a sum leaves out may add up to."""
+_NOTCHES: Final = 32
 
 
 class Survival(ByValue, ABC):
@@ -140,6 +142,15 @@ class Exponential(Survival):
             )
         return cls(-1 / math.log1p(-1 / lifetime))
 
+    @classmethod
+    def about(cls, lifetime: float) -> Self:
+        """The one for a mean lifetime that is observed time and again, rounded so that it seldom changes.
+
+        An octave of alpha has 32 notches: within 1.1 percent of it.
+        """
+        alpha = cls.lasting(lifetime).alpha
+        return cls(2.0 ** (round(_NOTCHES * math.log2(alpha)) / _NOTCHES))
+
     @property
     def lifetime(self) -> float:
         """The mean number of steps that a row stays, the present one included."""
@@ -205,5 +216,7 @@ def expected_benefit(
         steps = longest if steps is None else min(steps, longest)
     if steps is None:
         raise InputError(f"{survival!r} has no end; say how many steps ahead= to sum over")
+    passed = process.until(history, whole(values))
+    steps = steps if passed is None else max(1, min(steps, passed))
     found = gains(process, history, values, steps, problem=problem, lasting=lasting)
     return found @ survival.at(np.arange(1, steps + 1))

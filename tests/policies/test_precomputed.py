@@ -1,0 +1,117 @@
+"""What is reckoned beforehand is what the sums give, or as near as it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate import InputError
+from tidegate.models import AR1, History, Noise, Problem, RandomWalk, gains
+from tidegate.policies import Exponential, Fixed, Infinite, Inverse, Survival, expected_benefit, h1, h2
+from tidegate.types import Array
+
+NOISES = st.builds(Noise, st.integers(0, 4), st.none() | st.floats(0.3, 3)) | st.builds(
+    Noise, st.none(), st.floats(0.3, 2)
+)
+WALKS = st.builds(RandomWalk, st.floats(-3, 3), NOISES)
+PROBLEMS = st.sampled_from(["joining", "caching"])
+VALUES = np.arange(-30, 31)
+
+
+@settings(deadline=None)
+@given(WALKS, st.floats(0.3, 8), PROBLEMS, st.integers(-20, 20))
+def test_h1_is_the_sum(walk: RandomWalk, alpha: float, problem: Problem, last: int) -> None:
+    survival = Exponential(alpha)
+    summed = expected_benefit(walk, History(3, last), VALUES, survival, problem=problem)
+    assert h1(walk, survival, problem=problem).of(VALUES, last) == pytest.approx(summed, abs=1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(WALKS, st.sampled_from([Fixed(7), Infinite(), Inverse(), Exponential(4.0)]), PROBLEMS)
+def test_h1_of_so_many_steps_is_their_sum(walk: RandomWalk, survival: Survival, problem: Problem) -> None:
+    summed = gains(walk, History(0, 5), VALUES, 12, problem=problem) @ survival.at(np.arange(1, 13))
+    assert h1(walk, survival, problem=problem, ahead=12).of(VALUES, 5) == pytest.approx(summed, abs=1e-12)
+
+
+def test_figure_6() -> None:
+    """Without drift the nearest is the best; with one, what lies ahead at whole multiples of it."""
+    still, two, four = (
+        h1(RandomWalk(d, Noise(sigma=1.0)), Exponential(10), problem="caching") for d in (0, 2, 4)
+    )
+    away = np.arange(25)
+    assert (np.diff(still.of(away)) < 0).all()
+    assert still.of(away) == pytest.approx(still.of(-away))
+    assert two.of([-5]) < 0.01 < two.of([5])
+    peaks = four.of(np.arange(0, 15))
+    assert peaks[4] > max(peaks[2], peaks[6])
+    assert peaks[8] > max(peaks[6], peaks[10])
+
+
+LEVELS = [AR1(2, 0.5, 2), AR1(-3, -0.6, 3.5), AR1(0, 0.9, 1), AR1(5, 0, 4)]
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=repr)
+@pytest.mark.parametrize("alpha", [0.7, 8.0])
+@pytest.mark.parametrize("problem", ["joining", "caching"])
+def test_h2_is_the_sum_where_control_points_are_next_to_each_other(
+    level: AR1, alpha: float, problem: Problem
+) -> None:
+    surface = h2(level, Exponential(alpha), problem=problem)
+    assert surface.spacing == 1
+    for last in (-3, 0, 4):
+        summed = expected_benefit(level, History(0, last), VALUES, Exponential(alpha), problem=problem)
+        assert surface.of(VALUES, last) == pytest.approx(summed, abs=1e-9)
+
+
+def error(level: AR1, problem: Problem, points: int | None = None, ahead: int | None = None) -> float:
+    """The largest error between control points, beside the largest benefit."""
+    survival = Exponential(6.0)
+    surface = h2(level, survival, problem=problem, points=points, ahead=ahead)
+    values = np.arange(round(level.mean - 9 * level.sigma), round(level.mean + 9 * level.sigma), 3)
+    worst = 0.0
+    for last in (level.mean + np.array([-5.1, -1.3, 0, 0.7, 3]) * level.sigma).astype(int).tolist():
+        summed = expected_benefit(level, History(0, last), values, survival, problem=problem, ahead=ahead)
+        worst = max(worst, float(np.abs(surface.of(values, last) - summed).max() / surface.benefits.max()))
+    return worst
+
+
+@pytest.mark.parametrize("level", [AR1(56, 0.72, 42.2), AR1(5, -0.6, 20), AR1(0, 0.85, 30)], ids=repr)
+@pytest.mark.parametrize("problem", ["joining", "caching"])
+def test_between_control_points_the_error_is_below_a_thousandth(level: AR1, problem: Problem) -> None:
+    assert 0 < error(level, problem) < 1e-3
+
+
+def test_fewer_control_points_err_more() -> None:
+    level = AR1(56, 0.72, 42.2)
+    errors = [error(level, "joining", points) for points in (16, 32, 64, 128)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[0] < 0.2
+
+
+def test_h2_of_so_many_steps_and_of_other_survivals() -> None:
+    level = AR1(2, 0.5, 2)
+    for survival, ahead in ((Fixed(7), None), (Inverse(), 9), (Infinite(), 9), (Exponential(5), 9)):
+        steps = ahead or 7
+        for problem in ("joining", "caching"):
+            weights = survival.at(np.arange(1, steps + 1))
+            summed = gains(level, History(0, 1), VALUES, steps, problem=problem) @ weights
+            surface = h2(level, survival, problem=problem, ahead=ahead)
+            assert surface.of(VALUES, 1) == pytest.approx(summed, abs=1e-12)
+
+
+def test_a_level_that_is_long_remembered() -> None:
+    """More chances than are kept at hand, for more steps than it takes to be forgotten."""
+    level, survival = AR1(0, 0.95, 20), Exponential(60.0)
+    values = np.arange(-100, 101, 20)
+    summed: Array = expected_benefit(level, History(0, 40), values, survival)
+    assert h2(level, survival).of(values, 40) == pytest.approx(summed, abs=2e-3 * summed.max())
+
+
+def test_what_is_not_told_of_is_refused() -> None:
+    with pytest.raises(InputError, match="does not reach to a last value of 10000"):
+        h2(AR1(0, 0.5, 2), Exponential(3)).of([1], 10_000)
+    for find in (lambda: h1(RandomWalk(0, Noise(1)), Infinite()), lambda: h2(AR1(0, 0.5, 2), Inverse())):
+        with pytest.raises(InputError, match="say how many steps ahead"):
+            find()
