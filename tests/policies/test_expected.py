@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate.models import AR1, History, LinearTrend, Noise, Oracle, Process, RandomWalk, Stationary, gains
 from tidegate.policies import Exponential, Fixed, Infinite, Inverse, Survival
-from tidegate.policies.outlook import expected_within, stretches
+from tidegate.policies.expected import expected_within, stretches
 from tidegate.types import FOREVER, Array
 
 AHEAD = 30
