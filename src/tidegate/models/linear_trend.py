@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -100,6 +101,12 @@ class LinearTrend(Process):
     def probability(self, history: History, ahead: Array, values: Array) -> Array:
         """By each value's distance from the line."""
         return self.noise.mass(values[:, None] - self.centre(history.now + ahead)[None, :])
+
+    def likely(self, history: History, ahead: Array) -> Array:
+        """The values within reach of the line at any of these steps."""
+        reach = math.ceil(self.noise.reach) + 1
+        centres = np.rint(self.centre(history.now + ahead)).astype(np.int64)
+        return np.unique(centres[:, None] + np.arange(-reach, reach + 1))
 
     def ends(self) -> bool:
         """It does if it moves and its noise is bounded."""
