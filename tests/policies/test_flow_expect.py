@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 
 import tidegate as tg
 from tests.models.told import Told
-from tests.policies.test_heeb import CONFIGS as HEEBS
 from tests.policies.test_heeb import SECTION_8, results, trending
 from tidegate import Budget, InputError, Window
 from tidegate.checks import LAWS, Law
-from tidegate.models import Frequency, Oracle, Stationary
+from tidegate.models import AR1, Frequency, LinearTrend, Noise, Oracle, RandomWalk, Stationary
 from tidegate.policies import FlowExpect, Heeb, Policy, Prob
 from tidegate.policies.flow_expect import plan
 from tidegate.types import SIDES, Array, Rows, Setting, Side, Step, StepSize, Time
 
 CONFIGS = [
-    FlowExpect(horizon=30.0, ahead=5),
-    *(FlowExpect(heeb.left, heeb.right, ahead=6) for heeb in HEEBS if heeb.left),
+    FlowExpect(horizon=30.0, ahead=3),
+    FlowExpect(LinearTrend(0.1, 0, Noise(4)), LinearTrend(0.1, 1, Noise(4, 2.0)), ahead=3),
+    FlowExpect(RandomWalk(0, Noise(sigma=2)), AR1(2, 0.5, 2), ahead=3),
 ]
 
 
@@ -182,7 +182,7 @@ PROCESS = st.lists(CHANCES, min_size=4, max_size=4).map(lambda chances: Told(tup
 HERE = st.lists(st.tuples(st.integers(1, 3), st.integers(-2, 0)), max_size=2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(PROCESS, PROCESS, HERE, HERE, st.integers(1, 2), st.integers(1, 3), st.booleans())
 def test_it_keeps_what_one_of_the_best_sequences_keeps(
     left: Told,
@@ -224,7 +224,7 @@ def test_it_keeps_what_one_of_the_best_sequences_keeps(
 KEYS = st.lists(st.integers(0, 2), min_size=5, max_size=9)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     KEYS, KEYS, st.integers(1, 3), st.sampled_from([1, 3, "instant"]), st.sampled_from([(None, None), (3, 1)])
 )

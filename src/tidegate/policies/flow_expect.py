@@ -149,47 +149,47 @@ class _Planning(Policy):
         left, right = np.split(moment, [len(coming["left"].times)])
         return {"left": left, "right": right}
 
-    def _gains(self, side: Side, times: Array, chances: Array, coming: Coming, moments: Array) -> Array:
+    def _gains(
+        self, side: Side, times: Array, chances: Array, coming: dict[Side, Coming], moments: dict[Side, Array]
+    ) -> Array:
         """What rows of a side that came at these times gain in each step, by their chances with each row to come."""
-        other: Side = "right" if side == "left" else "left"
-        age = coming.times[None, :] - times[:, None]
+        other = _other(side)
+        age = coming[other].times[None, :] - times[:, None]
         joinable = (age <= self._spans[side]) & (age >= -self._spans[other])
-        by_step = np.zeros((moments.max(initial=0), len(times)))
-        np.add.at(by_step, moments - 1, np.where(joinable, chances, 0.0).T)
+        steps = max(int(some.max(initial=1)) for some in moments.values())
+        by_step = np.zeros((steps, len(times)))
+        np.add.at(by_step, moments[other] - 1, np.where(joinable, chances, 0.0).T)
         return by_step.T
+
+    def _here(self, rows: Rows, coming: dict[Side, Coming], moments: dict[Side, Array]) -> Array:
+        """What rows that are here gain in each step."""
+        chances = coming[_other(rows.side)].chances(rows.key)
+        return self._gains(rows.side, rows.time, chances, coming, moments)
+
+    def _later(self, side: Side, coming: dict[Side, Coming], moments: dict[Side, Array]) -> Array:
+        """What rows that are still to come gain in each step."""
+        chances = coming[side].meeting(coming[_other(side)])
+        # Rows of one step meet each other whoever is held.
+        chances[moments[side][:, None] >= moments[_other(side)][None, :]] = 0.0
+        return self._gains(side, coming[side].times, chances, coming, moments)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by all the results that are expected within the steps ahead."""
         coming = self._known.coming(now)
-        return self._here(rows, coming, self._moments(coming)).sum(axis=1)
-
-    def _here(self, rows: Rows, coming: dict[Side, Coming], moments: dict[Side, Array]) -> Array:
-        other: Side = "right" if rows.side == "left" else "left"
-        chances = coming[other].chances(rows.key)
-        return self._gains(rows.side, rows.time, chances, coming[other], moments[other])
-
-    def _later(self, side: Side, coming: dict[Side, Coming], moments: dict[Side, Array]) -> Array:
-        other: Side = "right" if side == "left" else "left"
-        meeting = coming[side].meeting(coming[other])
-        # Rows of one step meet each other whoever is held.
-        meeting[moments[side][:, None] >= moments[other][None, :]] = 0.0
-        return self._gains(side, coming[side].times, meeting, coming[other], moments[other])
+        expected: Array = self._here(rows, coming, self._moments(coming)).sum(axis=1)
+        return expected
 
     def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array]:
         """Mark the rows that the best plan keeps, then those of which most is expected."""
         coming = self._known.coming(now)
         moments = self._moments(coming)
-        steps = max(int(some.max(initial=1)) for some in moments.values())
-
-        def all_steps(gains: Array) -> Array:
-            return np.pad(gains, ((0, 0), (0, steps - gains.shape[1])))
-
-        here = np.concatenate([all_steps(self._here(some, coming, moments)) for some in rows.values()])
+        here = np.concatenate([self._here(some, coming, moments) for some in rows.values()])
         sizes = np.concatenate([some.sizes() for some in rows.values()]) if budget.unit == "bytes" else None
-        room = budget.limit if sizes is None else int(budget.limit // max(sizes.mean(), 1))
+        room = budget.limit if sizes is None else int(budget.limit // sizes.mean())
         worth = here.sum(axis=1)
-        if np.count_nonzero(worth) > room > 0:
-            later = [all_steps(self._later(side, coming, moments)) for side in rows]
+        # With room for all that may match, all of them stay, and no plan is needed.
+        if np.count_nonzero(worth) > room:
+            later = [self._later(side, coming, moments) for side in rows]
             enters = np.concatenate([np.zeros(len(here), np.int64), *(moments[side] for side in rows)])
             planned, _ = plan(np.concatenate([here, *later]), enters, room)
             worth += planned[: len(here)] * (1.0 + worth.max())
@@ -261,3 +261,7 @@ def _solver() -> Any:  # noqa: ANN401 - OR-tools ships no types
             "policy 'flow_expect' needs OR-tools, which is not there; pip install 'tidegate[flow]'"
         ) from error
     return SimpleMinCostFlow()
+
+
+def _other(side: Side) -> Side:
+    return "right" if side == "left" else "left"
