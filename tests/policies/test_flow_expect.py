@@ -90,7 +90,9 @@ def rows_of(side: Side, keys: list[int], times: list[Time]) -> Rows:
     return Rows(side, np.array(keys, np.int64), np.array(times), np.arange(count), np.zeros(count, np.int64))
 
 
-def after(policy: Policy, window: Window, rows: dict[Side, Rows], fresh: dict[Side, int], now: Time) -> Policy:
+def after(
+    policy: Policy, window: Window, rows: dict[Side, Rows], fresh: dict[Side, int], now: Time
+) -> Policy:
     """The policy at work, after a step that brought the rows from `fresh` on."""
     running = policy.start(Setting(window))
     running.observe(Step(0, now, rows, fresh, {s: np.zeros(len(rows[s]), np.int64) for s in SIDES}))
@@ -197,7 +199,8 @@ def test_it_keeps_what_one_of_the_best_sequences_keeps(
     window, steps = (3, 2), 2 * ahead + 1 if pending else ahead
     here = {"left": [*on_left, (2, 0)], "right": on_right if pending else [*on_right, (3, 0)]}
     rows: dict[Side, Rows] = {
-        side: rows_of(side, [key for key, _ in here[side]], [time for _, time in here[side]]) for side in SIDES
+        side: rows_of(side, [key for key, _ in here[side]], [time for _, time in here[side]])
+        for side in SIDES
     }
     fresh: dict[Side, int] = {"left": len(on_left), "right": len(on_right)}
     stays = after(FlowExpect(left, right, ahead=ahead), Window(*window), rows, fresh, 0).keep(
@@ -229,7 +232,11 @@ KEYS = st.lists(st.integers(0, 2), min_size=5, max_size=9)
     KEYS, KEYS, st.integers(1, 3), st.sampled_from([1, 3, "instant"]), st.sampled_from([(None, None), (3, 1)])
 )
 def test_section_7_1_who_knows_all_gets_the_offline_optimum(
-    left: list[int], right: list[int], budget: int, step: StepSize, window: Any  # noqa: ANN401
+    left: list[int],
+    right: list[int],
+    budget: int,
+    step: StepSize,
+    window: Any,  # noqa: ANN401
 ) -> None:
     count = min(len(left), len(right))
     streams = [{"key": keys[:count], "time": range(count)} for keys in (left, right)]
@@ -266,7 +273,9 @@ def test_section_7_2_stationary_streams_without_window_are_ranked_like_prob() ->
     given_shares = [dict(enumerate(share.tolist())) for share in shares]
     prob = Prob(Frequency(given_shares[0], given_shares[1]))
     flow = FlowExpect(Stationary(given_shares[0]), Stationary(given_shares[1]), ahead=6)
-    assert results(left, right, flow, budget=4) == pytest.approx(results(left, right, prob, budget=4), rel=0.03)
+    assert results(left, right, flow, budget=4) == pytest.approx(
+        results(left, right, prob, budget=4), rel=0.03
+    )
 
 
 def test_without_processes_it_learns() -> None:
@@ -286,5 +295,7 @@ def test_what_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="observed nothing to score 1 rows by"):
         FlowExpect().scores(rows_of("left", [1], [1]), 1)
     monkeypatch.setitem(sys.modules, "ortools.graph.python.min_cost_flow", None)
-    with pytest.raises(InputError, match=r"needs OR-tools, which is not there; pip install 'tidegate\[flow\]'"):
+    with pytest.raises(
+        InputError, match=r"needs OR-tools, which is not there; pip install 'tidegate\[flow\]'"
+    ):
         FlowExpect().start(Setting(Window(1, 1)))
