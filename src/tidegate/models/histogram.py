@@ -20,6 +20,9 @@ _ENOUGH: Final = 8.0
 """What a bucket must weigh to be split."""
 _NARROW: Final = 0.5
 """The standard deviation of the places below which a bucket is not split: whole numbers are no closer."""
+_WORTH: Final = 4.0
+"""How many times as large as that of two merged buckets a variance must be to be worth the split: halves begin with
+the mean of the whole, so that each split blurs what was learned until they have seen enough of their own."""
 _HALVES: Final = 0.8
 """How far the means of two halves lie from that of the whole, in standard deviations (about, for any shape)."""
 
@@ -29,7 +32,7 @@ class Histogram:
 
     Each bucket records how many observations it has seen, their mean and their standard deviation. `adapt` splits
     the one with the largest standard deviation; once there are as many buckets as there may be, it first merges the
-    two neighbours with the lowest standard deviation together, if that is lower.
+    two neighbours with the lowest standard deviation together, if that is less than half as large.
 
     Parameters
     ----------
@@ -52,8 +55,9 @@ class Histogram:
 
     Deviations
     ----------
-    A bucket also records the mean and standard deviation of its places. It is split at their mean, into halves of
-    the same mean value, and it is not split while its places hardly differ.
+    The paper gives no thresholds. A bucket also records the mean and standard deviation of its places. It is split
+    at their mean, into halves of the same mean value, and it is not split while its places hardly differ. Between the
+    middles of two buckets the mean goes over from one to the other instead of leaping.
     """
 
     def __init__(self, buckets: int = 10) -> None:
@@ -159,7 +163,7 @@ def _adapt(edges: Array, table: Array, used: int) -> int:
     if split < 0:
         return used
     if used == len(edges):
-        merged, least = -1, most
+        merged, least = -1, most / _WORTH
         for bucket in range(used - 1):
             together = _variance(_together(table[bucket], table[bucket + 1]), _SQUARES)
             if together < least and split not in (bucket, bucket + 1):

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Offset = Literal["mean", "last", "none"]
 _ROWS: Final = 16.0
 _MEMORY: Final = 1000.0
-_OFTEN: Final = 16
+_TERM: Final = 8.0
+_OFTEN: Final = 64
 """After how many lessons buckets are split and merged."""
 _LONG: Final = 40.0
 _FOLLOWED: Final = 1 << 12
@@ -35,6 +36,7 @@ class HeebHistogram(Policy):
     other stream is now, its mean or its last key; and what a row at that place brings does not change, though keys
     do. When a row leaves memory, two histograms over the places learn how many results it brought since it was let
     in, and the inverse of the steps that it stayed. A row is scored by the product of both at its present place.
+    At most some thousand rows of a side are followed so, a sample if there are more.
 
     Keys must be numbers in which nearness means something; of names, their codes' nearness means nothing.
 
@@ -48,7 +50,9 @@ class HeebHistogram(Policy):
     rows
         Over how many rows the mean is taken, by exponential smoothing.
     memory
-        After how many rows have left a row's lesson counts half.
+        After how many more lessons a lesson counts half.
+    term
+        After how many steps a row that stays is taken to have left and come again.
 
     Examples
     --------
@@ -66,10 +70,12 @@ class HeebHistogram(Policy):
 
     Deviations
     ----------
-    Between the middles of two buckets the score goes over from one to the other instead of leaping, since equal
-    scores would leave it to age who stays. The mean lags behind a line, by a constant, which moves all places alike.
-    The lessons are forgotten by the number of rows that leave, not by time. A row that is dropped in the step in
-    which it came was never in memory and teaches nothing. Results of the row's own step do not count.
+    In the paper a row teaches only when it leaves. One that is wrongly thought worth holding then never teaches, and
+    memory fills up with such rows; here a row that stays teaches after every `term`, and is taken for a new one at its
+    present place. Scores go over smoothly from bucket to bucket, since equal ones would leave it to age who stays. The
+    mean lags behind a line, by a constant, which moves all places alike. Lessons are forgotten by the number that
+    follow them, not by time. A row that is dropped in the step in which it came was never in memory and teaches
+    nothing; results of a row's own step do not count.
     """
 
     name: ClassVar[str] = "heeb_histogram"
@@ -79,15 +85,15 @@ class HeebHistogram(Policy):
     buckets: int = 10
     rows: float = _ROWS
     memory: float = _MEMORY
-    term: float = 8.0
+    term: float = _TERM
 
     def __post_init__(self) -> None:
         check_choice(self.offset, Offset, "offset")
         Histogram(self.buckets)
-        for what, least in (("rows", 1), ("memory", 0)):
+        for what in ("rows", "memory", "term"):
             value = getattr(self, what)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < np.inf:
-                raise InputError(f"{what} is {value!r}; give a finite number of rows, at least {least}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < np.inf:
+                raise InputError(f"{what} is {value!r}; give a finite number, at least 1")
 
     def start(self, setting: Setting) -> Policy:
         """Begin to learn."""
