@@ -62,7 +62,9 @@ class Histogram:
 
     def __init__(self, buckets: int = 10) -> None:
         if isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1:
-            raise InputError(f"a histogram of {buckets!r} buckets holds nothing; give a whole number, at least 1")
+            raise InputError(
+                f"a histogram of {buckets!r} buckets holds nothing; give a whole number, at least 1"
+            )
         self.edges = np.full(buckets, np.inf)  # where each bucket ends; the last one has no end
         self.table = np.zeros((buckets, 5))
         self.used = 1
@@ -84,17 +86,22 @@ class Histogram:
         """Split a bucket, and merge two if there is no room for one more."""
         self.used = _adapt(self.edges, self.table, self.used)
 
+    def most(self) -> float:
+        """The largest mean of any bucket."""
+        return float(self.table[: self.used, _MEAN].max())
+
     def mean(self, places: ArrayLike) -> Array:
         """The mean value around each of these places; 0 where nothing was observed."""
         return _means(self.edges, self.table, self.used, np.asarray(places, np.float64))
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned, as plain arrays."""
-        return {"edges": self.edges.copy(), "table": self.table.copy(), "used": np.array([self.used])}
+        return {"edges": self.edges.copy(), "table": self.table.ravel().copy(), "used": np.array([self.used])}
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        self.edges, self.table = state["edges"].copy(), state["table"].copy()
+        self.edges = state["edges"].copy()
+        self.table = state["table"].reshape(len(self.edges), -1).copy()
         self.used = int(state["used"][0])
         return self
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Offset = Literal["mean", "last", "none"]
 _ROWS: Final = 16.0
 _MEMORY: Final = 1000.0
-_TERM: Final = 8.0
+_TERM: Final = 10.0
+_NOTHING: Final = 1 / 32
 _OFTEN: Final = 64
 """After how many lessons buckets are split and merged."""
 _LONG: Final = 40.0
@@ -35,7 +36,7 @@ class HeebHistogram(Policy):
     parameters. What `heeb` reckons from a process, this learns: a row's place is how far its key lies from where the
     other stream is now, its mean or its last key; and what a row at that place brings does not change, though keys
     do. When a row leaves memory, two histograms over the places learn how many results it brought since it was let
-    in, and the inverse of the steps that it stayed. A row is scored by the product of both at its present place.
+    in, and for how many steps it stayed. A row is scored by the quotient of both at its present place.
     At most some thousand rows of a side are followed so, a sample if there are more.
 
     Keys must be numbers in which nearness means something; of names, their codes' nearness means nothing.
@@ -72,7 +73,8 @@ class HeebHistogram(Policy):
     ----------
     In the paper a row teaches only when it leaves. One that is wrongly thought worth holding then never teaches, and
     memory fills up with such rows; here a row that stays teaches after every `term`, and is taken for a new one at its
-    present place. Scores go over smoothly from bucket to bucket, since equal ones would leave it to age who stays. The
+    present place. The paper takes the mean of inverse lifetimes; rows that were dropped soon weigh too much in it, so
+    this is the inverse of the mean, which measured better. Scores go over smoothly from bucket to bucket, since equal ones would leave it to age who stays. The
     mean lags behind a line, by a constant, which moves all places alike. Lessons are forgotten by the number that
     follow them, not by time. A row that is dropped in the step in which it came was never in memory and teaches
     nothing; results of a row's own step do not count.
@@ -174,7 +176,7 @@ class _Watching(Policy):
 
 
 class _Lessons:
-    """What rows of one side brought, and the inverse of how long they stayed, by place."""
+    """What rows of one side brought, and how long they stayed, by place."""
 
     def __init__(self, config: HeebHistogram) -> None:
         self._memory = config.memory
@@ -185,7 +187,7 @@ class _Lessons:
         """Learn from rows that have left."""
         kept = 2.0 ** (-len(gone.place) / self._memory)
         self._since += len(gone.place)
-        for histogram, values in ((self._brought, gone.results), (self._stayed, 1 / gone.steps)):
+        for histogram, values in ((self._brought, gone.results), (self._stayed, gone.steps)):
             histogram.forget(kept)
             histogram.observe(gone.place, values)
             if self._since >= _OFTEN:
@@ -194,7 +196,10 @@ class _Lessons:
 
     def worth(self, places: Array) -> Array:
         """Results to be expected at these places, weighed down by the wait."""
-        return self._brought.mean(places) * self._stayed.mean(places)
+        brought = self._brought.mean(places)
+        # What is next to nothing is nothing: else rows stay for ever whose mean, of results long ago, sinks towards 0.
+        brought[brought < _NOTHING * self._brought.most()] = 0.0
+        return brought / np.maximum(self._stayed.mean(places), 1.0)
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned, as plain arrays."""
