@@ -1,4 +1,4 @@
-"""What rows brought is learned as they leave, wherever the streams go; and it beats policies that do not learn that."""
+"""What rows brought is learned as they leave, wherever the streams go; and that pays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows_of(ids: list[int], matches: list[int]) -> Rows:
     return Rows("left", nothing, nothing, np.array(ids, np.int64), np.array(matches, np.int64))
 
 
-def left(departures: Departures, step: int, ids: list[int], matches: list[int], fresh: int) -> list[Any]:
+def told_of(departures: Departures, step: int, ids: list[int], matches: list[int], fresh: int) -> list[Any]:
     """What is told after a step; a row's place is 10 times its number."""
     gone = departures.observe(rows_of(ids, matches), fresh, 10.0 * np.array(ids), step, term=5)
     return list(zip(*(column.tolist() for column in gone), strict=True))
@@ -37,46 +37,46 @@ def left(departures: Departures, step: int, ids: list[int], matches: list[int], 
 
 def test_rows_are_followed_from_their_entry_to_their_departure() -> None:
     departures = Departures(limit=99, salt=0)
-    assert left(departures, 0, [1, 2, 3], [4, 0, 0], fresh=0) == []
+    assert told_of(departures, 0, [1, 2, 3], [4, 0, 0], fresh=0) == []
     # 3 was dropped when it came; 1 has matched once more.
-    assert left(departures, 1, [2, 1, 4], [0, 5, 0], fresh=2) == []
+    assert told_of(departures, 1, [2, 1, 4], [0, 5, 0], fresh=2) == []
     # 1 has left after a step, with a result; the buffer's order means nothing.
-    assert left(departures, 2, [4, 2, 5], [0, 2, 0], fresh=2) == [(10.0, 1, 1)]
-    assert left(departures, 3, [2], [3], fresh=1) == [(40.0, 0, 1)]
-    assert left(departures, 4, [], [], fresh=0) == [(20.0, 3, 3)]
+    assert told_of(departures, 2, [4, 2, 5], [0, 2, 0], fresh=2) == [(10.0, 1, 1)]
+    assert told_of(departures, 3, [2], [3], fresh=1) == [(40.0, 0, 1)]
+    assert told_of(departures, 4, [], [], fresh=0) == [(20.0, 3, 3)]
 
 
 def test_a_row_that_stays_teaches_after_every_term() -> None:
     departures = Departures(limit=99, salt=0)
-    told = [left(departures, step, [7], [step], fresh=int(step > 0)) for step in range(12)]
-    assert [step for step, found in enumerate(told) if found] == [5, 10]
-    assert told[10] == [(70.0, 5, 5)]
+    found = [told_of(departures, step, [7], [step], fresh=int(step > 0)) for step in range(12)]
+    assert [step for step, some in enumerate(found) if some] == [5, 10]
+    assert found[10] == [(70.0, 5, 5)]
 
 
 def test_of_many_rows_a_sample_is_followed() -> None:
     departures = Departures(limit=100, salt=3)
     ids = list(range(10_000))
-    left(departures, 0, ids, ids, fresh=0)
-    left(departures, 1, ids, ids, fresh=10_000)
-    found = left(departures, 2, [], [], fresh=0)
+    told_of(departures, 0, ids, ids, fresh=0)
+    told_of(departures, 1, ids, ids, fresh=10_000)
+    found = told_of(departures, 2, [], [], fresh=0)
     assert 40 < len(found) <= 100
     assert all(place == 10 * round(place / 10) and steps == 1 for place, _, steps in found)
     for step in range(3, 12):
-        left(departures, step, [], [], fresh=0)
-    left(departures, 12, [1, 2, 3], [0, 0, 0], fresh=0)
-    left(departures, 13, [3, 2, 1], [0, 0, 0], fresh=3)
-    assert len(left(departures, 14, [], [], fresh=0)) == 3
+        told_of(departures, step, [], [], fresh=0)
+    told_of(departures, 12, [1, 2, 3], [0, 0, 0], fresh=0)
+    told_of(departures, 13, [3, 2, 1], [0, 0, 0], fresh=3)
+    assert len(told_of(departures, 14, [], [], fresh=0)) == 3
 
 
 @pytest.mark.parametrize("name", SECTION_8)
 def test_trends_of_section_8_without_knowing_them(name: str) -> None:
     rng = np.random.default_rng(8)
-    streams = [trending(process, 1000, rng) for process in SECTION_8[name]]
-    learned = results(*streams, "heeb_histogram", warmup=300)
+    left, right = (trending(process, 1000, rng) for process in SECTION_8[name])
+    learned = results(left, right, "heeb_histogram", warmup=300)
     # Uniform noise hardly tells one place from another, and takes longer to learn.
     ahead = 0.9 if name == "FLOOR" else 1.1
-    assert learned > ahead * results(*streams, "random", warmup=300)
-    assert learned > 1.5 * results(*streams, "prob", warmup=300)
+    assert learned > ahead * results(left, right, "random", warmup=300)
+    assert learned > 1.5 * results(left, right, "prob", warmup=300)
 
 
 def walks(count: int, seed: int) -> list[dict[str, Array]]:
@@ -92,10 +92,10 @@ def walks(count: int, seed: int) -> list[dict[str, Array]]:
 def test_walks() -> None:
     learned, drawn, counted = 0, 0, 0
     for seed in range(3):
-        streams = walks(800, seed)
-        learned += results(*streams, HeebHistogram(offset="last"))
-        drawn += results(*streams, "random")
-        counted += results(*streams, "prob")
+        left, right = walks(800, seed)
+        learned += results(left, right, HeebHistogram(offset="last"))
+        drawn += results(left, right, "random")
+        counted += results(left, right, "prob")
     assert learned > 1.1 * max(drawn, counted)
 
 
@@ -122,12 +122,12 @@ def test_large_steps() -> None:
 def test_what_is_wrong_is_named() -> None:
     wrong: Any
     for wrong in ("median", None):
-        with pytest.raises(InputError, match="offset .* is not known; use one of 'mean', 'last', 'none'"):
+        with pytest.raises(InputError, match=r"offset .* is not known; use one of 'mean', 'last', 'none'"):
             HeebHistogram(offset=wrong)
     with pytest.raises(InputError, match="histogram of 0 buckets"):
         HeebHistogram(buckets=0)
     for setting in ({"rows": 0.5}, {"memory": 0}, {"memory": np.inf}, {"term": 0}):
         with pytest.raises(InputError, match=f"{next(iter(setting))} is .*; give a finite number"):
-            HeebHistogram(**setting)  # type: ignore[arg-type]
+            HeebHistogram(**setting)
     with pytest.raises(InputError, match="observed nothing to score 1 rows by"):
         HeebHistogram().scores(rows_of([1], [0]), 1)

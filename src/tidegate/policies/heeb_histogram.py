@@ -72,12 +72,13 @@ class HeebHistogram(Policy):
     Deviations
     ----------
     In the paper a row teaches only when it leaves. One that is wrongly thought worth holding then never teaches, and
-    memory fills up with such rows; here a row that stays teaches after every `term`, and is taken for a new one at its
-    present place. The paper takes the mean of inverse lifetimes; rows that were dropped soon weigh too much in it, so
-    this is the inverse of the mean, which measured better. Scores go over smoothly from bucket to bucket, since equal ones would leave it to age who stays. The
-    mean lags behind a line, by a constant, which moves all places alike. Lessons are forgotten by the number that
-    follow them, not by time. A row that is dropped in the step in which it came was never in memory and teaches
-    nothing; results of a row's own step do not count.
+    memory fills up with such rows; here a row that stays teaches after every `term`, and is taken for a new one at
+    its present place. The paper takes the mean of inverse lifetimes; rows that were dropped soon weigh too much in
+    it, so this is the inverse of the mean, which measured better. Scores go over smoothly from bucket to bucket,
+    since equal ones would leave it to age who stays, and next to nothing counts as nothing. The mean lags behind a
+    line, by a constant, which moves all places alike. Lessons are forgotten by the number that follow them, not by
+    time. A row that is dropped in the step in which it came was never in memory and teaches nothing; results of a
+    row's own step do not count.
     """
 
     name: ClassVar[str] = "heeb_histogram"
@@ -197,7 +198,7 @@ class _Lessons:
     def worth(self, places: Array) -> Array:
         """Results to be expected at these places, weighed down by the wait."""
         brought = self._brought.mean(places)
-        # What is next to nothing is nothing: else rows stay for ever whose mean, of results long ago, sinks towards 0.
+        # What is next to nothing is nothing: else rows stay for ever whose mean, of results long ago, nears 0.
         brought[brought < _NOTHING * self._brought.most()] = 0.0
         return brought / np.maximum(self._stayed.mean(places), 1.0)
 
