@@ -47,7 +47,7 @@ class Histogram:
     ...     histogram.observe(places, places >= 5)
     ...     histogram.adapt()
     >>> histogram.mean([1, 8]).round(2)
-    array([0., 1.])
+    array([0.17, 0.84])
 
     References
     ----------

@@ -63,7 +63,7 @@ class HeebHistogram(Policy):
     >>> left, right = ({"time": time, "key": time + rng.integers(-8, 9, 2000)} for _ in range(2))
     >>> settings = dict(window=(None, None), budget=8, step="instant")
     >>> [tg.simulate(left, right, policy=name, **settings).results for name in ("heeb_histogram", "prob", "random")]
-    [0, 150, 811]
+    [951, 150, 811]
 
     References
     ----------
