@@ -106,6 +106,24 @@ class LinearTrend(Process):
         """By each value's distance from the line."""
         return self.noise.mass(values[:, None] - self.centre(history.now + ahead)[None, :])
 
+    def likely(self, history: History, ahead: Array) -> Array:
+        """The values within reach of the line at any of these steps."""
+        reach = math.ceil(self.noise.reach) + 1
+        centres = np.rint(self.centre(history.now + ahead)).astype(np.int64)
+        return np.unique(centres[:, None] + np.arange(-reach, reach + 1))
+
+    def last(self, values: Array) -> Array:
+        """The last time before all that may come has passed each of these values: inf without end, -inf for never."""
+        if self.noise.bound is None:
+            return np.full(len(values), np.inf)
+        # Values as far away as this, after rounding, no longer come.
+        edge = self.noise.bound + 1
+        if self.speed == 0:
+            return np.where(np.abs(values - self.offset) < edge, np.inf, -np.inf)
+        ahead = (values - self.offset) * np.sign(self.speed) + edge
+        last: Array = np.ceil(ahead / abs(self.speed)) - 1
+        return last
+
     def ends(self) -> bool:
         """It does if it moves and its noise is bounded."""
         return self.speed != 0 and self.noise.bound is not None

@@ -81,6 +81,12 @@ class Process(ByValue, ABC):
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """Pr{X_t < v} and Pr{X_t <= v} of each value given those before it; of the first, if it can be told."""
 
+    def likely(self, history: History, ahead: Array) -> Array:  # noqa: ARG002 - for those that can tell
+        """The values, each once, that come at these steps ahead with a probability that matters."""
+        raise InputError(
+            f"{self!r} does not say which values may come; give it a method likely(history, ahead)"
+        )
+
     def ends(self) -> bool:
         """Whether every value comes with probability 0 from some time on."""
         return False

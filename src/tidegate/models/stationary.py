@@ -78,6 +78,10 @@ class Stationary(Process):
         """Each value's share, at all times."""
         return np.repeat(self.share(values)[:, None], len(ahead), axis=1)
 
+    def likely(self, history: History, ahead: Array) -> Array:  # noqa: ARG002 - they have no bearing
+        """All values that have a share."""
+        return self._columns[0]
+
     def share(self, values: Array) -> Array:
         """The share of each of these values."""
         place, there = self._places(values)

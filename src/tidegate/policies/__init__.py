@@ -2,7 +2,9 @@
 
 from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
+from tidegate.policies.flow_expect import FlowExpect
 from tidegate.policies.heeb import Heeb
+from tidegate.policies.heeb_histogram import HeebHistogram
 from tidegate.policies.ijoin import IJoin
 from tidegate.policies.importance import Importance
 from tidegate.policies.incremental import DriftingBenefit, earlier, later, over_time, trusted
@@ -24,7 +26,9 @@ __all__ = [
     "Exponential",
     "Fifo",
     "Fixed",
+    "FlowExpect",
     "Heeb",
+    "HeebHistogram",
     "IJoin",
     "Importance",
     "Infinite",

@@ -10,9 +10,9 @@ import numpy as np
 
 from tidegate.models import History, Markov, Process, Rates
 from tidegate.models.horizon import half_life, remembered
+from tidegate.policies.expected import expected_within, stretches
 from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
-from tidegate.policies.expected import expected_within, stretches
 from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival
