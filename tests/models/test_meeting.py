@@ -18,7 +18,7 @@ WIDE = np.arange(-600, 601)
 
 @given(PROCESSES, st.integers(0, 20), st.integers(-9, 9), st.lists(st.integers(1, 7), min_size=1, max_size=4))
 def test_what_is_likely_is_nearly_all(process: Process, now: int, last: int, ahead: list[int]) -> None:
-    likely = process.likely(History(now, last), np.array(ahead))  # type: ignore[attr-defined]
+    likely = process.likely(History(now, last), np.array(ahead))
     assert len(np.unique(likely)) == len(likely)
     assert process.probability(History(now, last), np.array(ahead), likely).sum(axis=0) == pytest.approx(1)
 
@@ -42,7 +42,7 @@ def test_of_a_walk_that_was_not_seen_nothing_is_told(process: Process) -> None:
 class Vague(Oracle):
     """Does not say what may come."""
 
-    likely = None  # type: ignore[assignment]
+    likely = Process.likely
 
 
 def test_a_process_must_say_what_may_come() -> None:
