@@ -32,11 +32,13 @@ def key_codes(keys: pa.Array) -> Array:
         return key_codes(keys.view(pa.int32()))
     if pa.types.is_timestamp(kind):
         return key_codes(keys.view(pa.int64()))
-    text = keys.cast(pa.string()) if pa.types.is_decimal(kind) else keys
-    _, offsets, data = text.cast(pa.large_binary()).buffers()
+    if pa.types.is_decimal(kind):
+        return key_codes(keys.cast(pa.string()))
+    wide = keys.cast(pa.large_binary())
+    _, offsets, data = wide.buffers()
     ends = (
-        np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-        if len(text)
+        np.frombuffer(offsets, np.int64)[wide.offset :][: len(wide) + 1]
+        if len(wide)
         else np.zeros(1, np.int64)
     )
     values = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)

@@ -167,7 +167,7 @@ def _asking(task: LookupTask, columns: Sequence[Column]) -> Any:  # noqa: ANN401
             *(StructField(f"c{i}", _spark_type(column)) for i, column in enumerate(columns)),
         ]
     )
-    function = arrow_udf(ask, answer)  # type: ignore[call-overload] - its types know no struct
+    function = arrow_udf(ask, answer)  # type: ignore[call-overload]  # its types know no struct
     return function.asNondeterministic()
 
 
