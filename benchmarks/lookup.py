@@ -77,7 +77,7 @@ def rate(frame: DataFrame) -> float:
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         progress = [p for p in query.recentProgress if p["numInputRows"]][WARM:]
-    return statistics.median(p["numInputRows"] / p["batchDuration"] * 1e3 for p in progress)
+    return float(statistics.median(p["numInputRows"] / p["batchDuration"] * 1e3 for p in progress))
 
 
 def hit_rate(frame: DataFrame) -> float:
@@ -118,8 +118,8 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
                 plain, ours = (statistics.median(rates) / 1e3 for rates in zip(*turns, strict=True))
                 ratios = sorted(ours / plain for plain, ours in turns)
                 console.print(
-                    f"{rows:,} rows a micro-batch: {plain:,.0f} thousand rows/s broadcast, {ours:,.0f} looked up at a "
-                    f"hit rate of {hits:.3f}; ratios of the turns {', '.join(f'{r:.2f}' for r in ratios)}"
+                    f"{rows:,} rows a micro-batch: {plain:,.0f} thousand rows/s broadcast, {ours:,.0f} looked up at "
+                    f"a hit rate of {hits:.3f}; ratios of the turns {', '.join(f'{r:.2f}' for r in ratios)}"
                 )
         finally:
             spark.stop()

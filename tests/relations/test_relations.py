@@ -48,7 +48,7 @@ def test_duckdb(tmp_path: Path) -> None:
     quoted = ODD.replace('"', '""')
     with duckdb.connect(str(file)) as connection:
         connection.execute(
-            f'create table "{quoted}" as select range::integer as id, \'n\' || range as "na""me", '
+            f'create table "{quoted}" as select range::integer as id, \'n\' || range as "na""me", '  # noqa: S608 - our own
             "(range / 4)::decimal(10, 2) as price, range::utinyint as small, 'b'::enum ('a', 'b') as kind, "
             "timestamptz '2026-01-01 00:00:00+00' as at, [1, 2] as list, {'x': range} as struct, "
             "time '12:00' as noon from range(5)"
@@ -77,8 +77,8 @@ def test_sqlite(tmp_path: Path) -> None:
     file = tmp_path / "a ?#.sqlite"
     connection = sqlite3.connect(file)
     connection.execute(
-        "create table users (id integer primary key, name varchar(9) collate nocase, score real, ok boolean, raw blob, "
-        "day date)"
+        "create table users (id integer primary key, name varchar(9) collate nocase, score real, ok boolean, "
+        "raw blob, day date)"
     )
     connection.executemany(
         "insert into users values (?, ?, ?, ?, ?, ?)",
@@ -136,7 +136,8 @@ def server() -> Iterator[postgres.Server]:
             "create schema sales",
             """create table sales."Us""ers" as select g::int4 as id, ('n' || g)::varchar(9) as name,
                g::numeric(10, 2) / 4 as loose, (g::numeric / 4)::numeric(10, 2) as price, 'glad'::mood as mood,
-               timestamptz '2026-01-01 00:00:00+00' + g * interval '1 day' as at, timestamp '2026-01-01 00:00:00' as wall,
+               timestamptz '2026-01-01 00:00:00+00' + g * interval '1 day' as at,
+               timestamp '2026-01-01 00:00:00' as wall,
                date '2026-01-01' + g as day, ('00000000-0000-0000-0000-00000000000' || g)::uuid as number,
                '{"a": 1}'::jsonb as extra, decode('00ff', 'hex') || decode('0' || g, 'hex') as raw, g = 1 as first,
                g::float4 as short, '12:00'::time as noon from generate_series(1, 5) g""",
@@ -186,9 +187,9 @@ def test_postgresql_keys(server: postgres.Server, key: str, value: object) -> No
 
 
 def test_postgresql_says_what_is_wrong_and_no_password(server: postgres.Server) -> None:
-    with pytest.raises(InputError, match="there is no 'nobody' in PostgreSQL at 127.0.0.1"):
+    with pytest.raises(InputError, match=r"there is no 'nobody' in PostgreSQL at 127\.0\.0\.1"):
         relations.PostgreSQL(server.dsn, "nobody").open().columns()
-    with pytest.raises(InputError, match="column .*nope.* does not exist"):
+    with pytest.raises(InputError, match=r"column .*nope.* does not exist"):
         relations.PostgreSQL(server.dsn, 'sales.Us"ers').open().rows(
             Column("id", pa.int32(), "integer"), pa.array([1]), [Column("nope", pa.int32(), "integer")]
         )

@@ -33,7 +33,7 @@ USERS = 50
 def in_duckdb(folder: Path) -> DuckDB:
     with duckdb.connect(str(folder / "users.duckdb")) as connection:
         connection.execute(
-            f"create table users as select range::integer as id, 'name ' || range as name from range({USERS})"
+            f"create table users as select range::integer as id, 'name ' || range as name from range({USERS})"  # noqa: S608 - ours
         )
     return DuckDB(str(folder / "users.duckdb"), "users")
 
@@ -52,7 +52,7 @@ def server() -> Iterator[postgres.Server]:
     with postgres.server() as running:
         running.execute(
             "create table users (id integer primary key, name text)",
-            f"insert into users select g, 'name ' || g from generate_series(0, {USERS - 1}) g",
+            f"insert into users select g, 'name ' || g from generate_series(0, {USERS - 1}) g",  # noqa: S608 - ours
         )
         yield running
 
@@ -116,8 +116,8 @@ def test_the_stream_s_columns_pass_untouched_and_so_does_its_watermark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     relation = in_duckdb(tmp_path)
-    sql = """select id, interval '14' month as months, make_interval(1, 2, 3, 4) as calendar, parse_json('{"a": 1}') as v,
-             map('k', make_ym_interval(1, 2)) as inside, named_struct('a', 1Y, 'b', cast(null as void)) as odd,
+    sql = """select id, interval '14' month as months, make_interval(1, 2, 3, 4) as calendar,
+             parse_json('{"a": 1}') as v, map('k', make_ym_interval(1, 2)) as inside, named_struct('a', 1Y, 'b', cast(null as void)) as odd,
              timestamp '0001-01-01 00:00:00' as at, 9007199254740995 + id as large, cast(1.5 as decimal(38, 18)) as d,
              time '12:00:01' as noon from range(3)"""
     stream = spark.sql(sql)

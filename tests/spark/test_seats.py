@@ -8,7 +8,12 @@ import uuid
 
 from tidegate.spark.seats import leave_seat, take_seat
 
-OTHER = "import sys; from tidegate.spark.seats import take_seat; print(take_seat(sys.argv[1], 2), flush=True); input()"
+OTHER = """
+import sys
+from tidegate.spark.seats import take_seat
+print(take_seat(sys.argv[1], 2), flush=True)
+input()
+"""
 
 
 def test_seats_are_taken_once_and_given_back() -> None:
