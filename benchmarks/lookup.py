@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
@@ -126,4 +125,4 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
 
 
 if __name__ == "__main__":
-    main(tuple(map(int, sys.argv[1:])) or SIZES)
+    main()

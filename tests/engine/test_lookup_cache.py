@@ -82,8 +82,10 @@ def test_what_comes_out_does_not_depend_on_the_cache(
 @pytest.mark.parametrize("capacity", [1, 3, 10])
 @pytest.mark.parametrize("named", [False, True])
 def test_one_reference_at_a_time_hits_as_simulated(
-    policy: Literal["lru", "lfu"], capacity: int, named: bool
-) -> None:  # noqa: FBT001
+    policy: Literal["lru", "lfu"],
+    capacity: int,
+    named: bool,  # noqa: FBT001
+) -> None:
     numbers = np.minimum(np.random.default_rng(3).zipf(1.3, 1_500), 60)
     references = pa.array([f"key {n}" for n in numbers]) if named else pa.array(numbers)
     relation = pa.table({"key": references.unique()})

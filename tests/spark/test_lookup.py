@@ -117,7 +117,8 @@ def test_the_stream_s_columns_pass_untouched_and_so_does_its_watermark(
 ) -> None:
     relation = in_duckdb(tmp_path)
     sql = """select id, interval '14' month as months, make_interval(1, 2, 3, 4) as calendar,
-             parse_json('{"a": 1}') as v, map('k', make_ym_interval(1, 2)) as inside, named_struct('a', 1Y, 'b', cast(null as void)) as odd,
+             parse_json('{"a": 1}') as v, map('k', make_ym_interval(1, 2)) as inside,
+             named_struct('a', 1Y, 'b', cast(null as void)) as odd,
              timestamp '0001-01-01 00:00:00' as at, 9007199254740995 + id as large, cast(1.5 as decimal(38, 18)) as d,
              time '12:00:01' as noon from range(3)"""
     stream = spark.sql(sql)
