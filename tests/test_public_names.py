@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tidegate
-from tidegate import engine, models, policies, streams
+from tidegate import engine, models, policies, relations, streams
 from tidegate import types as vocabulary
 
-MODULES = [tidegate, engine, models, policies, streams]
+MODULES = [tidegate, engine, models, policies, relations, streams]
 NUMBERS = np.arange(3)
 FROZEN = [
     tidegate.Window(1, 1),
@@ -39,6 +39,9 @@ FROZEN = [
     models.RandomWalk(0, models.Noise(1)),
     models.AR1(0, 0.5, 1),
     models.Oracle([1]),
+    relations.DuckDB("file", "table"),
+    relations.SQLite("file", "table"),
+    relations.PostgreSQL("postgresql://host/database", "table"),
 ]
 
 
@@ -52,7 +55,14 @@ def test_all_names_exist(module: types.ModuleType) -> None:
 
 def test_the_names_that_are_promised() -> None:
     promised = {"Band", "Budget", "InputError", "Last", "Report", "Window", "policies", "simulate", "streams"}
-    assert promised | {"allocate", "models", "predict_recall", "simulate_cache"} <= set(tidegate.__all__)
+    assert promised | {
+        "allocate",
+        "lookup",
+        "models",
+        "predict_recall",
+        "relations",
+        "simulate_cache",
+    } <= set(tidegate.__all__)
     parameters = inspect.signature(tidegate.simulate).parameters
     assert list(parameters)[:2] == ["left", "right"]
     defaults = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import checks, models, policies, streams
+from tidegate import checks, models, policies, relations, streams
 from tidegate.allocation import allocate, predict_recall
 from tidegate.engine import simulate, simulate_cache
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
-    from tidegate.spark import Pool, configure, inspect, join
+    from tidegate.spark import Pool, configure, inspect, join, lookup
 
 __all__ = [
     "Band",
@@ -25,16 +25,18 @@ __all__ = [
     "configure",
     "inspect",
     "join",
+    "lookup",
     "models",
     "policies",
     "predict_recall",
+    "relations",
     "simulate",
     "simulate_cache",
     "streams",
 ]
 
 
-_ON_SPARK = ("Pool", "configure", "inspect", "join")
+_ON_SPARK = ("Pool", "configure", "inspect", "join", "lookup")
 
 
 def __getattr__(name: str) -> object:

@@ -6,8 +6,7 @@ import contextlib
 import io
 import re
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -25,7 +24,7 @@ from tidegate.spark.pool import Member
 from tidegate.spark.processor import Processor, batch_job
 from tidegate.spark.session import PARTITIONS, check_provider
 from tidegate.spark.settings import online
-from tidegate.spark.side import Keyed, SideFrame, keyed, quoted
+from tidegate.spark.side import Keyed, On, SideFrame, keyed, quoted
 from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, take_apart
 from tidegate.types import SIDES, Budget, Condition, InputError, Split, check_choice
 
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from tidegate.types import Side
-
-On: TypeAlias = "str | Sequence[str | tuple[str, str]]"
 
 _MOST_BUCKETS: Final = 64
 _TOO_MANY_BUCKETS: Final = 4096

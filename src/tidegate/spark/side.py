@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 
     from tidegate.types import Condition, Side
 
+On: TypeAlias = "str | Sequence[str | tuple[str, str]]"
+
 BY: Final = "b"
-_INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
+INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 _TIMES: Final = (TimestampType, TimestampNTZType)
 _UNHASHABLE: Final = (MapType, VariantType, CalendarIntervalType, GeographyType, GeometryType)
 _WATERMARK: Final = "spark.watermarkDelayMs"
@@ -203,8 +205,8 @@ class Keyed:
     def wider(left: StructField, right: StructField) -> DataType:
         """The type that holds either side's key: the larger integer."""
         kinds = [type(left.dataType), type(right.dataType)]
-        if all(kind in _INTEGERS for kind in kinds):
-            return max((left.dataType, right.dataType), key=lambda kind: _INTEGERS.index(type(kind)))
+        if all(kind in INTEGERS for kind in kinds):
+            return max((left.dataType, right.dataType), key=lambda kind: INTEGERS.index(type(kind)))
         return left.dataType
 
     def expressions(self, side: Side) -> dict[str, str]:
@@ -215,12 +217,12 @@ class Keyed:
 def keyed(
     left: SideFrame,
     right: SideFrame,
-    on: str | Sequence[str | tuple[str, str]],
+    on: On,
     condition: Condition,
     by: str | tuple[str, str] | None,
 ) -> Keyed:
     """Work out how keys travel and compare."""
-    pairs = _pairs(on)
+    pairs = pairs_of(on)
     if not pairs:
         raise InputError("on= names no column; write on='key' or on=['a', 'b']")
     for a, b in pairs:
@@ -253,7 +255,8 @@ def keyed(
     return Keyed(numbers[0], numbers[1], shared, checked=True, dealt_by=BY, described=described)
 
 
-def _pairs(on: str | Sequence[str | tuple[str, str]]) -> list[tuple[str, str]]:
+def pairs_of(on: On) -> list[tuple[str, str]]:
+    """The key as pairs of names: (left, right)."""
     if not isinstance(on, str | Sequence):
         raise InputError(
             f"on={on!r} names no column; write on='key', on=['a', 'b'] or on=[('left_id', 'right_id')]"
@@ -279,7 +282,7 @@ def _check_key(left: StructField, right: StructField) -> None:
                 f"use lower({field.name}) or {field.name} COLLATE UTF8_BINARY"
             )
     a, b = left.dataType, right.dataType
-    if a.simpleString() != b.simpleString() and not (isinstance(a, _INTEGERS) and isinstance(b, _INTEGERS)):
+    if a.simpleString() != b.simpleString() and not (isinstance(a, INTEGERS) and isinstance(b, INTEGERS)):
         raise InputError(
             f"the left key {left.name!r} is {a.simpleString()}, the right one {right.name!r} is "
             f"{b.simpleString()}; cast one, e.g. F.col({right.name!r}).cast({a.simpleString()!r})"
@@ -288,7 +291,7 @@ def _check_key(left: StructField, right: StructField) -> None:
 
 def _exact(kind: DataType) -> bool:
     """Whether a value is itself a 64-bit integer, so that no hash is needed."""
-    return isinstance(kind, (*_INTEGERS, DateType, BooleanType, *_TIMES))
+    return isinstance(kind, (*INTEGERS, DateType, BooleanType, *_TIMES))
 
 
 def _integer(frame: SideFrame, name: str) -> str:
@@ -310,7 +313,7 @@ def _equality(frame: SideFrame, names: list[str]) -> dict[str, str]:
     for name in names:
         kind = frame.by_name(name).dataType
         column = _one_zero(kind, quoted(name))
-        if isinstance(kind, _INTEGERS):
+        if isinstance(kind, INTEGERS):
             column = f"cast({column} as bigint)"
         elif isinstance(kind, ArrayType | StructType):
             # A hash passes over nulls inside; the text tells where they are.

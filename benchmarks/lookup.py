@@ -1,0 +1,128 @@
+"""The lookup beside Spark's broadcast join of the same relation, on the same files, in one run, taking turns."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from rich.console import Console
+
+import tidegate as tg
+from tidegate.spark.session import local
+
+RELATION = 100_000
+HOT = 4_000
+COLD = 0.01
+CACHE = 10_000
+WARM = 3
+BATCHES = 7
+FILES = 2
+ROUNDS = 3
+SIZES = (100_000, 375_000, 1_500_000)
+
+
+def write(folder: Path, rows: int) -> None:
+    """Files of a stream, of which one row in a hundred refers to any row of the relation and the others to few."""
+    rng = np.random.default_rng(1)
+    words = pa.array([f"payload {i:06d}" for i in range(1000)])
+    folder.mkdir(parents=True)
+    for i in range(BATCHES * FILES):
+        count = rows // FILES
+        cold = rng.random(count) < COLD
+        table = pa.table(
+            {
+                "id": np.where(cold, rng.integers(0, RELATION, count), rng.integers(0, HOT, count)),
+                "amount": rng.random(count),
+                "note": words.take(pa.array(rng.integers(0, 1000, count))),
+            }
+        )
+        parquet.write_table(table, folder / f"{i:04d}.parquet")
+
+
+def write_relation(folder: Path) -> None:
+    """The relation, as a table of DuckDB and as a file of Parquet."""
+    rows = pa.table(
+        {
+            "id": np.arange(RELATION),
+            "name": [f"name {i}" for i in range(RELATION)],
+            "level": np.random.default_rng(2).random(RELATION),
+        }
+    )
+    parquet.write_table(rows, folder / "relation.parquet")
+    with duckdb.connect(str(folder / "relation.duckdb")) as connection:
+        connection.register("given", rows)
+        connection.execute(
+            "create table users as select * from given; create unique index by_id on users (id)"
+        )
+
+
+def stream(spark: SparkSession, folder: Path) -> DataFrame:
+    """The stream, as many files a micro-batch as there are cores to use."""
+    read = spark.readStream.option("maxFilesPerTrigger", FILES).schema("id long, amount double, note string")
+    return read.parquet(str(folder))
+
+
+def rate(frame: DataFrame) -> float:
+    """Rows a second in the micro-batches after the first few."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as checkpoint:
+        writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        progress = [p for p in query.recentProgress if p["numInputRows"]][WARM:]
+    return float(statistics.median(p["numInputRows"] / p["batchDuration"] * 1e3 for p in progress))
+
+
+def hit_rate(frame: DataFrame) -> float:
+    """The fraction of rows whose key was cached, after the first few micro-batches."""
+    observed = frame.observe("seen", F.count_if("hit").alias("hits"), F.count("*").alias("rows"))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as checkpoint:
+        writer = observed.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        seen = [p["observedMetrics"]["seen"] for p in query.recentProgress if p["numInputRows"]][WARM:]
+    return float(sum(s["hits"] for s in seen) / sum(s["rows"] for s in seen))
+
+
+def main(sizes: tuple[int, ...] = SIZES) -> None:
+    """Run all of it, or the micro-batches of these sizes."""
+    console = Console()
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        write_relation(root)
+        relation = tg.relations.DuckDB(str(root / "relation.duckdb"), "users")
+        spark = local("bench", memory="4g")
+
+        def broadcast(rows: DataFrame) -> DataFrame:
+            return rows.join(F.broadcast(spark.read.parquet(str(root / "relation.parquet"))), "id")
+
+        def looked_up(rows: DataFrame) -> DataFrame:
+            return tg.lookup(rows, relation, on="id", cache=CACHE)
+
+        try:
+            for rows in sizes:
+                folder = root / str(rows)
+                write(folder, rows)
+                turns = [
+                    [rate(made(stream(spark, folder))) for made in (broadcast, looked_up)]
+                    for _ in range(ROUNDS)
+                ]
+                hits = hit_rate(tg.lookup(stream(spark, folder), relation, on="id", cache=CACHE, hit="hit"))
+                plain, ours = (statistics.median(rates) / 1e3 for rates in zip(*turns, strict=True))
+                ratios = sorted(ours / plain for plain, ours in turns)
+                console.print(
+                    f"{rows:,} rows a micro-batch: {plain:,.0f} thousand rows/s broadcast, {ours:,.0f} looked up at "
+                    f"a hit rate of {hits:.3f}; ratios of the turns {', '.join(f'{r:.2f}' for r in ratios)}"
+                )
+        finally:
+            spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Relations by the address that a user writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tidegate.relations.duckdb import DuckDB
+from tidegate.relations.postgresql import PostgreSQL
+from tidegate.relations.relation import Relation
+from tidegate.relations.sqlite import SQLite
+from tidegate.types import InputError
+
+_FILES: Final[dict[str, type[DuckDB | SQLite]]] = {
+    ".duckdb": DuckDB,
+    ".ddb": DuckDB,
+    ".sqlite": SQLite,
+    ".sqlite3": SQLite,
+    ".db": SQLite,
+}
+
+
+def find(relation: Relation | str | Path, table: str | None = None) -> Relation:
+    """The relation that is meant: itself, or a table at the URL of a server or in a file.
+
+    Examples
+    --------
+    >>> find("users.duckdb", "users")
+    DuckDB(path='users.duckdb', table='users')
+    >>> find("postgresql://ann:secret@db/shop", "users")
+    PostgreSQL(table='users')
+    >>> find("users.csv", "users")
+    Traceback (most recent call last):
+    tidegate.types.InputError: 'users.csv' is not a relation; give 'postgresql://...', a file that ends in .duckdb,
+    .ddb, .sqlite, .sqlite3, .db, or tidegate.relations.DuckDB(...) and its like
+    """
+    if isinstance(relation, Relation):
+        if table is not None:
+            raise InputError(f"table={table!r} beside {relation!r}, which names its own; leave it out")
+        return relation
+    if not isinstance(relation, str | Path):
+        raise InputError(f"a {type(relation).__name__} is not a relation; use one of tidegate.relations")
+    if table is None:
+        raise InputError("a relation by its address needs table=, the table or view to look rows up in")
+    if str(relation).startswith(("postgresql://", "postgres://")):
+        return PostgreSQL(str(relation), table)
+    kind = _FILES.get(Path(relation).suffix.lower())
+    if kind is None:
+        raise InputError(
+            f"{str(relation).partition('://')[0]!r} is not a relation; give 'postgresql://...', a file that ends in "
+            f"{', '.join(_FILES)}, or tidegate.relations.DuckDB(...) and its like"
+        )
+    return kind(str(relation), table)

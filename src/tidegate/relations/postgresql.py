@@ -1,0 +1,198 @@
+"""Relations in a PostgreSQL database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.relations.relation import (
+    Column,
+    Relation,
+    Source,
+    UnreachableError,
+    parts_of,
+    quoted,
+    quoted_table,
+)
+from tidegate.types import InputError
+
+_TYPES: Final = {
+    "bool": pa.bool_(),
+    "int2": pa.int16(),
+    "int4": pa.int32(),
+    "int8": pa.int64(),
+    "float4": pa.float32(),
+    "float8": pa.float64(),
+    "text": pa.string(),
+    "varchar": pa.string(),
+    "bpchar": pa.string(),
+    "name": pa.string(),
+    "bytea": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"),
+}
+_AS_TEXT: Final = ("uuid", "json", "jsonb")
+_TEXTS: Final = ("text", "character", "name")
+_NUMERIC: Final = re.compile(r"numeric\((\d+),(\d+)\)")
+_MOST_DIGITS: Final = 38
+_UUID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+
+# What a name means is for the search path to say, as in any other query.
+_COLUMNS: Final = """
+select a.attname::text, t.typname::text, t.typtype::text, format_type(a.atttypid, a.atttypmod)
+from pg_attribute a join pg_type t on t.oid = a.atttypid
+where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped order by a.attnum
+"""
+
+
+@dataclass(frozen=True)
+class PostgreSQL(Relation):
+    """A table or view of a PostgreSQL database, read by its ADBC driver, which gives Arrow columns.
+
+    A process of the query keeps one connection, and makes a new one if it fails. `numeric(p, s)` comes as a decimal;
+    uuid, json and enumerations as text.
+
+    Parameters
+    ----------
+    dsn
+        A URL, "postgresql://user:password@host:port/database". Neither messages nor `repr` show the password; it
+        need not be there at all where the workers have a `.pgpass` file.
+    table
+        The table or view, with its schema where the search path does not find it.
+    """
+
+    dsn: str = field(repr=False)
+    table: str
+
+    def __post_init__(self) -> None:
+        parts_of(self.table)
+        scheme = self.dsn.partition("://")[0] if isinstance(self.dsn, str) else None
+        if scheme not in ("postgresql", "postgres") or re.search(r"\s", self.dsn):
+            raise InputError(
+                "dsn= is not a URL of PostgreSQL; write it like 'postgresql://user@host:5432/database', with %20 for "
+                "a space"
+            )
+        try:
+            _ = urlsplit(self.dsn).port
+        except ValueError as error:
+            # Not what was wrong: it may be part of a password.
+            raise InputError(
+                "the port in dsn= is not a number; write %40 for @, %3A for : in a password"
+            ) from error
+
+    @property
+    def described(self) -> str:
+        """What messages call it."""
+        url = urlsplit(self.dsn)
+        where = f"{url.hostname or 'localhost'}:{url.port or 5432}{url.path}"
+        return f"{self.table!r} in PostgreSQL at {where}"
+
+    def open(self) -> Source:
+        """Get ready to ask, in this process."""
+        try:
+            import adbc_driver_postgresql  # noqa: F401, PLC0415 - only where it is used
+        except ModuleNotFoundError as error:
+            raise InputError(
+                f"a PostgreSQL relation needs {error.name}; run: pip install 'tidegate[lookup]'"
+            ) from error
+        return _PostgreSQLSource(self)
+
+    def without_secret(self, message: str) -> str:
+        """A message in which no password stands."""
+        url = urlsplit(self.dsn)
+        secrets = [url.password, *parse_qs(url.query).get("password", [])]
+        for secret in filter(None, secrets):
+            for form in {secret, unquote(secret)}:
+                message = message.replace(form, "***")
+        return message
+
+
+class _PostgreSQLSource(Source):
+    lasting: ClassVar[bool] = True
+
+    def __init__(self, relation: PostgreSQL) -> None:
+        self._relation = relation
+        self._connection: Any = None
+
+    def columns(self) -> list[Column]:
+        found = self._asked(_COLUMNS, pa.array([quoted_table(self._relation.table)]))
+        if not found.num_rows:
+            raise InputError(f"there is no {self._relation.described}; name a table or view that it has")
+        return [
+            Column(row[0], _type_of(*row[1:]), row[3])
+            for row in zip(*found.to_pydict().values(), strict=True)
+        ]
+
+    def rows(self, key: Column, keys: pa.Array, columns: Sequence[Column]) -> pa.Table:
+        selected = ", ".join(_selected(column) for column in (key, *columns))
+        table, (match, sent) = quoted_table(self._relation.table), _matching(key, keys)
+        # A list of one element is one parameter: all keys.
+        wanted = pa.ListArray.from_arrays(pa.array([0, len(sent)], pa.int32()), sent)
+        return self._asked(f"select {selected} from {table} where {match}", wanted)  # noqa: S608 - quoted
+
+    def _asked(self, sql: str, parameter: pa.Array) -> pa.Table:
+        import adbc_driver_manager  # noqa: PLC0415 - only where it is used
+        from adbc_driver_postgresql import dbapi  # noqa: PLC0415
+
+        try:
+            if self._connection is None:
+                self._connection = dbapi.connect(self._relation.dsn, autocommit=True)
+            with self._connection.cursor() as cursor:
+                cursor.execute(sql, pa.RecordBatch.from_arrays([parameter], ["keys"]))
+                return cursor.fetch_arrow_table()
+        except adbc_driver_manager.ProgrammingError as error:
+            told = self._relation.without_secret(str(error).splitlines()[0])
+            raise InputError(f"{self._relation.described}: {told}") from None
+        except adbc_driver_manager.Error as error:
+            self.close()
+            # Without what it came from, which may quote the address.
+            raise UnreachableError(self._relation.without_secret(str(error).splitlines()[0])) from None
+
+    def close(self) -> None:
+        import adbc_driver_manager  # noqa: PLC0415 - only where it is used
+
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except adbc_driver_manager.Error:
+                return  # it is gone already
+
+
+def _type_of(name: str, sort: str, declared: str) -> pa.DataType | None:
+    numeric = _NUMERIC.fullmatch(declared)
+    if numeric and int(numeric[1]) <= _MOST_DIGITS:
+        return pa.decimal128(int(numeric[1]), int(numeric[2]))
+    return pa.string() if name in _AS_TEXT or sort == "e" else _TYPES.get(name)
+
+
+def _selected(column: Column) -> str:
+    """What to ask for: as text where the driver would not give the column's own type."""
+    return quoted(column.name) + ("::text" if pa.types.is_decimal(column.type) or _told(column) else "")
+
+
+def _told(column: Column) -> bool:
+    """Whether it is text only to us."""
+    return bool(column.type == pa.string() and not column.declared.startswith(_TEXTS))
+
+
+def _matching(key: Column, keys: pa.Array) -> tuple[str, pa.Array]:
+    """The condition, and the keys as it takes them: of the column's own type, so that an index on it serves."""
+    name = quoted(key.name)
+    if pa.types.is_integer(key.type):
+        return f"{name} = any($1)", keys.cast(pa.int64())
+    if key.declared == "uuid":
+        # Nothing else is equal to the text of one, and PostgreSQL would not read it.
+        return f"{name} = any($1::text[]::uuid[])", keys.filter(pc.match_substring_regex(keys, _UUID))
+    if _told(key):
+        return f"{name}::text = any($1)", keys
+    if key.type in (pa.string(), pa.binary()):
+        return f"{name} = any($1)", keys
+    return f"{name} = any($1::text[]::{key.declared}[])", keys.cast(pa.string())

@@ -1,0 +1,137 @@
+"""Relations in an SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+import pyarrow as pa
+
+from tidegate.relations.relation import (
+    Column,
+    Relation,
+    Source,
+    UnreachableError,
+    parts_of,
+    quoted,
+    quoted_table,
+)
+from tidegate.types import InputError
+
+T = TypeVar("T")
+
+_AFFINITIES: Final = {
+    "BOOL": pa.bool_(),
+    "INT": pa.int64(),
+    "CHAR": pa.string(),
+    "CLOB": pa.string(),
+    "TEXT": pa.string(),
+    "BLOB": pa.binary(),
+    "REAL": pa.float64(),
+    "FLOA": pa.float64(),
+    "DOUB": pa.float64(),
+}
+"""By what a declared type contains, in SQLite's own order of rules."""
+
+
+@dataclass(frozen=True)
+class SQLite(Relation):
+    """A table or view of an SQLite file, read by Python's own driver.
+
+    SQLite declares types and does not enforce them. A column is read as it is declared: whole numbers, REAL, TEXT,
+    BLOB or BOOLEAN; one declared otherwise (DATE, DECIMAL) cannot be had, and neither can one without a type.
+
+    Parameters
+    ----------
+    path
+        The file; every process of the query must see it under this name.
+    table
+        The table or view.
+    """
+
+    path: str
+    table: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", str(self.path))
+        parts_of(self.table)
+
+    @property
+    def described(self) -> str:
+        """What messages call it."""
+        return f"{self.table!r} in the SQLite file {self.path!r}"
+
+    def open(self) -> Source:
+        """Get ready to ask, in this process."""
+        return _SQLiteSource(self)
+
+
+class _SQLiteSource(Source):
+    def __init__(self, relation: SQLite) -> None:
+        self._relation = relation
+        self._connection: sqlite3.Connection | None = None
+
+    def columns(self) -> list[Column]:
+        *schema, table = parts_of(self._relation.table)
+        found = self._asked(
+            lambda c: c.execute(
+                "select name, type from pragma_table_info(?, ?)", (table, schema[0] if schema else "main")
+            ).fetchall()
+        )
+        if not found:
+            raise InputError(f"there is no {self._relation.described}; name a table or view that it has")
+        return [Column(name, _type_of(declared), declared or "no type") for name, declared in found]
+
+    def rows(self, key: Column, keys: pa.Array, columns: Sequence[Column]) -> pa.Table:
+        selected = ", ".join(f"r.{quoted(column.name)}" for column in (key, *columns))
+        table, at = quoted_table(self._relation.table), quoted(key.name)
+
+        def ask(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+            connection.execute("delete from temp.tidegate_wanted")
+            connection.executemany(
+                "insert into temp.tidegate_wanted values (?)", ((key,) for key in keys.to_pylist())
+            )
+            return connection.execute(
+                f"select {selected} from temp.tidegate_wanted w join {table} r on r.{at} = w.key"  # noqa: S608 - quoted
+            ).fetchall()
+
+        found = list(zip(*self._asked(ask), strict=True)) or [()] * (1 + len(columns))
+        arrays = [self._column(column, values) for column, values in zip((key, *columns), found, strict=True)]
+        return pa.table(arrays, [f"c{i}" for i in range(len(arrays))])
+
+    def _column(self, column: Column, values: Sequence[object]) -> pa.Array:
+        if column.type == pa.bool_():
+            values = [None if value is None else bool(value) for value in values]
+        elif column.type == pa.float64():
+            values = [float(value) if isinstance(value, int) else value for value in values]
+        try:
+            return pa.array(values, column.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InputError(
+                f"{column.name!r} of {self._relation.described} is declared {column.declared}, and a value is not "
+                f"({error}); correct it, or leave the column out by columns="
+            ) from error
+
+    def _asked(self, ask: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            if self._connection is None:
+                uri = Path(self._relation.path).absolute().as_uri() + "?mode=ro"
+                self._connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+                # No type: a key is compared as what it is, and then as the relation's column takes it.
+                self._connection.execute("create temp table tidegate_wanted (key)")
+            return ask(self._connection)
+        except sqlite3.Error as error:
+            self.close()
+            raise UnreachableError(str(error)) from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _type_of(declared: str) -> pa.DataType | None:
+    return next((kind for part, kind in _AFFINITIES.items() if part in declared.upper()), None)

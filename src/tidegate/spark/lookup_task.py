@@ -1,0 +1,169 @@
+"""What a Python process of Spark does for a lookup: take keys in chunks, ask the cache, ask the relation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from tidegate.engine.lookup_cache import LookupCache, Resolved
+from tidegate.engine.retention import Retention
+from tidegate.relations.relation import Column, Relation, Source, UnreachableError
+from tidegate.spark.seats import leave_seat, take_seat
+from tidegate.streams.trace import one_chunk
+from tidegate.types import Budget
+
+FOUND: Final = "found"
+HIT: Final = "hit"
+
+_FORGOTTEN: Final = 600.0
+"""Seconds after which a process drops the cache of a query that no longer gives it tasks."""
+_FIRST_WAIT: Final = 0.1
+_LONGEST_WAIT: Final = 5.0
+
+
+class LookupFailedError(RuntimeError):
+    """The relation did not answer for as long as the query is patient."""
+
+
+@dataclass(frozen=True)
+class LookupTask:
+    """A lookup as it travels to the processes that run it.
+
+    Parameters
+    ----------
+    name
+        Tells its cache from those of other queries.
+    relation
+        Where the rows are.
+    key, columns
+        The relation's key, and the columns that are wanted.
+    key_type
+        The type in which keys are compared: the stream's.
+    cache, tasks
+        What may be cached in all, and in how many parts.
+    policy, ttl, seed
+        As `LookupCache` has them.
+    patience
+        For how many seconds a relation that does not answer is asked again.
+    chunk
+        How many rows of the stream share a query.
+    """
+
+    name: str
+    relation: Relation
+    key: Column
+    columns: tuple[Column, ...]
+    key_type: pa.DataType
+    cache: Budget
+    tasks: int
+    policy: Retention
+    ttl: float | None
+    seed: int
+    patience: float
+    chunk: int
+
+    def run(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        """Give the keys of one partition their rows, in their order."""
+        held = _held(self)
+        try:
+            for keys in chunked(batches, self.chunk):
+                found = held.cache.resolve(keys.cast(self.key_type), held.fetch, time.monotonic())
+                yield _as_structs(found)
+        finally:
+            held.used = time.monotonic()
+            held.rest()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the cached rows."""
+        fields = [pa.field(self.key.name, self.key_type)]
+        return pa.schema([*fields, *(pa.field(f"c{i}", c.type) for i, c in enumerate(self.columns))])
+
+
+class _Held:
+    """What a process keeps of one query between tasks."""
+
+    def __init__(self, task: LookupTask) -> None:
+        self.task, self.used = task, time.monotonic()
+        self.seat = take_seat(task.name, task.tasks)
+        share = None if self.seat is None else task.cache.divided(task.tasks)[self.seat]
+        self.cache = LookupCache(task.schema, share, task.policy, task.ttl, task.seed)
+        self._source: Source = task.relation.open()
+
+    def fetch(self, keys: pa.Array) -> pa.Table:
+        """Ask the relation, again and again if it does not answer."""
+        task, begin, wait, tries = self.task, time.monotonic(), _FIRST_WAIT, 0
+        while True:
+            tries += 1
+            try:
+                return self._source.rows(task.key, keys, task.columns)
+            except UnreachableError as error:
+                waited = time.monotonic() - begin
+                if waited + wait > task.patience:
+                    raise LookupFailedError(
+                        f"{task.relation.described} did not answer, asked {tries} times in {waited:.0f} s ({error}); "
+                        "nothing of this micro-batch was written: start the query again from its checkpoint when the "
+                        "database is back, and give it more patience= if this happens often"
+                    ) from None
+            time.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+    def rest(self) -> None:
+        """Let go of what should not stay open between tasks."""
+        if not self._source.lasting:
+            self._source.close()
+
+    def leave(self) -> None:
+        """Let go of everything."""
+        self._source.close()
+        if self.seat is not None:
+            leave_seat(self.task.name, self.seat)
+
+
+_ALL_HELD: Final[dict[str, _Held]] = {}
+
+
+def _held(task: LookupTask) -> _Held:
+    now = time.monotonic()
+    for name, other in list(_ALL_HELD.items()):
+        if name != task.name and now - other.used > _FORGOTTEN:
+            _ALL_HELD.pop(name).leave()
+    if task.name not in _ALL_HELD:
+        _ALL_HELD[task.name] = _Held(task)
+    return _ALL_HELD[task.name]
+
+
+def chunked(batches: Iterator[pa.Array], rows: int) -> Iterator[pa.Array]:
+    """The same values in arrays of at most so many, and no fewer than need be.
+
+    Examples
+    --------
+    >>> [a.to_pylist() for a in chunked(iter([pa.array([1]), pa.array([2, 3, 4]), pa.array([5, 6, 7])]), 3)]
+    [[1, 2, 3], [4, 5, 6], [7]]
+    """
+    waiting: list[pa.Array] = []
+    count = 0
+    for batch in batches:
+        begin = 0
+        while begin < len(batch):
+            part = batch.slice(begin, rows - count)
+            waiting.append(part)
+            count += len(part)
+            begin += len(part)
+            if count == rows:
+                yield pa.concat_arrays(waiting)
+                waiting, count = [], 0
+    if waiting:
+        yield pa.concat_arrays(waiting)
+
+
+def _as_structs(found: Resolved) -> pa.Array:
+    columns: Sequence[pa.ChunkedArray] = found.rows.columns[1:]
+    return pa.StructArray.from_arrays(
+        [found.found, found.hit, *map(one_chunk, columns)],
+        [FOUND, HIT, *found.rows.column_names[1:]],
+    )

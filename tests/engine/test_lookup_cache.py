@@ -1,0 +1,201 @@
+"""A cache changes how often the relation is asked, and nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidegate as tg
+from tidegate.engine.key_codes import key_codes
+from tidegate.engine.lookup_cache import Fetch, LookupCache
+from tidegate.engine.retention import Retention
+from tidegate.types import Budget, InputError
+
+POLICIES: tuple[Retention, ...] = get_args(Retention)
+RELATION = pa.table({"id": list(range(0, 40, 2)), "name": [f"name {i}" for i in range(0, 40, 2)]})
+
+
+def asking(relation: pa.Table, asked: list[list[int]] | None = None) -> Fetch:
+    def fetch(keys: pa.Array) -> pa.Table:
+        assert len(keys.unique()) == len(keys) > 0
+        if asked is not None:
+            asked.append(keys.to_pylist())
+        return relation.filter(pc.is_in(relation.column(0), keys))
+
+    return fetch
+
+
+def in_batches(values: list[int | None], sizes: list[int]) -> list[list[int | None]]:
+    batches, begin, turn = [], 0, 0
+    while begin < len(values):
+        size = sizes[turn % len(sizes)]
+        batches.append(values[begin : begin + size])
+        begin, turn = begin + size, turn + 1
+    return batches
+
+
+@given(
+    st.lists(st.none() | st.integers(0, 45), max_size=80),
+    st.lists(st.integers(1, 30), min_size=1, max_size=4),
+    st.sampled_from(POLICIES),
+    st.sampled_from(
+        [None, Budget(rows=1), Budget(rows=5), Budget(rows=100), Budget(bytes=1), Budget(bytes=200)]
+    ),
+    st.none() | st.floats(0.5, 5),
+)
+def test_what_comes_out_does_not_depend_on_the_cache(
+    references: list[int | None],
+    sizes: list[int],
+    policy: Retention,
+    budget: Budget | None,
+    ttl: float | None,
+) -> None:
+    cache = LookupCache(RELATION.schema, budget, policy, ttl)
+    names: list[str | None] = []
+    found: list[bool] = []
+    for now, batch in enumerate(in_batches(references, sizes)):
+        resolved = cache.resolve(pa.array(batch, pa.int64()), asking(RELATION), float(now))
+        names += resolved.rows["name"].to_pylist()
+        found += resolved.found.to_pylist()
+        assert [h is None for h in resolved.hit.to_pylist()] == [key is None for key in batch]
+        if budget is None:
+            assert len(cache) == 0
+        else:
+            assert (len(cache) if budget.unit == "rows" else cache.nbytes) <= budget.limit
+    there = [key is not None and key % 2 == 0 and key < 40 for key in references]
+    assert found == there
+    assert names == [
+        f"name {key}" if is_there else None for key, is_there in zip(references, there, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("policy", ["lru", "lfu"])
+@pytest.mark.parametrize("capacity", [1, 3, 10])
+@pytest.mark.parametrize("named", [False, True])
+def test_one_reference_at_a_time_hits_as_simulated(
+    policy: Literal["lru", "lfu"],
+    capacity: int,
+    named: bool,  # noqa: FBT001
+) -> None:
+    numbers = np.minimum(np.random.default_rng(3).zipf(1.3, 1_500), 60)
+    references = pa.array([f"key {n}" for n in numbers]) if named else pa.array(numbers)
+    relation = pa.table({"key": references.unique()})
+    cache = LookupCache(relation.schema, Budget(rows=capacity), policy)
+    hits = [
+        cache.resolve(references.slice(i, 1), asking(relation), 0.0).hit[0].as_py()
+        for i in range(len(references))
+    ]
+    assert 0 < sum(hits) < len(hits)
+    assert hits == tg.simulate_cache(references, capacity, policy).hit.tolist()
+
+
+def test_a_row_that_is_cached_is_not_asked_for_and_neither_is_what_is_known_to_be_missing() -> None:
+    asked: list[list[int]] = []
+    cache = LookupCache(RELATION.schema, Budget(rows=3), "lru")
+    for batch in ([2, 3, 2], [3, 2], [4, 3]):
+        cache.resolve(pa.array(batch), asking(RELATION, asked), 0.0)
+    assert asked == [[2, 3], [4]]
+
+
+def test_misses_of_a_batch_are_fetched_together() -> None:
+    asked: list[list[int]] = []
+    cache = LookupCache(RELATION.schema, None, "lru")
+    cache.resolve(pa.array([1, 2, None, 1, 7]), asking(RELATION, asked), 0.0)
+    assert asked == [[1, 2, 7]]
+
+
+def test_after_its_time_to_live_a_row_is_fetched_anew() -> None:
+    cache = LookupCache(RELATION.schema, Budget(rows=9), "lru", ttl=10.0)
+    changed = RELATION.set_column(1, "name", pa.array(["new"] * len(RELATION)))
+
+    def at(now: float, relation: pa.Table, *keys: int) -> list[str | None]:
+        names: list[str | None] = (
+            cache.resolve(pa.array(keys), asking(relation), now).rows["name"].to_pylist()
+        )
+        return names
+
+    assert at(0.0, RELATION, 2) == ["name 2"]
+    assert at(9.9, changed, 2, 4) == ["name 2", "new"]
+    assert at(10.0, changed, 2) == ["new"]
+    assert len(cache) == 2
+    # What is stale makes room, though nobody asked for it again.
+    assert at(20.0, changed, 6) == ["new"]
+    assert len(cache) == 1
+
+
+def test_heeb_follows_a_change_that_lfu_cannot() -> None:
+    """Keys that were frequent for long are no more: their counts keep them in the cache of lfu."""
+    rng = np.random.default_rng(5)
+    relation = pa.table({"id": np.arange(2_000)})
+    references = np.concatenate([rng.integers(0, 20, 20_000), rng.integers(100, 120, 4_000)])
+    hits: Counter[str] = Counter()
+    for policy in ("heeb", "lfu"):
+        cache = LookupCache(relation.schema, Budget(rows=20), policy)
+        for part in np.split(references, 240):
+            hits[policy] += sum(cache.resolve(pa.array(part), asking(relation), 0.0).hit.to_pylist())
+    assert hits["heeb"] > hits["lfu"] + 3_000
+
+
+def test_two_rows_of_one_key_are_refused_if_asked_for() -> None:
+    double = pa.table({"id": [1, 2, 2, 3, 3], "name": list("abcde")})
+    cache = LookupCache(double.schema, Budget(rows=9), "lru")
+
+    def fetch(_: pa.Array) -> pa.Table:
+        """Gives what it was not asked for, too, as a database may whose keys compare without case."""
+        return double.slice(0, 3)
+
+    assert cache.resolve(pa.array([1]), fetch, 0.0).rows["name"].to_pylist() == ["a"]
+    with pytest.raises(InputError, match="several rows whose id is 2, and a lookup gives one"):
+        cache.resolve(pa.array([2]), fetch, 0.0)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pa.array([True, False]),
+        pa.array([1, -1], pa.int8()),
+        pa.array([date(2026, 1, 1), date(1, 1, 1)]),
+        pa.array([datetime(2026, 1, 1), datetime(9999, 1, 1)], pa.timestamp("us", "UTC")),  # noqa: DTZ001
+        pa.array([Decimal("1.10"), Decimal("-1.10")]),
+        pa.array(["", "ключ"]),
+        pa.array([b"\x00", b"\x00\x00"]),
+        pa.array(["x", "a", "b"]).slice(1),
+    ],
+    ids=lambda keys: str(keys.type),
+)
+def test_keys_of_every_type(keys: pa.Array) -> None:
+    relation = pa.table({"key": keys, "at": [0, 1]})
+    cache = LookupCache(relation.schema, Budget(rows=2), "heeb")
+    for expected in (False, True):
+        resolved = cache.resolve(pa.concat_arrays([keys, keys]), asking(relation), 0.0)
+        assert resolved.rows["at"].to_pylist() == [0, 1, 0, 1]
+        assert resolved.hit.to_pylist() == [expected] * 4
+    assert len(set(key_codes(keys))) == 2
+
+
+def test_at_random_every_row_may_go() -> None:
+    relation = pa.table({"id": np.arange(10)})
+
+    def survivors(seed: int) -> list[bool]:
+        cache = LookupCache(relation.schema, Budget(rows=5), "random", seed=seed)
+        cache.resolve(pa.array(range(10)), asking(relation), 0.0)
+        hits: list[bool] = cache.resolve(pa.array(range(10)), asking(relation), 0.0).hit.to_pylist()
+        assert sum(hits) == 5
+        return hits
+
+    stayed = np.mean([survivors(seed) for seed in range(400)], axis=0)
+    assert stayed == pytest.approx([0.5] * 10, abs=0.1)
+
+
+def test_an_unknown_policy_lists_the_known_ones() -> None:
+    with pytest.raises(InputError, match="cache policy 'mru' is not known; use one of 'heeb'"):
+        LookupCache(RELATION.schema, Budget(rows=1), "mru")  # type: ignore[arg-type]

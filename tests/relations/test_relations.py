@@ -1,0 +1,230 @@
+"""Every database gives the rows that were asked for, of the types that it declares."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from tests import postgres
+from tidegate import relations
+from tidegate.relations.relation import Column, Relation, UnreachableError
+from tidegate.types import InputError
+
+ODD = 'us"ers; drop table x'
+
+
+def rows(relation: Relation, key: str, keys: pa.Array, *names: str) -> dict[object, tuple[object, ...]]:
+    source = relation.open()
+    try:
+        columns = {column.name: column for column in source.columns()}
+        found = source.rows(columns[key], keys, [columns[name] for name in names])
+        values = [
+            column.cast(columns[name].type).to_pylist()
+            for name, column in zip((key, *names), found.columns, strict=True)
+        ]
+    finally:
+        source.close()
+    return {row[0]: row[1:] for row in zip(*values, strict=True)}
+
+
+def types(relation: Relation) -> dict[str, pa.DataType | None]:
+    source = relation.open()
+    try:
+        return {column.name: column.type for column in source.columns()}
+    finally:
+        source.close()
+
+
+def test_duckdb(tmp_path: Path) -> None:
+    file = tmp_path / "a.duckdb"
+    quoted = ODD.replace('"', '""')
+    with duckdb.connect(str(file)) as connection:
+        connection.execute(
+            f'create table "{quoted}" as select range::integer as id, \'n\' || range as "na""me", '  # noqa: S608 - our own
+            "(range / 4)::decimal(10, 2) as price, range::utinyint as small, 'b'::enum ('a', 'b') as kind, "
+            "timestamptz '2026-01-01 00:00:00+00' as at, [1, 2] as list, {'x': range} as struct, "
+            "time '12:00' as noon from range(5)"
+        )
+    relation = relations.DuckDB(str(file), ODD)
+    assert types(relation) == {
+        "id": pa.int32(),
+        'na"me': pa.string(),
+        "price": pa.decimal128(10, 2),
+        "small": pa.int16(),
+        "kind": pa.string(),
+        "at": pa.timestamp("us", "UTC"),
+        "list": pa.list_(pa.int32()),
+        "struct": pa.struct([("x", pa.int64())]),
+        "noon": None,
+    }
+    found = rows(relation, "id", pa.array([1, 3, 77]), 'na"me', "small", "kind", "at", "list", "struct")
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    assert found == {i: (f"n{i}", i, "b", at, [1, 2], {"x": i}) for i in (1, 3)}
+    # Nobody keeps the file open.
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("create table more (id integer)")
+
+
+def test_sqlite(tmp_path: Path) -> None:
+    file = tmp_path / "a ?#.sqlite"
+    connection = sqlite3.connect(file)
+    connection.execute(
+        "create table users (id integer primary key, name varchar(9) collate nocase, score real, ok boolean, "
+        "raw blob, day date)"
+    )
+    connection.executemany(
+        "insert into users values (?, ?, ?, ?, ?, ?)",
+        [
+            (2**62, "Ann", 1.5, 1, b"\x00", "2026-01-01"),
+            (2, "bob", 7, 0, None, None),
+            (3, None, None, None, b"", None),
+        ],
+    )
+    connection.commit()
+    relation = relations.SQLite(str(file), "users")
+    kinds = [pa.int64(), pa.string(), pa.float64(), pa.bool_(), pa.binary(), None]
+    assert list(types(relation).values()) == kinds
+    found = rows(relation, "id", pa.array([2**62, 2, 3, 4]), "name", "score", "ok", "raw")
+    assert found == {
+        2**62: ("Ann", 1.5, True, b"\x00"),
+        2: ("bob", 7.0, False, None),
+        3: (None, None, None, b""),
+    }
+    assert rows(relation, "id", pa.array([9]), "name") == {}
+    # As the database compares; which of these is the key that was asked for, the cache says.
+    assert rows(relation, "name", pa.array(["ANN", "b'ob"]), "id") == {"Ann": (2**62,)}
+    connection.execute("insert into users (id, score) values (9, 'much')")
+    connection.commit()
+    with pytest.raises(InputError, match=r"'score' of 'users' .* is declared REAL, and a value is not"):
+        rows(relation, "id", pa.array([9]), "score")
+    connection.close()
+
+
+@pytest.mark.parametrize("kind", [relations.DuckDB, relations.SQLite])
+def test_what_is_not_there(kind: type[relations.DuckDB | relations.SQLite], tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    with pytest.raises(UnreachableError):
+        kind(str(file), "users").open().columns()
+    if kind is relations.DuckDB:
+        duckdb.connect(str(file)).close()
+    else:
+        sqlite3.connect(file).close()
+        file.touch()
+    with pytest.raises(InputError, match="users"):
+        kind(str(file), "users").open().columns()
+
+
+@pytest.mark.parametrize("table", ["", "a..b", ".", "a\0b", 7])
+def test_a_table_has_a_name(table: str) -> None:
+    with pytest.raises(InputError, match="is not a name"):
+        relations.SQLite("x", table)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[postgres.Server]:
+    with postgres.server() as running:
+        running.execute(
+            "create type mood as enum ('sad', 'glad')",
+            "create schema sales",
+            """create table sales."Us""ers" as select g::int4 as id, ('n' || g)::varchar(9) as name,
+               g::numeric(10, 2) / 4 as loose, (g::numeric / 4)::numeric(10, 2) as price, 'glad'::mood as mood,
+               timestamptz '2026-01-01 00:00:00+00' + g * interval '1 day' as at,
+               timestamp '2026-01-01 00:00:00' as wall,
+               date '2026-01-01' + g as day, ('00000000-0000-0000-0000-00000000000' || g)::uuid as number,
+               '{"a": 1}'::jsonb as extra, decode('00ff', 'hex') || decode('0' || g, 'hex') as raw, g = 1 as first,
+               g::float4 as short, '12:00'::time as noon from generate_series(1, 5) g""",
+        )
+        yield running
+
+
+def test_postgresql(server: postgres.Server) -> None:
+    relation = relations.PostgreSQL(server.dsn, 'sales.Us"ers')
+    kinds = types(relation)
+    assert {name for name, kind in kinds.items() if kind is None} == {"loose", "noon"}
+    assert kinds["price"] == pa.decimal128(10, 2)
+    names = [name for name, kind in kinds.items() if kind is not None and name != "id"]
+    found = rows(relation, "id", pa.array([1, 3, 2**40]), *names)
+    assert set(found) == {1, 3}
+    assert dict(zip(names, found[3], strict=True)) == {
+        "name": "n3",
+        "price": Decimal("0.75"),
+        "mood": "glad",
+        "at": datetime(2026, 1, 4, tzinfo=UTC),
+        "wall": datetime(2026, 1, 1),  # noqa: DTZ001 - without a zone
+        "day": date(2026, 1, 4),
+        "number": "00000000-0000-0000-0000-000000000003",
+        "extra": '{"a": 1}',
+        "raw": b"\x00\xff\x03",
+        "first": False,
+        "short": 3.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("name", "n3"),
+        ("price", Decimal("0.75")),
+        ("at", datetime(2026, 1, 4, tzinfo=UTC)),
+        ("day", date(2026, 1, 4)),
+        ("number", "00000000-0000-0000-0000-000000000003"),
+        ("raw", b"\x00\xff\x03"),
+    ],
+)
+def test_postgresql_keys(server: postgres.Server, key: str, value: object) -> None:
+    relation = relations.PostgreSQL(server.dsn, 'sales.Us"ers')
+    other = {"number": "no number"}.get(key, value)
+    keys = pa.array([value, other], types(relation)[key])
+    assert rows(relation, key, keys, "id") == {value: (3,)}
+
+
+def test_postgresql_says_what_is_wrong_and_no_password(server: postgres.Server) -> None:
+    with pytest.raises(InputError, match=r"there is no 'nobody' in PostgreSQL at 127\.0\.0\.1"):
+        relations.PostgreSQL(server.dsn, "nobody").open().columns()
+    with pytest.raises(InputError, match=r"column .*nope.* does not exist"):
+        relations.PostgreSQL(server.dsn, 'sales.Us"ers').open().rows(
+            Column("id", pa.int32(), "integer"), pa.array([1]), [Column("nope", pa.int32(), "integer")]
+        )
+    for dsn in (server.dsn.replace("tester", "nobody"), server.dsn.replace(str(server.port), "1")):
+        with pytest.raises(UnreachableError) as caught:
+            relations.PostgreSQL(dsn, "users").open().columns()
+        assert "s3cr" not in str(caught.value)
+        assert caught.value.__cause__ is None
+    relation = relations.PostgreSQL(server.dsn, "users")
+    assert "s3cr" not in repr(relation) + relation.described
+    assert relation.without_secret("told: s3cr@t and s3cr%40t") == "told: *** and ***"
+    assert pickle.loads(pickle.dumps(relation)) == relation  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize(
+    "dsn", ["host=x password=s3cr3t", "postgresql://a:s3cr 3t@h/d", "postgresql://a:s3cr:3t@h:p/d", 7]
+)
+def test_an_address_that_is_none_is_refused_without_showing_it(dsn: str) -> None:
+    with pytest.raises(InputError, match="dsn=") as caught:
+        relations.PostgreSQL(dsn, "users")
+    assert "3t" not in str(caught.value)
+
+
+def test_relations_by_address() -> None:
+    assert relations.find("a/b.db", "t") == relations.SQLite("a/b.db", "t")
+    assert relations.find(Path("b.duckdb"), "t") == relations.DuckDB("b.duckdb", "t")
+    assert relations.find("postgres://h/d", "t") == relations.PostgreSQL("postgres://h/d", "t")
+    given = relations.SQLite("a", "t")
+    assert relations.find(given) is given
+    for call, message in [
+        ((given, "t"), "names its own"),
+        (("a.db",), "needs table="),
+        ((7, "t"), "a int is not a relation"),
+        (("mysql://u:s3cr3t@h/d", "t"), "'mysql' is not a relation"),
+    ]:
+        with pytest.raises(InputError, match=message) as caught:
+            relations.find(*call)  # type: ignore[arg-type]
+        assert "s3cr" not in str(caught.value)
