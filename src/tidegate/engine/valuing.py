@@ -101,7 +101,8 @@ class _Taken(Mapping[str, pa.Array]):
     def __init__(self, trace: Trace, places: Array) -> None:
         self._places = pa.array(places)
         given = {"time": trace.time, "importance": trace.importance, "value": trace.value}
-        self._table = trace.table or pa.table({name: c for name, c in given.items() if c is not None})
+        there = {name: column for name, column in given.items() if column is not None}
+        self._table = pa.table(there) if trace.table is None else trace.table
 
     def __getitem__(self, name: str) -> pa.Array:
         return self._table.column(name).take(self._places)

@@ -54,7 +54,7 @@ class Attributes:
         """One of the columns, in one piece."""
         if name not in self.columns:
             have = ", ".join(self.columns) or "none"
-            raise InputError(f"importance: {self.side} has no column {name!r}; it has {have}")
+            raise InputError(f"importance: {self.side} has no column {name!r} to go by; it has {have}")
         return in_one(self.columns[name])
 
 
