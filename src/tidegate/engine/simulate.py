@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.engine.arrivals import Arrivals
+    from tidegate.importance import Stated
     from tidegate.policies import Policy
     from tidegate.types import Array, Combine, Condition, Order, Split, StepSize, Time, WindowSpan
 
@@ -42,7 +43,7 @@ def simulate(
     on: str | Sequence[str] = "key",
     time: str = "time",
     lateness: Time | None = None,
-    importance: object = None,
+    importance: Stated | None = None,
     combine: Combine = "min",
     seed: int = 0,
     warmup: Time = 0,

@@ -14,6 +14,7 @@ from tidegate.types import SIDES, InputError, Rows
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Arrivals
+    from tidegate.importance import Stated
     from tidegate.streams import Trace
     from tidegate.types import Array, Time
 
@@ -46,7 +47,7 @@ class Redefined:
 
 
 def value(
-    arrivals: Arrivals, source: Array, traces: tuple[Trace, Trace], importance: object
+    arrivals: Arrivals, source: Array, traces: tuple[Trace, Trace], importance: Stated
 ) -> tuple[Arrivals, Redefined]:
     """Give arrivals the importance that they have when they arrive, and say what changes later.
 
@@ -78,9 +79,9 @@ def value(
     return replace(arrivals, left=left, right=right), Redefined(worths)
 
 
-def _by_time(importance: object) -> dict[Time, Definition]:
+def _by_time(importance: Stated) -> dict[Time, Definition]:
     timed = isinstance(importance, Mapping) and "kind" not in importance
-    given = cast("Mapping[Time, object]", importance if timed else {0: importance})
+    given = cast("Mapping[Time, Stated]", importance if timed else {0: importance})
     for time in given:
         if isinstance(time, bool) or not isinstance(time, int | float | np.number) or not np.isfinite(time):
             raise InputError(

@@ -2,7 +2,7 @@
 
 from tidegate.importance.attributes import Categories, Column, Expression, Histogram, Source
 from tidegate.importance.combined import Combined, Sides
-from tidegate.importance.definition import Attributes, Definition, valued
+from tidegate.importance.definition import Attributes, Definition, Stated, valued
 from tidegate.importance.watched import Content, Watched
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Histogram",
     "Sides",
     "Source",
+    "Stated",
     "Watched",
     "valued",
 ]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from tidegate.importance.definition import Attributes, Definition, Found
-from tidegate.types import Combine, InputError, check_choice
+from tidegate.importance.definition import Attributes, Definition, Found, Stated
+from tidegate.types import SIDES, Combine, InputError, check_choice
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Side
@@ -46,7 +46,7 @@ class Combined(Definition):
 
     kind: ClassVar[str] = "combined"
     how: Combine
-    definitions: Sequence[Definition]
+    definitions: Sequence[Stated]
 
     def __post_init__(self) -> None:
         check_choice(self.how, Combine, "how to combine")
@@ -57,19 +57,21 @@ class Combined(Definition):
 
     def parts(self) -> tuple[Definition, ...]:
         """What is combined."""
-        return tuple(self.definitions)
+        return tuple(map(Definition.of, self.definitions))
 
     def on(self, side: Side) -> Definition:
         """The parts on one side."""
-        return Combined(self.how, [part.on(side) for part in self.definitions])
+        return Combined(self.how, [part.on(side) for part in self.parts()])
 
     def settled(self, found: Found) -> Definition:
         """The parts, settled."""
-        return Combined(self.how, [part.settled(found) for part in self.definitions])
+        return Combined(self.how, [part.settled(found) for part in self.parts()])
 
     def worth(self, rows: Attributes) -> Array:
         """Combine what the parts say."""
-        worth: Array = _REDUCE[self.how](np.stack([part.worth(rows) for part in self.definitions]))
+        worths = np.stack([part.worth(rows) for part in self.parts()])
+        with np.errstate(over="ignore"):  # what is not finite is refused in the end
+            worth: Array = _REDUCE[self.how](worths)
         return worth
 
 
@@ -78,8 +80,8 @@ class Sides(Definition):
     """One definition for the left and another for the right; a pair `(left, right)` is read as this."""
 
     kind: ClassVar[str] = "sides"
-    left: Definition
-    right: Definition
+    left: Stated
+    right: Stated
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "left", Definition.of(self.left))
@@ -87,15 +89,15 @@ class Sides(Definition):
 
     def parts(self) -> tuple[Definition, ...]:
         """Both."""
-        return self.left, self.right
+        return Definition.of(self.left), Definition.of(self.right)
 
     def on(self, side: Side) -> Definition:
         """That side's."""
-        return (self.left if side == "left" else self.right).on(side)
+        return self.parts()[SIDES.index(side)].on(side)
 
     def settled(self, found: Found) -> Definition:
         """Both, settled."""
-        return Sides(self.left.settled(found), self.right.settled(found))
+        return Sides(*(part.settled(found) for part in self.parts()))
 
     def worth(self, rows: Attributes) -> Array:
         """What that side's says."""

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from tidegate.importance.watched import Watched
     from tidegate.types import Array, Side
 
+Stated: TypeAlias = "Definition | str | float | Mapping[Any, Any] | Sequence[Any]"
+"""What a user may write for a definition; `Definition.of` reads it."""
+
 Found: TypeAlias = "Callable[[Watched], Definition]"
 
 
@@ -67,7 +70,7 @@ class Definition(ABC):
     kind: ClassVar[str]
 
     @staticmethod
-    def of(value: object) -> Definition:
+    def of(value: Stated) -> Definition:
         """Read what the user wrote.
 
         A name is that column, a number is the same for all rows, a pair is one for the left and one for the right,

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import NumericType, StructType
 
-from tidegate.importance import Definition, Expression, Watched
+from tidegate.importance import Definition, Expression, Stated, Watched
 from tidegate.importance.definition import walk
 from tidegate.policies import Policy
 from tidegate.spark.columns import travelled
@@ -17,7 +17,7 @@ from tidegate.types import InputError, Side
 
 
 def stated(
-    importance: object, frames: dict[Side, SideFrame], policy: Policy, *, streaming: bool
+    importance: Stated | None, frames: dict[Side, SideFrame], policy: Policy, *, streaming: bool
 ) -> Valuation | None:
     """Read a definition, and refuse what could not value the rows of these sides."""
     if importance is None:
@@ -46,7 +46,7 @@ def stated(
     return valuation
 
 
-def check_needs(policy: Policy, importance: object) -> None:
+def check_needs(policy: Policy, importance: Stated | None) -> None:
     """Refuse a policy that ranks by importance where there is none."""
     if importance is None and "importance" in policy.needs:
         raise InputError(

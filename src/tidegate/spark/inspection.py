@@ -37,7 +37,10 @@ _MODEL: Final = (
     "bucket int, model string, side string, key bigint, "
     "age_from double, age_to double, value double, sample double"
 )
-_ROWS: Final = "bucket int, side string, time timestamp, age_seconds double, matches bigint, score double, importance double"
+_ROWS: Final = (
+    "bucket int, side string, time timestamp, age_seconds double, matches bigint, score double, "
+    "importance double"
+)
 
 
 def inspect(
@@ -55,8 +58,8 @@ def inspect(
         The query's `checkpointLocation`.
     what
         "rows": the buffered rows with their age, score and importance, the row itself in the column `left` or
-        `right`. Scores are those by which the query would evict now, with its own policy, its parameters and what it has
-        learned, window and seed: the lowest of a bucket (of a side, where the budget is split) goes first.
+        `right`. Scores are those by which the query would evict now, with its own policy, its parameters and what it
+        has learned, window and seed: the lowest of a bucket (of a side, where the budget is split) goes first.
         Minus infinity: its window is over, and it only waits for rows out of order.
         "counts": a row a bucket with what came in, left and was kept; a budget of -1 is none. Where the query was
         told what rows are worth: the total importance of its results, how often that was redefined, in how many

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from tidegate.importance import Stated
     from tidegate.types import Side
 
 On: TypeAlias = "str | Sequence[str | tuple[str, str]]"
@@ -61,7 +62,7 @@ def join(
     condition: Condition = "=",
     by: str | tuple[str, str] | None = None,
     lateness: str | timedelta | None = None,
-    importance: object = None,
+    importance: Stated | None = None,
     combine: Combine = "min",
     split: Split = "shared",
     buckets: int | None = None,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 import sqlglot
 
 from tidegate.engine.operator import Join
-from tidegate.importance import Definition
+from tidegate.importance import Definition, Stated
 from tidegate.policies import Fifo, Policy
 from tidegate.spark.durations import microseconds, window_of
 from tidegate.spark.importance import check_needs
@@ -561,7 +561,7 @@ def _importance(base: Path) -> Callable[[object], Definition]:
             for k, v in value.items()
         }
 
-    return lambda value: Definition.of(placed(value))
+    return lambda value: Definition.of(typing.cast("Stated", placed(value)))
 
 
 def _mode(value: object) -> Mode:
