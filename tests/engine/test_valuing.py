@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -223,3 +224,26 @@ def test_a_policy_that_needs_importance_says_so() -> None:
     with pytest.raises(InputError, match="needs the importance"):
         tg.simulate(stream, stream, window=(1, 1), policy=Dearest())
     tg.simulate(stream, stream, window=(1, 1), policy=Dearest(), importance=1)
+
+
+@pytest.mark.parametrize("step", [1, 7, "instant"])
+@pytest.mark.parametrize("policy", ["fifo", "random"])
+def test_more_steps_than_a_report_has_times(step: StepSize, policy: str) -> None:
+    """The exact join takes larger steps than the bounded one, and some policies take one loop."""
+    rng = random.Random(4)  # noqa: S311 - not for secrets
+    streams: dict[Side, list[Row]] = {
+        side: [Row(t, rng.randint(0, 5), rng.choice("abc"), rng.randint(0, 5)) for t in range(130)]
+        for side in SIDES
+    }
+    importance = {0: FIRST, 31: SECOND, 64: THIRD, 65: FIRST}
+    report = tg.simulate(
+        columns(streams["left"]),
+        columns(streams["right"]),
+        window=(20, 20),
+        policy=policy,
+        step=step,
+        importance=importance,
+    )
+    expected = reference(streams, importance, 20, None, step)
+    assert (report.results, report.importance) == pytest.approx(expected)
+    assert (report.exact, report.exact_importance) == pytest.approx(expected)
