@@ -15,7 +15,8 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from tidegate.policies import Random
+from tidegate import importance
+from tidegate.policies import Fifo, Random
 from tidegate.spark import pipeline
 from tidegate.spark.causes import root_cause
 from tidegate.spark.pipeline.file import Joining, Trigger
@@ -379,3 +380,70 @@ def test_example_runs_and_equals_spark_s_own_join(spark: SparkSession, tmp_path:
     assert sorted(written.collect()) == sorted(exact.select(*written.columns).collect())
     assert (outcome.batches, outcome.rows, outcome.results) == (1, 1222, written.count())
     assert f"-> {tmp_path}/build/auctions/results" in told.getvalue()
+
+
+class TestImportance:
+    @pytest.mark.parametrize(
+        ("written", "meant"),
+        [
+            ("price", importance.Column("price")),
+            (2, importance.Source(2, 2)),
+            (["price", 1.5], importance.Sides("price", 1.5)),
+            (
+                {"kind": "categories", "column": "k", "values": [[1, 5], [2, 3]], "default": 1},
+                importance.Categories("k", {1: 5, 2: 3}, default=1),
+            ),
+            (
+                {
+                    "kind": "combined",
+                    "how": "sum",
+                    "definitions": ["a", {"kind": "expression", "sql": "b * 2"}],
+                },
+                importance.Combined("sum", ["a", importance.Expression("b * 2")]),
+            ),
+        ],
+    )
+    def test_written(self, tmp_path: Path, written: object, meant: importance.Definition) -> None:
+        joining = pipeline.load(write(tmp_path, {"join/importance": written, "join/combine": "sum"})).join
+        assert (joining.importance, joining.combine) == (meant, "sum")
+
+    def test_paths_start_from_the_folder_of_the_file(self, tmp_path: Path) -> None:
+        topics = {"kind": "watched", "path": "topics.csv", "column": "topic"}
+        elsewhere = {"kind": "watched", "path": "s3://bucket/prices.json"}
+        loaded = pipeline.load(write(tmp_path, {"join/importance": [topics, elsewhere]}))
+        assert loaded.join.importance == importance.Sides(
+            importance.Watched(tmp_path / "topics.csv", column="topic"),
+            importance.Watched("s3://bucket/prices.json"),
+        )
+
+    @pytest.mark.parametrize(
+        ("changes", "note"),
+        [
+            (
+                {"join/importance": {"kind": "categorie"}},
+                "join.importance: importance of kind 'categorie' is not known",
+            ),
+            (
+                {"join/importance": {"kind": "column", "nam": "x"}},
+                "join.importance: importance of kind 'column' has no",
+            ),
+            ({"join/importance": -1}, "join.importance: the importance of the left is -1"),
+            ({"join/importance": True}, "join.importance: importance True is not a definition"),
+            ({"join/combine": "average"}, "join.combine: combine 'average' is not known"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, changes: dict[str, object], note: str) -> None:
+        [found] = refused(tmp_path, changes)
+        assert found.startswith(note)
+
+    def test_a_policy_that_needs_it_is_refused_without(self, tmp_path: Path) -> None:
+        class ByWorth(Fifo):
+            name = "by_worth"
+            needs = frozenset({"importance"})
+
+        try:
+            [found] = refused(tmp_path, {"join/policy": "by_worth"})
+            assert found.startswith("join.importance: policy 'by_worth' needs to know what rows are worth")
+            pipeline.load(write(tmp_path, {"join/policy": "by_worth", "join/importance": 1}))
+        finally:
+            del ByWorth.name
