@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tidegate
-from tidegate import engine, models, policies, streams
+from tidegate import engine, importance, models, policies, streams
 from tidegate import types as vocabulary
 
-MODULES = [tidegate, engine, models, policies, streams]
+MODULES = [tidegate, engine, importance, models, policies, streams]
 NUMBERS = np.arange(3)
 FROZEN = [
     tidegate.Window(1, 1),
@@ -39,6 +39,14 @@ FROZEN = [
     models.RandomWalk(0, models.Noise(1)),
     models.AR1(0, 0.5, 1),
     models.Oracle([1]),
+    importance.Column("x"),
+    importance.Categories("x", {"a": 1}),
+    importance.Histogram("x", [0, 1], [1]),
+    importance.Source(1, 1),
+    importance.Expression("x"),
+    importance.Combined("sum", ["x"]),
+    importance.Sides("x", 1),
+    importance.Watched("x.json"),
 ]
 
 

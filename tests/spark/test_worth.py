@@ -278,3 +278,10 @@ def test_null_keys_and_late_rows_need_no_importance() -> None:
     hand.step({"left": [Arrival(8, 4, "left late")]}, 5)
     assert importances(hand.bucket) == {"left b": 4.0}
     assert hand.bucket.counts.late == 1
+
+
+def test_a_look_with_a_policy_that_needs_importance_where_there_is_none() -> None:
+    hand = Hand(by_hand.plan(budget=4))
+    step(hand, (1, 10, "left b"))
+    with pytest.raises(InputError, match="needs the importance of each row"):
+        Saved.of(hand.bucket.save()).scorer(Dearest())

@@ -213,7 +213,8 @@ class Histogram(Definition):
     def __post_init__(self) -> None:
         _check_name(self.column)
         _set_default(self)
-        edges, values = _floats(self.edges, "edges"), tuple(self.values)
+        edges = _floats(self.edges, f"edges of {self.column!r}")
+        values = _floats(self.values, f"values of {self.column!r}")
         for low, high in pairwise(edges):
             if low >= high:
                 raise InputError(f"edges of {self.column!r} go from {low:g} to {high:g}; let them ascend")
@@ -306,9 +307,9 @@ def _floats(values: Sequence[float], what: str) -> tuple[float, ...]:
     try:
         found = tuple(float(value) for value in values)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{what} {values!r} are not numbers; give a list of numbers") from error
+        raise InputError(f"{what} are {values!r}; give a list of numbers") from error
     if not np.isfinite(found).all():
-        raise InputError(f"{what} {found} are not finite; give a default= for what is outside")
+        raise InputError(f"{what} are {found}; give finite numbers")
     return found
 
 

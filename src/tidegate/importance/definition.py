@@ -191,7 +191,7 @@ def _described(value: Mapping[str, Any]) -> Definition:
     known = _kinds()
     settings = dict(value)
     kind = settings.pop("kind", None)
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise InputError(
             f"importance of kind {kind!r} is not known; write kind = one of {', '.join(sorted(known))}"
         )

@@ -45,8 +45,8 @@ class Content(NamedTuple):
 class Watched(Definition):
     r"""A definition in a file; when the file changes, rows are valued anew, those that are buffered too.
 
-    A streaming join looks at the file at the begin of each micro-batch. What it finds holds from the next one on, so
-    that a micro-batch that Spark runs again values its rows as it did the first time. While the file is missing or
+    A streaming join looks at the file in each micro-batch. What it finds holds from the next one on, so that a
+    micro-batch that Spark runs again values its rows as it did the first time. While the file is missing or
     cannot be used, the last that could be still holds, which `tidegate.inspect` tells. Replace the file as a whole,
     by moving another into its place: one that is half written is skipped if that shows, and a table of which some
     lines are missing does not show it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import NumericType, StructType
+from pyspark.sql.types import NumericType
 
 from tidegate.importance import Definition, Expression, Stated, Watched
 from tidegate.importance.definition import walk
@@ -65,8 +65,8 @@ def _computed(given: Definition, frame: SideFrame) -> dict[str, str]:
     """Name a hidden column for each of Spark's expressions, once Spark has said that it understands them."""
     expressions = [part.sql for part in walk(given.on(frame.side)) if isinstance(part, Expression)]
     computed = {sql: f"v{i}" for i, sql in enumerate(dict.fromkeys(expressions))}
-    empty = frame.frame.sparkSession.createDataFrame([], StructType(list(frame.fields)))
     for sql in computed:
+        empty = frame.empty()
         try:
             kind = empty.select(F.expr(sql)).schema.fields[0].dataType
             # Beside other columns and within a cast, neither an aggregate nor a generator passes.

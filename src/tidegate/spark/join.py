@@ -266,13 +266,9 @@ def _taken_apart(
     return None, parts
 
 
-def _empty(frame: SideFrame) -> DataFrame:
-    return frame.frame.sparkSession.createDataFrame([], StructType(list(frame.fields)))
-
-
 def _check_understood(where: str, tree: exp.Expression, frames: dict[Side, SideFrame]) -> None:
     """Let Spark say, on no rows, what the condition is, and whether it reads what we read."""
-    both = _empty(frames["left"]).alias("l").crossJoin(_empty(frames["right"]).alias("r"))
+    both = frames["left"].empty().alias("l").crossJoin(frames["right"].empty().alias("r"))
     try:
         asked = both.select(F.expr(where).alias("holds"))
         kind = asked.schema.fields[0].dataType
@@ -297,7 +293,7 @@ def _analysed(frame: DataFrame) -> str:
 
 
 def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataType]:
-    schema = _empty(frame).select(*(F.expr(sql).alias(name) for name, sql in parts.items())).schema
+    schema = frame.empty().select(*(F.expr(sql).alias(name) for name, sql in parts.items())).schema
     try:
         for field in schema.fields:
             if "collate" in field.dataType.simpleString():

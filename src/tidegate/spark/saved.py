@@ -79,6 +79,8 @@ class Saved:
             return None
         operator = Operator(self.settings.join(chosen))
         operator.restore(self.snapshot, policy=chosen.label() == self.settings.policy)
+        for buffer in operator.buffers.values():
+            chosen.require(buffer.rows)
         return operator
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
@@ -20,6 +20,8 @@ from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Side
+
+VERSION: Final = 1
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class Held:
         """Write it down for a state."""
         files = [[content.digest, content.definition.plain()] for content in self.found.values()]
         counts = {"redefined": self.redefined, "refused": self.refused, "refusal": self.refusal}
-        return json.dumps({"version": 1, "given": valuation.digest, "files": files} | counts).encode()
+        return json.dumps({"version": VERSION, "given": valuation.digest, "files": files} | counts).encode()
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,15 @@ class Noted:
     @classmethod
     def of(cls, state: dict[str, Array]) -> Self | None:
         """Read what `Held.to_json` wrote, if it is there."""
-        return cls(**json.loads(state["importance"].tobytes())) if "importance" in state else None
+        if "importance" not in state:
+            return None
+        noted = cls(**json.loads(state["importance"].tobytes()))
+        if noted.version != VERSION:
+            raise InputError(
+                f"the checkpoint has importance of version {noted.version}, not {VERSION}; go on with the release that "
+                "wrote it, or start with a new checkpointLocation"
+            )
+        return noted
 
     def held(self, valuation: Valuation) -> Held:
         """Go on with what held; with another definition, only the counts go on."""
