@@ -15,6 +15,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+import tidegate as tg
 from tidegate import importance
 from tidegate.policies import Fifo, Random
 from tidegate.spark import pipeline
@@ -92,6 +93,8 @@ def test_every_key_of_the_join_is_read(tmp_path: Path) -> None:
         "join/where": "l.a > r.b",
         "join/condition": {"low": -1, "high": 2.5},
         "join/by": ["x", "y"],
+        "join/importance": "a",
+        "join/combine": "max",
         "join/split": [100, 200],
         "join/buckets": 3,
         "join/suffix": "_r",
@@ -107,6 +110,8 @@ def test_every_key_of_the_join_is_read(tmp_path: Path) -> None:
         where="l.a > r.b",
         condition=Band(-1, 2.5),
         by=("x", "y"),
+        importance=importance.Column("a"),
+        combine="max",
         split=(100, 200),
         buckets=3,
         suffix="_r",
@@ -363,6 +368,9 @@ def test_example_runs_and_equals_spark_s_own_join(spark: SparkSession, tmp_path:
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     told = io.StringIO()
     path = tmp_path / "examples" / "auctions.toml"
+    policy = 'policy = "until_expiry"\n'
+    worth = 'importance = ["reserve", { kind = "expression", sql = "price * 2" }]\ncombine = "sum"\n'
+    path.write_text(path.read_text().replace(policy, policy + worth))
     outcome = pipeline.run(path, spark=spark, console=Console(file=told, width=200))
 
     loaded = pipeline.load(path)
@@ -380,6 +388,10 @@ def test_example_runs_and_equals_spark_s_own_join(spark: SparkSession, tmp_path:
     assert sorted(written.collect()) == sorted(exact.select(*written.columns).collect())
     assert (outcome.batches, outcome.rows, outcome.results) == (1, 1222, written.count())
     assert f"-> {tmp_path}/build/auctions/results" in told.getvalue()
+    counts = tg.inspect(loaded.checkpoint or "", "counts", spark=spark).collect()
+    assert sum(row.importance for row in counts) == sum(
+        row.reserve + 2 * row.price for row in written.collect()
+    )
 
 
 class TestImportance:

@@ -153,8 +153,8 @@ class Noted:
         noted = cls(**json.loads(state["importance"].tobytes()))
         if noted.version != VERSION:
             raise InputError(
-                f"the checkpoint has importance of version {noted.version}, not {VERSION}; go on with the release that "
-                "wrote it, or start with a new checkpointLocation"
+                f"the checkpoint has importance of version {noted.version}, not {VERSION}; go on with the release "
+                "that wrote it, or start with a new checkpointLocation"
             )
         return noted
 
