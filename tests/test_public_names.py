@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tidegate
-from tidegate import engine, models, policies, relations, streams
+from tidegate import engine, importance, models, policies, relations, streams
 from tidegate import types as vocabulary
 
-MODULES = [tidegate, engine, models, policies, relations, streams]
+MODULES = [tidegate, engine, importance, models, policies, relations, streams]
 NUMBERS = np.arange(3)
 FROZEN = [
     tidegate.Window(1, 1),
@@ -42,6 +42,14 @@ FROZEN = [
     relations.DuckDB("file", "table"),
     relations.SQLite("file", "table"),
     relations.PostgreSQL("postgresql://host/database", "table"),
+    importance.Column("x"),
+    importance.Categories("x", {"a": 1}),
+    importance.Histogram("x", [0, 1], [1]),
+    importance.Source(1, 1),
+    importance.Expression("x"),
+    importance.Combined("sum", ["x"]),
+    importance.Sides("x", 1),
+    importance.Watched("x.json"),
 ]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import tidegate as tg
 from tests.spark import restarted, streams
+from tidegate.importance import Expression, Histogram, Watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +25,9 @@ def results(spark: SparkSession, folder: Path, name: str) -> dict[str, list[str]
         left, right, on="k", time="t", window=("15 s", "15 s"), how="full", where="l.left_text < r.right_text"
     )
     checkpoint, out = folder / f"{name}_checkpoint", folder / f"{name}_out"
-    joined = restarted.query(spark, folder, "random")
+    (folder / "worth.json").write_text(json.dumps(Histogram("k", [0, 4, 10], [1, 2]).plain()))
+    importance = (Watched(folder / "worth.json"), Expression("k * 2"))
+    joined = restarted.query(spark, folder, "random", importance=importance)
     query = (
         joined.writeStream.format("parquet")
         .option("path", str(out))

@@ -15,7 +15,9 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from tidegate.policies import Random
+import tidegate as tg
+from tidegate import importance
+from tidegate.policies import Fifo, Random
 from tidegate.spark import pipeline
 from tidegate.spark.causes import root_cause
 from tidegate.spark.pipeline.file import Joining, Trigger
@@ -91,6 +93,8 @@ def test_every_key_of_the_join_is_read(tmp_path: Path) -> None:
         "join/where": "l.a > r.b",
         "join/condition": {"low": -1, "high": 2.5},
         "join/by": ["x", "y"],
+        "join/importance": "a",
+        "join/combine": "max",
         "join/split": [100, 200],
         "join/buckets": 3,
         "join/suffix": "_r",
@@ -106,6 +110,8 @@ def test_every_key_of_the_join_is_read(tmp_path: Path) -> None:
         where="l.a > r.b",
         condition=Band(-1, 2.5),
         by=("x", "y"),
+        importance=importance.Column("a"),
+        combine="max",
         split=(100, 200),
         buckets=3,
         suffix="_r",
@@ -362,6 +368,9 @@ def test_example_runs_and_equals_spark_s_own_join(spark: SparkSession, tmp_path:
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     told = io.StringIO()
     path = tmp_path / "examples" / "auctions.toml"
+    policy = 'policy = "until_expiry"\n'
+    worth = 'importance = ["reserve", { kind = "expression", sql = "price * 2" }]\ncombine = "sum"\n'
+    path.write_text(path.read_text().replace(policy, policy + worth))
     outcome = pipeline.run(path, spark=spark, console=Console(file=told, width=200))
 
     loaded = pipeline.load(path)
@@ -379,3 +388,74 @@ def test_example_runs_and_equals_spark_s_own_join(spark: SparkSession, tmp_path:
     assert sorted(written.collect()) == sorted(exact.select(*written.columns).collect())
     assert (outcome.batches, outcome.rows, outcome.results) == (1, 1222, written.count())
     assert f"-> {tmp_path}/build/auctions/results" in told.getvalue()
+    counts = tg.inspect(loaded.checkpoint or "", "counts", spark=spark).collect()
+    assert sum(row.importance for row in counts) == sum(
+        row.reserve + 2 * row.price for row in written.collect()
+    )
+
+
+class TestImportance:
+    @pytest.mark.parametrize(
+        ("written", "meant"),
+        [
+            ("price", importance.Column("price")),
+            (2, importance.Source(2, 2)),
+            (["price", 1.5], importance.Sides("price", 1.5)),
+            (
+                {"kind": "categories", "column": "k", "values": [[1, 5], [2, 3]], "default": 1},
+                importance.Categories("k", {1: 5, 2: 3}, default=1),
+            ),
+            (
+                {
+                    "kind": "combined",
+                    "how": "sum",
+                    "definitions": ["a", {"kind": "expression", "sql": "b * 2"}],
+                },
+                importance.Combined("sum", ["a", importance.Expression("b * 2")]),
+            ),
+        ],
+    )
+    def test_written(self, tmp_path: Path, written: object, meant: importance.Definition) -> None:
+        joining = pipeline.load(write(tmp_path, {"join/importance": written, "join/combine": "sum"})).join
+        assert (joining.importance, joining.combine) == (meant, "sum")
+
+    def test_paths_start_from_the_folder_of_the_file(self, tmp_path: Path) -> None:
+        topics = {"kind": "watched", "path": "topics.csv", "column": "topic"}
+        elsewhere = {"kind": "watched", "path": "s3://bucket/prices.json"}
+        loaded = pipeline.load(write(tmp_path, {"join/importance": [topics, elsewhere]}))
+        assert loaded.join.importance == importance.Sides(
+            importance.Watched(tmp_path / "topics.csv", column="topic"),
+            importance.Watched("s3://bucket/prices.json"),
+        )
+
+    @pytest.mark.parametrize(
+        ("changes", "note"),
+        [
+            (
+                {"join/importance": {"kind": "categorie"}},
+                "join.importance: importance of kind 'categorie' is not known",
+            ),
+            (
+                {"join/importance": {"kind": "column", "nam": "x"}},
+                "join.importance: importance of kind 'column' has no",
+            ),
+            ({"join/importance": -1}, "join.importance: the importance of the left is -1"),
+            ({"join/importance": True}, "join.importance: importance True is not a definition"),
+            ({"join/combine": "average"}, "join.combine: combine 'average' is not known"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, changes: dict[str, object], note: str) -> None:
+        [found] = refused(tmp_path, changes)
+        assert found.startswith(note)
+
+    def test_a_policy_that_needs_it_is_refused_without(self, tmp_path: Path) -> None:
+        class ByWorth(Fifo):
+            name = "by_worth"
+            needs = frozenset({"importance"})
+
+        try:
+            [found] = refused(tmp_path, {"join/policy": "by_worth"})
+            assert found.startswith("join.importance: policy 'by_worth' needs to know what rows are worth")
+            pipeline.load(write(tmp_path, {"join/policy": "by_worth", "join/importance": 1}))
+        finally:
+            del ByWorth.name

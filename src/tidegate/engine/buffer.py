@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
@@ -38,6 +38,13 @@ class Buffer:
 
     def __len__(self) -> int:
         return self._size
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Hold these rows."""
+        buffer = cls(rows.side)
+        buffer.append(rows)
+        return buffer
 
     @property
     def rows(self) -> Rows:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tidegate.engine import unit_steps
+from tidegate.engine.buffer import Buffer
 from tidegate.engine.encode import encode
 from tidegate.engine.index import COMBINES, importances
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.engine.tally import Measured, Tally
+from tidegate.engine.valuing import Redefined, value
 from tidegate.policies import find
 from tidegate.streams import Trace
 from tidegate.types import Budget, Future, InputError, Pairs, Report, Window
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.engine.arrivals import Arrivals
+    from tidegate.importance import Stated
     from tidegate.policies import Policy
     from tidegate.types import Array, Combine, Condition, Order, Split, StepSize, Time, WindowSpan
 
@@ -41,6 +44,7 @@ def simulate(
     on: str | Sequence[str] = "key",
     time: str = "time",
     lateness: Time | None = None,
+    importance: Stated | None = None,
     combine: Combine = "min",
     seed: int = 0,
     warmup: Time = 0,
@@ -52,7 +56,7 @@ def simulate(
     ----------
     left, right
         Anything columnar (dict of arrays, data frame, Arrow table, `Trace`) with `key`, `time` and
-        optionally `importance`. Null keys never match.
+        optionally `importance`, and what `importance=` looks at. Null keys never match.
     window
         `(left, right)`: `l` and `r` join iff `-right <= r.time - l.time <= left`. Numbers, timedeltas,
         `Last(rows)`, or None for no end.
@@ -74,6 +78,11 @@ def simulate(
     lateness
         None: rows arrive by time. A number: they arrive as given, and one older than its stream's largest
         time by more than this is dropped and counted.
+    importance
+        What rows are worth: one of `tidegate.importance`, a column's name, a number, or a pair (left, right) of
+        these; by default their column `importance`, if there is one. `{0: first, 500: second}` redefines it: from
+        each time on that definition holds, for buffered rows too, and a result is worth what its partners are when
+        it is produced. A definition must give a value to every row that arrives before the next one holds.
     combine
         The importance of a result from its partners': "min", "max", "sum", "product" or "mean".
     seed
@@ -101,22 +110,38 @@ def simulate(
     if not np.isfinite(warmup) or warmup < 0:
         raise InputError(f"warmup {warmup!r} is not a span of time; give a finite number, at least 0")
     encoded = encode(traces[0], traces[1], join.window, condition, lateness)
-    arrivals, join = encoded.arrivals, replace(join, numeric=encoded.numeric)
+    arrivals, redefined = encoded.arrivals, Redefined()
+    join = replace(join, numeric=encoded.numeric)
+    if importance is not None:
+        arrivals, redefined = value(arrivals, encoded.source, (traces[0], traces[1]), importance)
     for rows in (arrivals.left, arrivals.right):
         find(join.policy).require(rows)
     start = _start(arrivals) + warmup if warmup else None
-    in_one_loop = unit_steps.applies(join, step, arrivals)
-    cuts = arrivals.cuts(max(1, len(arrivals) // CHECKPOINTS) if in_one_loop else step, start)
+    in_one_loop = not redefined and unit_steps.applies(join, step, arrivals)
+    size = max(1, len(arrivals) // CHECKPOINTS) if in_one_loop else step
+    cuts = redefined.cut(arrivals.cuts(size, start))
     checks = _thin(cuts, arrivals, start)
     foreseen = "future" in find(join.policy).needs
     boundless = Join(join.window, condition=condition, combine=combine)
-    exact = run(arrivals, boundless, checks, checks, start, collect=foreseen)
-    future = foresee(arrivals, arrivals.cuts(step, start), exact.pairs, combine) if exact.pairs else None
+    exact = run(
+        arrivals, boundless, redefined.cut(checks), checks, start, collect=foreseen, redefined=redefined
+    )
+    steps = redefined.cut(arrivals.cuts(step, start))
+    future = foresee(arrivals, steps, exact.pairs, combine) if exact.pairs else None
     if in_one_loop:
         measured = unit_steps.run(arrivals, join, checks, start, collect=collect, future=future)
     else:
-        instants = step == "instant"
-        measured = run(arrivals, join, cuts, checks, start, collect=collect, instants=instants, future=future)
+        measured = run(
+            arrivals,
+            join,
+            cuts,
+            checks,
+            start,
+            collect=collect,
+            instants=step == "instant",
+            future=future,
+            redefined=redefined,
+        )
     tally, pairs = measured.tally, measured.pairs
     return Report(
         results=tally.results,
@@ -153,6 +178,7 @@ def run(
     collect: bool = False,
     instants: bool = False,
     future: Future | None = None,
+    redefined: Redefined | None = None,
 ) -> Measured:
     """Run an operator over recorded streams.
 
@@ -172,6 +198,8 @@ def run(
         Whether steps hold all rows of their times.
     future
         What will arrive, for a policy that needs to know.
+    redefined
+        What rows are worth from some of the cuts on.
     """
     operator = Operator(join, future)
     arrived = [0, 0]
@@ -181,6 +209,12 @@ def run(
     for left, right, moment in arrivals.steps(cuts, whole_instants=instants):
         if begin == tuple(arrived):
             operator.tally, found = Tally(), found[:1]
+        worth = redefined.worth(tuple(arrived)) if redefined else None
+        if worth is not None:
+            for side, buffer in operator.buffers.items():
+                if len(buffer):
+                    rows = buffer.rows
+                    operator.buffers[side] = Buffer.of(replace(rows, importance=worth[rows.id]))
         if collect:
             old = (buffer.rows.id for buffer in operator.buffers.values())
             ids = [np.concatenate(both) for both in zip(old, (left.id, right.id), strict=True)]

@@ -30,10 +30,12 @@ from tidegate.spark.pool_folder import Desk
 from tidegate.spark.pool_shares import Standing, told
 from tidegate.spark.saved import Counts, check_layout, standing
 from tidegate.spark.settings import Settings
+from tidegate.spark.worth import Files, Held, Noted
 from tidegate.streams.trace import one_chunk
-from tidegate.types import FOREVER, SIDES, Pairs, Rows
+from tidegate.types import FOREVER, SIDES, InputError, Pairs, Rows
 
 if TYPE_CHECKING:
+    from tidegate.importance import Content, Watched
     from tidegate.types import Array, Side
 
 _MARKS: Final = 1024
@@ -56,9 +58,12 @@ class BucketJoin:
     watermark: int = 0
     late: int = 0
     standing: Standing | None = None
+    files: Files = field(default_factory=Files)
+    held: Held | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.operator = Operator(self.plan.join)
+        self.held = Held(dict(self.plan.valuation.found)) if self.plan.valuation else None
         self.marks = {side: np.full(_MARKS, _NEVER, np.int64) for side in SIDES}
 
     def step(self, tables: dict[Side, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
@@ -105,6 +110,25 @@ class BucketJoin:
             number, payoff = self.plan.join.partition, told(self.operator)
             self.standing = desk.standing(number, self.batch, self.standing, first.limit, payoff)
             self.operator.limit(replace(first, **{first.unit: self.standing.limit}))
+
+    def look(self) -> None:
+        """At the end of a micro-batch, see whether importance was redefined; that holds from the next one on.
+
+        Files that cannot be used, or do not value what is buffered, change nothing and are counted.
+        """
+        valuation, held = self.plan.valuation, self.held
+        if not valuation or not held:
+            return
+        found, problems = held.renewed(self.files)
+        if held.changed(found):
+            try:
+                self._revalue(found)
+                held.redefined += 1
+            except InputError as error:
+                problems.append(str(error))
+        if problems:
+            held.refused += 1
+            held.refusal = problems[0]
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """End of a batch job: whoever still waits for a match will not find one."""
@@ -186,6 +210,7 @@ class BucketJoin:
             "right": first + places["right"] + np.searchsorted(times["left"], times["right"], side="right"),
         }
         rows: dict[Side, Rows] = {}
+        worths = self._worths(arrivals)
         for side in SIDES:
             table = arrivals.get(side)
             key = _NO_INTS if table is None else self._keys(table)
@@ -198,9 +223,52 @@ class BucketJoin:
                 time=times[side],
                 id=ids[side],
                 matches=np.zeros(len(key), np.int64),
+                importance=worths.get(side),
                 payload=sizes,
             )
         return rows
+
+    def _worths(self, arrivals: dict[Side, pa.Table]) -> dict[Side, Array]:
+        """What the arrivals are worth."""
+        valuation, held = self.plan.valuation, self.held
+        if not valuation or not held:
+            return {}
+        try:
+            return self._valued(held.found, arrivals)
+        except InputError:
+            # The query would stop here, and again after every restart, though the file was mended.
+            found, _ = held.renewed(self.files)
+            if not held.changed(found):
+                raise
+            worths = self._valued(found, arrivals)
+            self._revalue(found)
+            held.redefined += 1
+            return worths
+
+    def _valued(self, found: dict[Watched, Content], tables: dict[Side, pa.Table]) -> dict[Side, Array]:
+        """What some rows are worth by what was found in files; nothing for a side that has none."""
+        valuation = self.plan.valuation
+        if not valuation:
+            return {}
+        definition = valuation.settled(found)
+        return {
+            side: valuation.worth(definition, side, tables[side]) if side in tables else np.empty(0)
+            for side in SIDES
+        }
+
+    def _revalue(self, found: dict[Watched, Content]) -> None:
+        """Value what is buffered anew, by what was found in files; that holds from now on."""
+        if self.plan.valuation:
+            self.plan.valuation.check(self.plan.valuation.settled(found))
+        worths = self._valued(found, self.payload)
+        for side in SIDES:
+            self._replace(side, importance=worths.get(side))
+        if self.held:
+            self.held.found = found
+
+    def _replace(self, side: Side, **columns: Array | None) -> None:
+        rows = self.operator.buffers[side].rows
+        self.operator.buffers[side] = Buffer.of(replace(rows, **columns))  # type: ignore[arg-type]
 
     def _keys(self, table: pa.Table) -> Array:
         keys = column(table, KEY)
@@ -322,6 +390,8 @@ class BucketJoin:
         }
         if self.standing:
             state["pool"] = _array(json.dumps(vars(self.standing)).encode())
+        if self.held and self.plan.valuation:
+            state["importance"] = _array(self.held.to_json(self.plan.valuation))
         state |= {f"payload.{side}": _array(to_bytes(table)) for side, table in self.payload.items()}
         if self.plan.flags_uncertain:
             state |= {f"marks.{side}": marks for side, marks in self.marks.items()}
@@ -333,8 +403,7 @@ class BucketJoin:
         sizes = row_sizes(self.payload[side]) if self._in_bytes and side in self.payload else None
         if self._in_bytes and sizes is None:
             sizes = np.zeros(len(rows), np.int64)
-        self.operator.buffers[side] = Buffer(side)
-        self.operator.buffers[side].append(replace(rows, payload=sizes))
+        self._replace(side, payload=sizes)
 
     @property
     def _in_bytes(self) -> bool:
@@ -345,9 +414,9 @@ class BucketJoin:
         return [self.now, self.timer, self.batch, self.watermark, self.late]
 
     @classmethod
-    def load(cls, plan: BucketPlan, data: bytes | None) -> Self:
-        """Go on from saved bytes, or begin."""
-        bucket = cls(plan)
+    def load(cls, plan: BucketPlan, data: bytes | None, files: Files | None = None) -> Self:
+        """Go on from saved bytes, or begin; `files` are shared with other buckets."""
+        bucket = cls(plan, files=files or Files())
         if data is None:
             return bucket
         state = unpack(data)
@@ -366,7 +435,16 @@ class BucketJoin:
             if f"marks.{side}" in state:
                 bucket.marks[side] = state[f"marks.{side}"].copy()
             bucket._measure(side)
+        bucket._resume(Noted.of(state))
         return bucket
+
+    def _resume(self, noted: Noted | None) -> None:
+        """Go on with the importance that restored rows have, or give them that of another definition."""
+        valuation = self.plan.valuation
+        if valuation and noted:
+            self.held = noted.held(valuation)
+        if bool(noted) != bool(valuation) or (noted and valuation and noted.given != valuation.digest):
+            self._revalue(self.held.found if self.held else {})
 
 
 _NO_INTS: Final = np.empty(0, np.int64)

@@ -30,13 +30,17 @@ What = Literal["rows", "counts", "model"]
 _SECOND: Final = 1e6
 _COUNTS: Final = (
     "bucket int, rows_left bigint, rows_right bigint, late bigint, null_keys bigint, results bigint, evicted bigint, "
-    "expired bigint, buffered bigint, peak_rows bigint, peak_bytes bigint, budget bigint, policy string"
+    "expired bigint, buffered bigint, peak_rows bigint, peak_bytes bigint, budget bigint, policy string, "
+    "importance double, redefined bigint, refused bigint, refusal string"
 )
 _MODEL: Final = (
     "bucket int, model string, side string, key bigint, "
     "age_from double, age_to double, value double, sample double"
 )
-_ROWS: Final = "bucket int, side string, time timestamp, age_seconds double, matches bigint, score double"
+_ROWS: Final = (
+    "bucket int, side string, time timestamp, age_seconds double, matches bigint, score double, "
+    "importance double"
+)
 
 
 def inspect(
@@ -53,11 +57,13 @@ def inspect(
     checkpoint
         The query's `checkpointLocation`.
     what
-        "rows": the buffered rows with their age and score, the row itself in the column `left` or `right`. Scores
-        are those by which the query would evict now, with its own policy, its parameters and what it has
-        learned, window and seed: the lowest of a bucket (of a side, where the budget is split) goes first.
+        "rows": the buffered rows with their age, score and importance, the row itself in the column `left` or
+        `right`. Scores are those by which the query would evict now, with its own policy, its parameters and what it
+        has learned, window and seed: the lowest of a bucket (of a side, where the budget is split) goes first.
         Minus infinity: its window is over, and it only waits for rows out of order.
-        "counts": a row a bucket with what came in, left and was kept; a budget of -1 is none.
+        "counts": a row a bucket with what came in, left and was kept; a budget of -1 is none. Where the query was
+        told what rows are worth: the total importance of its results, how often that was redefined, in how many
+        micro-batches a watched file could not be used, and why (`refusal`).
         "model": what the policy of each bucket has learned, a row a number, and on how many rows each rests
         (`sample`, older ones counting less; null where it was given, or is not counted): the "rate" of each side in
         rows a second; by "age" (in seconds), how many matches a row may expect while it is of that age; the "share"
@@ -153,6 +159,10 @@ def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             pa.array([bucket], pa.int32()),
             *(pa.array([n], pa.int64()) for n in numbers),
             pa.array([saved.settings.policy]),
+            pa.array([tally.importance if saved.noted else None], pa.float64()),
+            pa.array([saved.noted and saved.noted.redefined], pa.int64()),
+            pa.array([saved.noted and saved.noted.refused], pa.int64()),
+            pa.array([saved.noted and saved.noted.refusal], pa.string()),
         ]
         yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
 
@@ -213,6 +223,7 @@ class _Rows:
                     pa.array(scorer.scores(rows, saved.now), pa.float64())
                     if scorer
                     else pa.nulls(count, pa.float64()),
+                    pa.nulls(count, pa.float64()) if rows.importance is None else pa.array(rows.importance),
                 ]
                 values = payload.combine_chunks()
                 fields = list(self.types[side])

@@ -18,6 +18,8 @@ from tidegate.engine.operator import Join
 from tidegate.policies import Policy, find
 from tidegate.spark.columns import travelled
 from tidegate.spark.durations import Duration, window_of
+from tidegate.spark.importance import parts as importance_parts
+from tidegate.spark.importance import stated
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.plan import UNCERTAIN, BucketPlan, How, Output, QueryPlan, SideColumns
 from tidegate.spark.pool import Member
@@ -26,7 +28,8 @@ from tidegate.spark.session import PARTITIONS, check_provider
 from tidegate.spark.settings import online
 from tidegate.spark.side import Keyed, On, SideFrame, keyed, quoted
 from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, take_apart
-from tidegate.types import SIDES, Budget, Condition, InputError, Split, check_choice
+from tidegate.spark.worth import Valuation
+from tidegate.types import SIDES, Budget, Combine, Condition, InputError, Split, check_choice
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from tidegate.importance import Stated
     from tidegate.types import Side
 
 _MOST_BUCKETS: Final = 64
@@ -55,6 +59,8 @@ def join(
     condition: Condition = "=",
     by: str | tuple[str, str] | None = None,
     lateness: str | timedelta | None = None,
+    importance: Stated | None = None,
+    combine: Combine = "min",
     split: Split = "shared",
     buckets: int | None = None,
     suffix: str = "_right",
@@ -95,6 +101,11 @@ def join(
         With such a condition: a column (or a pair) whose values must be equal, by which rows are dealt out.
     lateness
         Sets a watermark with this delay on both sides.
+    importance
+        What rows are worth, for a policy that ranks by it and for the total in `inspect`: one of
+        `tidegate.importance`, a column's name, a number, or a pair (left, right) of these.
+    combine
+        The importance of a result from its partners': "min", "max", "sum", "product" or "mean".
     split
         How the sides share the budget: "shared", "even", (left, right) in the budget's unit, or "optimal": as
         the model of prob, life or age divides it.
@@ -128,7 +139,16 @@ def join(
     keys = keyed(frames["left"], frames["right"], on, condition, by)
     member = budget if isinstance(budget, Member) else None
     whole = budget.budget if isinstance(budget, Member) else Budget.of(budget)
-    core = Join(span, whole, online(policy), split, condition=condition, seed=seed, numeric=not keys.checked)
+    core = Join(
+        span,
+        whole,
+        online(policy),
+        split,
+        condition=condition,
+        combine=combine,
+        seed=seed,
+        numeric=not keys.checked,
+    )
     spark = left.sparkSession
     count = _buckets(buckets, keys, spark.conf.get(PARTITIONS) or "200")
     if member:
@@ -137,6 +157,7 @@ def join(
         check_provider(spark)
         _warn_watermarks(frames, core)
     filtered, parts = _taken_apart(where, frames, how)
+    valuation = stated(importance, frames, find(policy), streaming=streaming)
     schema, output = _result(frames, keys, how, suffix)
     plan = QueryPlan(
         BucketPlan(
@@ -147,7 +168,8 @@ def join(
             output=output,
             checked=keys.checked,
             where=parts,
-            layout=_layout(frames, count, how, keys, parts),
+            layout=_layout(frames, count, how, keys, parts) | {"importance": _expressions(valuation)},
+            valuation=valuation,
         ),
         count,
         member,
@@ -155,7 +177,10 @@ def join(
     plan.check()
     packed = [
         frames[side]
-        .packed(keys.expressions(side), getattr(parts, side) if parts else {})
+        .packed(
+            keys.expressions(side),
+            (getattr(parts, side) if parts else {}) | importance_parts(valuation, side),
+        )
         .mapInArrow(Pack(number, count, keys.dealt_by), PACKED)
         for number, side in enumerate(SIDES)
     ]
@@ -247,13 +272,9 @@ def _taken_apart(
     return None, parts
 
 
-def _empty(frame: SideFrame) -> DataFrame:
-    return frame.frame.sparkSession.createDataFrame([], StructType(list(frame.fields)))
-
-
 def _check_understood(where: str, tree: exp.Expression, frames: dict[Side, SideFrame]) -> None:
     """Let Spark say, on no rows, what the condition is, and whether it reads what we read."""
-    both = _empty(frames["left"]).alias("l").crossJoin(_empty(frames["right"]).alias("r"))
+    both = frames["left"].empty().alias("l").crossJoin(frames["right"].empty().alias("r"))
     try:
         asked = both.select(F.expr(where).alias("holds"))
         kind = asked.schema.fields[0].dataType
@@ -278,7 +299,7 @@ def _analysed(frame: DataFrame) -> str:
 
 
 def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataType]:
-    schema = _empty(frame).select(*(F.expr(sql).alias(name) for name, sql in parts.items())).schema
+    schema = frame.empty().select(*(F.expr(sql).alias(name) for name, sql in parts.items())).schema
     try:
         for field in schema.fields:
             if "collate" in field.dataType.simpleString():
@@ -348,6 +369,11 @@ def _layout(
     for side, frame in frames.items():
         layout[f"{side} columns"] = frame.described
     return layout
+
+
+def _expressions(valuation: Valuation | None) -> dict[Side, dict[str, str]] | None:
+    """The expressions whose values buffered rows carry along."""
+    return valuation.computed if valuation and any(valuation.computed.values()) else None
 
 
 def _unpacked(

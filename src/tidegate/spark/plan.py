@@ -11,6 +11,7 @@ from tidegate.engine.operator import Join
 from tidegate.spark.buckets import labels
 from tidegate.spark.pool import Member
 from tidegate.spark.where import Where
+from tidegate.spark.worth import Valuation
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class BucketPlan:
         A further condition on pairs.
     layout
         What a state must agree on to be taken up again.
+    valuation
+        What rows are worth, where that was said.
     """
 
     join: Join
@@ -75,6 +78,7 @@ class BucketPlan:
     checked: bool
     where: Where | None
     layout: dict[str, Any]
+    valuation: Valuation | None = None
 
     def side(self, side: Side) -> SideColumns:
         """The columns of one side."""

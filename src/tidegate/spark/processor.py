@@ -14,6 +14,7 @@ from tidegate.spark.bucket_join import BucketJoin
 from tidegate.spark.packing import from_bytes, to_bytes
 from tidegate.spark.plan import QueryPlan
 from tidegate.spark.pool_folder import Desk
+from tidegate.spark.worth import Files
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Processor(StatefulProcessor):
         self._stepped: set[int] = set()
         self._chunks = handle.getMapState(CHUNKS, "i int", CHUNK_SCHEMA)
         member, query = self._plan.member, _property("sql.streaming.queryId")
+        self._files = Files()
         self._desk = Desk(member, self._plan.buckets, query or "") if member else None
 
     def handleInputRows(  # noqa: N802 - Spark's name
@@ -122,13 +124,14 @@ class Processor(StatefulProcessor):
         self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int
     ) -> Iterator[pd.DataFrame]:
         old = self._read()
-        bucket = BucketJoin.load(self._plan.of(label), old[0])
+        bucket = BucketJoin.load(self._plan.of(label), old[0], self._files)
         bucket.heard(_batch_number(), watermark)
         if self._desk:
             bucket.share(self._desk)
         for tables in steps:
             for batch in bucket.step(tables, watermark):
                 yield pd.DataFrame({"payload": [to_bytes(batch)]})
+        bucket.look()
         self._set_timer(bucket, watermark)
         self._write(bucket.save(), old[1])
 

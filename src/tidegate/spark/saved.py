@@ -14,6 +14,7 @@ from tidegate.policies import Policy
 from tidegate.spark.packing import from_bytes
 from tidegate.spark.pool_shares import Standing
 from tidegate.spark.settings import Settings
+from tidegate.spark.worth import Noted
 from tidegate.types import SIDES, InputError, Window
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Saved:
     snapshot: bytes
     payload: dict[Side, pa.Table]
     standing: Standing | None
+    noted: Noted | None
 
     @classmethod
     def of(cls, data: bytes) -> Self:
@@ -64,6 +66,7 @@ class Saved:
                 if f"payload.{side}" in state
             },
             standing(state),
+            Noted.of(state),
         )
 
     def scorer(self, policy: Policy | type[Policy] | None) -> Operator | None:
@@ -76,6 +79,8 @@ class Saved:
             return None
         operator = Operator(self.settings.join(chosen))
         operator.restore(self.snapshot, policy=chosen.label() == self.settings.policy)
+        for buffer in operator.buffers.values():
+            chosen.require(buffer.rows)
         return operator
 
 

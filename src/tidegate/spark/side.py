@@ -131,6 +131,10 @@ class SideFrame:
         """Names and types as JSON, for comparison with a checkpoint and to read its rows."""
         return [[field.name, field.dataType.json()] for field in self.fields]
 
+    def empty(self) -> DataFrame:
+        """The same columns without any rows, to ask Spark what it makes of an expression."""
+        return self.frame.sparkSession.createDataFrame([], StructType(list(self.fields)))
+
     def column(self, name: str) -> str:
         """The name under which a column travels."""
         return self.columns[self.names.index(name)]

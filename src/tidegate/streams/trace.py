@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tidegate.types import Array
 
 OPTIONAL = ("importance", "value")
+_NONE = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class Trace:
     time
         64-bit integers or floats; calendar times become microseconds.
     importance, value
-        Optional columns of floats.
+        Optional columns of floats; importance is 0 or more.
+    table
+        All columns as they were given, where the trace was read from some.
 
     Examples
     --------
@@ -43,6 +46,7 @@ class Trace:
     time: Array
     importance: Array | None = None
     value: Array | None = None
+    table: pa.Table | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.time)
@@ -65,8 +69,12 @@ class Trace:
                 f"{what} has no column {absent!r} (its columns: {have}); name yours with on= and time="
             )
         extra = {n: _floats(table.column(n), f"{what}.{n}") for n in OPTIONAL if n in table.column_names}
+        if (extra.get("importance", _NONE) < 0).any():
+            raise InputError(
+                f"{what}.importance has {extra['importance'].min():g}; give 0 or more in every row"
+            )
         keys = tuple(one_chunk(table.column(name)) for name in names)
-        return cls(keys, _times(table.column(time), f"{what}.{time}"), **extra)
+        return cls(keys, _times(table.column(time), f"{what}.{time}"), **extra, table=table)
 
     @classmethod
     def from_csv(cls, path: str | Path, *, on: str | Sequence[str] = "key", time: str = "time") -> Self:

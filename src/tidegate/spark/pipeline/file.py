@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 import sqlglot
 
 from tidegate.engine.operator import Join
+from tidegate.importance import Definition, Stated
 from tidegate.policies import Fifo, Policy
 from tidegate.spark.durations import microseconds, window_of
+from tidegate.spark.importance import check_needs
 from tidegate.spark.pipeline.table import (
     Document,
     Table,
@@ -35,7 +37,18 @@ from tidegate.spark.pipeline.table import (
 )
 from tidegate.spark.plan import How
 from tidegate.spark.settings import online
-from tidegate.types import SIDES, Band, Budget, Comparison, Condition, InputError, Split, Window, check_choice
+from tidegate.types import (
+    SIDES,
+    Band,
+    Budget,
+    Combine,
+    Comparison,
+    Condition,
+    InputError,
+    Split,
+    Window,
+    check_choice,
+)
 
 if TYPE_CHECKING:
     from tidegate.types import Side
@@ -129,6 +142,8 @@ class Joining:
     where: str | None = None
     condition: Condition = "="
     by: str | tuple[str, str] | None = None
+    importance: Definition | None = None
+    combine: Combine = "min"
     split: Split = "shared"
     buckets: int | None = None
     suffix: str = "_right"
@@ -221,7 +236,7 @@ def load(path: str | Path) -> Pipeline:
     left, right = (
         _source(parts[side], parts["join"], side, base, engine, streaming=streaming) for side in SIDES
     )
-    joining = _joining(parts["join"])
+    joining = _joining(parts["join"], base)
     sink = _sink(parts["sink"], base, streaming=streaming)
     trigger = _trigger(top.table("trigger"))
     checkpoint = top.read("checkpoint", _place(base), None)
@@ -336,7 +351,7 @@ def _need_options(part: Table, options: dict[str, str], *names: str) -> None:
             part.note("options", f'{part.read("format", text, "")} needs {name}: options."{name}" = "..."')
 
 
-def _joining(join: Table) -> Joining:
+def _joining(join: Table, base: Path) -> Joining:
     join.need("on", 'name the key: on = "id", on = ["a", "b"], or on = [["a", "b"]] where names differ')
     join.need("window", 'how long rows stay joinable: window = ["10 minutes", "0 seconds"]')
     joining = Joining(
@@ -348,6 +363,8 @@ def _joining(join: Table) -> Joining:
         where=join.read("where", _expression, None),
         condition=join.read("condition", _condition, "="),
         by=join.read("by", _both, None),
+        importance=join.read("importance", _importance(base), None),
+        combine=join.read("combine", _combine, "min"),
         split=join.read("split", _split, "shared"),
         buckets=join.read("buckets", at_least(1), None),
         suffix=join.read("suffix", filled, "_right"),
@@ -356,6 +373,11 @@ def _joining(join: Table) -> Joining:
     )
     _check_budget(join, joining)
     _check_condition(join, joining)
+    if "importance" not in join:
+        try:
+            check_needs(joining.policy, None)
+        except InputError as error:
+            join.note("importance", str(error))
     return joining
 
 
@@ -518,6 +540,28 @@ def _fits(value: object, hint: object) -> bool:
 def _how(value: object) -> How:
     check_choice(value, How, "how")
     return typing.cast("How", value)
+
+
+def _combine(value: object) -> Combine:
+    check_choice(value, Combine, "combine")
+    return typing.cast("Combine", value)
+
+
+def _importance(base: Path) -> Callable[[object], Definition]:
+    place = _place(base)
+
+    def placed(value: object) -> object:
+        """The same, with paths that start from the folder of the pipeline file."""
+        if isinstance(value, list):
+            return [placed(part) for part in value]
+        if not isinstance(value, dict):
+            return value
+        return {
+            k: place(v) if value.get("kind") == "watched" and k == "path" else placed(v)
+            for k, v in value.items()
+        }
+
+    return lambda value: Definition.of(typing.cast("Stated", placed(value)))
 
 
 def _mode(value: object) -> Mode:

@@ -1,0 +1,318 @@
+"""Importance by one attribute of a row: a number of its own, a category, a place in a histogram, its side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.importance.definition import Attributes, Definition, checked, in_one, number, numbers
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+Value: TypeAlias = str | int | float | bool
+
+_FILL: Final = "fill it (coalesce), or give a default="
+
+
+@dataclass(frozen=True)
+class Column(Definition):
+    """A column that holds the importance itself.
+
+    Parameters
+    ----------
+    name
+        The column: numbers, 0 or more.
+    default
+        What a row is worth where that is null or NaN; None: such a row is refused.
+
+    Examples
+    --------
+    >>> import tidegate as tg
+    >>> bids = {"key": [1, 1], "time": [0, 1], "price": [5, 2]}
+    >>> tg.simulate(bids, bids, window=(9, 9), importance=tg.importance.Column("price")).importance
+    11.0
+    """
+
+    kind: ClassVar[str] = "column"
+    name: str
+    default: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        _set_default(self)
+
+    def worth(self, rows: Attributes) -> Array:
+        """The numbers, as they are."""
+        what = f"{rows.side}.{self.name}"
+        return _filled(numbers(rows.column(self.name), what), self.default, what)
+
+
+@dataclass(frozen=True)
+class Expression(Definition):
+    """A Spark SQL expression over the columns of a row; Spark computes it, so only `tidegate.join` takes it.
+
+    Parameters
+    ----------
+    sql
+        The expression, over the columns of one side.
+    default
+        What a row is worth where it is null or NaN; None: such a row is refused.
+
+    Examples
+    --------
+    >>> Expression("price * 2").plain()
+    {'kind': 'expression', 'sql': 'price * 2'}
+    """
+
+    kind: ClassVar[str] = "expression"
+    sql: str
+    default: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.sql)
+        _set_default(self)
+
+    def worth(self, rows: Attributes) -> Array:
+        """What Spark computed."""
+        if self.sql not in rows.computed:
+            raise InputError(
+                f"{self!r} is Spark SQL, and only tidegate.join computes it; make it a column before, and use Column"
+            )
+        what = f"{self.sql!r} on the {rows.side}"
+        return _filled(numbers(in_one(rows.computed[self.sql]), what), self.default, what)
+
+
+@dataclass(frozen=True)
+class Categories(Definition):
+    """A lookup table: what each value of an attribute is worth.
+
+    Parameters
+    ----------
+    column
+        The attribute: texts, whole numbers, dates, true or false.
+    values
+        The importance of each value: a mapping, or pairs. Dates are written as texts, "2026-01-31".
+    default
+        What a row is worth whose value is not listed, or null; None: such a row is refused.
+
+    Examples
+    --------
+    >>> import tidegate as tg
+    >>> news = {"key": ["vote", "vote"], "time": [0, 1], "topic": ["politics", "weather"]}
+    >>> topics = tg.importance.Categories("topic", {"politics": 5, "sports": 2}, default=1)
+    >>> tg.simulate(news, news, window=(9, 9), importance=topics).importance
+    8.0
+
+    References
+    ----------
+    iJoin, section 3.1 (categorical attributes).
+    """
+
+    kind: ClassVar[str] = "categories"
+    column: str
+    values: Mapping[Value, float]
+    default: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.column)
+        _set_default(self)
+        try:
+            table = dict(self.values)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"categories {self.values!r} are not a table; write {{value: importance}}, or pairs"
+            ) from error
+        if not table:
+            raise InputError(f"categories of {self.column!r} are empty; list at least one value")
+        for value in table:
+            if not isinstance(value, str | int | float):
+                raise InputError(
+                    f"category {value!r} of {self.column!r} is not a text, a number, true or false; "
+                    "leave it out, and give a default="
+                )
+        found = {value: number(worth, f"the importance of {value!r}") for value, worth in table.items()}
+        object.__setattr__(self, "values", found)
+
+    def worth(self, rows: Attributes) -> Array:
+        """Look every value up."""
+        column = rows.column(self.column)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_string_view(column.type):
+            column = column.cast(pa.string())
+        listed = self._listed(column.type, f"{rows.side}.{self.column}")
+        places = pc.index_in(column, value_set=listed, skip_nulls=True)
+        if places.null_count and self.default is None:
+            value = column.filter(places.is_null())[0].as_py()
+            raise InputError(
+                f"importance: {rows.side}.{self.column} is {value!r}, which has no importance; "
+                "list it in Categories, or give a default="
+            )
+        worths = np.append(np.array(list(self.values.values()), np.float64), self.default or 0.0)
+        at: Array = places.fill_null(len(listed)).to_numpy(zero_copy_only=False)
+        found: Array = worths[at]
+        return found
+
+    def _listed(self, kind: pa.DataType, what: str) -> pa.Array:
+        """The values in the column's type."""
+        try:
+            if pa.types.is_decimal(kind):
+                return pa.array([Decimal(str(value)) for value in self.values], kind)
+            return pa.array(list(self.values)).cast(kind)
+        except (pa.ArrowException, InvalidOperation, OverflowError, TypeError) as error:
+            raise InputError(
+                f"importance: {what} is of type {kind}, and the categories {_shown(self.values)} are not "
+                f"({str(error).splitlines()[0]}); list values of one type, that of the column"
+            ) from error
+
+
+@dataclass(frozen=True)
+class Histogram(Definition):
+    """What the values of an ordered attribute are worth, from edge to edge.
+
+    Parameters
+    ----------
+    column
+        The attribute: numbers.
+    edges
+        Where bins begin and end, ascending. An edge belongs to the bin that begins there, the last one to the last
+        bin.
+    values
+        The importance of each bin, one fewer than there are edges.
+    default
+        What a row is worth whose value is outside, or null; None: such a row is refused.
+
+    Examples
+    --------
+    >>> import tidegate as tg
+    >>> visits = {"key": [1, 1], "time": [0, 1], "age": [17, 18]}
+    >>> ages = tg.importance.Histogram("age", edges=[0, 18, 65], values=[1, 3])
+    >>> tg.simulate(visits, visits, window=(9, 9), importance=ages).importance
+    6.0
+
+    References
+    ----------
+    iJoin, section 3.1 (ordered attributes).
+    """
+
+    kind: ClassVar[str] = "histogram"
+    column: str
+    edges: Sequence[float]
+    values: Sequence[float]
+    default: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.column)
+        _set_default(self)
+        edges = _floats(self.edges, f"edges of {self.column!r}")
+        values = _floats(self.values, f"values of {self.column!r}")
+        for low, high in pairwise(edges):
+            if low >= high:
+                raise InputError(f"edges of {self.column!r} go from {low:g} to {high:g}; let them ascend")
+        if len(edges) != len(values) + 1 or not values:
+            raise InputError(
+                f"a histogram of {self.column!r} has {len(edges)} edges and {len(values)} values; "
+                "give one value fewer than edges, and at least one"
+            )
+        object.__setattr__(self, "edges", edges)
+        object.__setattr__(
+            self, "values", tuple(number(v, f"a value of {self.column!r}'s histogram") for v in values)
+        )
+
+    def worth(self, rows: Attributes) -> Array:
+        """Find the bin of every value."""
+        what = f"{rows.side}.{self.column}"
+        found = numbers(rows.column(self.column), what)
+        edges = np.array(self.edges)
+        bins = np.searchsorted(edges, found, side="right") - 1
+        bins[found == edges[-1]] = len(self.values) - 1
+        outside = (bins < 0) | (bins >= len(self.values)) | np.isnan(found)
+        if self.default is None and outside.any():
+            value = found[outside][0]
+            if np.isnan(value):
+                _refuse_null(what)
+            raise InputError(
+                f"importance: {what} is {value:g}, outside of the edges {edges[0]:g} to {edges[-1]:g}; "
+                "widen them, or give a default="
+            )
+        worths = np.append(np.array(self.values), self.default or 0.0)
+        worth: Array = worths[np.where(outside, len(self.values), bins)]
+        return worth
+
+
+@dataclass(frozen=True)
+class Source(Definition):
+    """What rows are worth by the side that they came from.
+
+    Examples
+    --------
+    >>> import tidegate as tg
+    >>> stream = {"key": [1, 1], "time": [0, 1]}
+    >>> weights = tg.importance.Source(left=2, right=1)
+    >>> tg.simulate(stream, stream, window=(9, 9), importance=weights, combine="sum").importance
+    12.0
+
+    References
+    ----------
+    iJoin, section 1 (source-based importance).
+    """
+
+    kind: ClassVar[str] = "source"
+    left: float
+    right: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "left", number(self.left, "the importance of the left"))
+        object.__setattr__(self, "right", number(self.right, "the importance of the right"))
+
+    def worth(self, rows: Attributes) -> Array:
+        """The same for all rows of a side."""
+        return np.full(rows.count, self.left if rows.side == "left" else self.right)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"importance of {name!r}: give the name of a column")
+
+
+def _set_default(definition: Column | Expression | Categories | Histogram) -> None:
+    if definition.default is not None:
+        object.__setattr__(definition, "default", number(definition.default, "default"))
+
+
+def _filled(found: Array, default: float | None, what: str) -> Array:
+    missing = np.isnan(found)
+    if missing.any():
+        if default is None:
+            _refuse_null(what)
+        found = np.where(missing, default, found)
+    checked(found, what)
+    return found
+
+
+def _refuse_null(what: str) -> NoReturn:
+    raise InputError(f"importance: {what} is null or NaN; {_FILL}")
+
+
+def _floats(values: Sequence[float], what: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(value) for value in values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} are {values!r}; give a list of numbers") from error
+    if not np.isfinite(found).all():
+        raise InputError(f"{what} are {found}; give finite numbers")
+    return found
+
+
+def _shown(values: Mapping[Value, float]) -> str:
+    listed = list(values)[:3]
+    return ", ".join(map(repr, listed)) + (", ..." if len(values) > len(listed) else "")
