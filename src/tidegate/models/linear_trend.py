@@ -101,6 +101,11 @@ class LinearTrend(Process):
         """By each value's distance from the line."""
         return self.noise.mass(values[:, None] - self.centre(history.now + ahead)[None, :])
 
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """The line, and noise around it."""
+        values: Array = np.rint(self.centre(np.arange(count)) + self.noise.sample(count, rng))
+        return values.astype(np.int64)
+
     def ends(self) -> bool:
         """It does if it moves and its noise is bounded."""
         return self.speed != 0 and self.noise.bound is not None

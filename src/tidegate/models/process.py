@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _TERMS: Final = 100
 _SURE: Final = 0.2
 """Below this the Kolmogorov distribution is 0 to the last digit, but its series does not converge there."""
+_OWN_DRAWS: Final = 0x676F6F646E657373
+"""A seed that nobody draws values with: draws that made the values would not be independent of them."""
 
 
 class History(NamedTuple):
@@ -78,6 +80,10 @@ class Process(ByValue, ABC):
         """The process of this kind under which these values, from time 0 on, are most likely."""
 
     @abstractmethod
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """Draw the values of the times 0 to `count - 1`."""
+
+    @abstractmethod
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """Pr{X_t < v} and Pr{X_t <= v} of each value given those before it; of the first, if it can be told."""
 
@@ -98,7 +104,7 @@ class Process(ByValue, ABC):
         if (upto <= below).any():
             return 0.0
         # A discrete distribution has steps; a draw within each makes the ranks uniform, the same at every call.
-        ranks = below + np.random.default_rng(0).random(len(below)) * (upto - below)
+        ranks = below + np.random.default_rng(_OWN_DRAWS).random(len(below)) * (upto - below)
         return min(1.0, 2 * min(_uniform(ranks), _uncorrelated(ranks)))
 
     def plain(self) -> dict[str, Any]:

@@ -93,6 +93,11 @@ class RandomWalk(Markov):
         """By the distance from the last value."""
         return self.moves(ahead[None, :], (values - known(history, self))[:, None])
 
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """From 0 on, step by step."""
+        steps = np.rint(self.drift + self.step.sample(max(count - 1, 0), rng)).astype(np.int64)
+        return np.cumsum(np.append(0, steps))[:count]
+
     def returns(self, ahead: Array, values: Array) -> Array:
         """The same from every value."""
         back = self.moves(ahead, np.zeros(1, np.int64))
