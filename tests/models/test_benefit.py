@@ -135,9 +135,6 @@ class Told(Process):
     def fit(cls, values: ArrayLike) -> Self:
         raise NotImplementedError
 
-    def sample(self, count: int, rng: np.random.Generator) -> Array:
-        raise NotImplementedError
-
     def intervals(self, values: Array) -> tuple[Array, Array]:
         raise NotImplementedError
 

@@ -80,10 +80,6 @@ class Process(ByValue, ABC):
         """The process of this kind under which these values, from time 0 on, are most likely."""
 
     @abstractmethod
-    def sample(self, count: int, rng: np.random.Generator) -> Array:
-        """Draw the values of the times 0 to `count - 1`."""
-
-    @abstractmethod
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """Pr{X_t < v} and Pr{X_t <= v} of each value given those before it; of the first, if it can be told."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Drawn(Protocol):
-    """What values can be drawn from; every process of `tidegate.models` is such."""
+    """What values can be drawn from; every process in `tidegate.models` is such."""
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """Draw the values of the times 0 to `count - 1`."""
