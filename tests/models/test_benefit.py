@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations, product
-from typing import ClassVar, Self
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike
 
+from tests.models.told import Told
 from tidegate import InputError
 from tidegate.models import (
     AR1,
@@ -119,24 +117,6 @@ def test_dominance_tells_nothing_of_processes_that_are_not_independent(process: 
 
 
 # The paper's worked cases.
-
-
-@dataclass(frozen=True, eq=False)
-class Told(Process):
-    """Independent values, the probabilities of each told for each time."""
-
-    independent: ClassVar[bool] = True
-    chances: tuple[dict[int, float], ...]
-
-    def probability(self, history: History, ahead: Array, values: Array) -> Array:
-        return np.array([[self.chances[history.now + d].get(v, 0.0) for d in ahead] for v in values])
-
-    @classmethod
-    def fit(cls, values: ArrayLike) -> Self:
-        raise NotImplementedError
-
-    def intervals(self, values: Array) -> tuple[Array, Array]:
-        raise NotImplementedError
 
 
 def test_section_4() -> None:

@@ -40,7 +40,11 @@ def applies(join: Join, step: StepSize, arrivals: Arrivals) -> bool:
     plain = join.condition == "=" and join.order == "probe-first" and not arrivals.lateness
     plain = plain and join.split != "optimal"
     in_rows = join.budget is None or join.budget.unit == "rows"
-    known = policy.is_fixed() or type(policy) is Random or (type(policy) is Age and policy.curve is not None)
+    known = (
+        policy.is_fixed()
+        or (type(policy) is Random and policy.left is None)
+        or (type(policy) is Age and policy.curve is not None)
+    )
     return step == 1 and plain and in_rows and known
 
 

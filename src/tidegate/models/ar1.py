@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models.noise import normal
+from tidegate.models.noise import REACH, normal
 from tidegate.models.numbers import positive
 from tidegate.models.process import History, Markov, known, whole
 from tidegate.types import Array, InputError
@@ -92,6 +92,13 @@ class AR1(Markov):
         noise = rng.normal(0.0, self.sigma, count)
         noise[:1] /= math.sqrt(1 - self.phi1**2)
         return np.rint(self.mean + _drawn_back(noise, self.phi1)).astype(np.int64)
+
+    def likely(self, history: History, ahead: Array) -> Array:
+        """The values within some standard deviations of where it will have gone in the mean."""
+        left = self.phi1**ahead
+        centres = self.mean + left * (known(history, self) - self.mean)
+        reach = REACH * self.sigma / math.sqrt(1 - self.phi1**2) + 1
+        return np.arange(math.floor(centres.min() - reach), math.ceil(centres.max() + reach) + 1)
 
     def returns(self, ahead: Array, values: Array) -> Array:
         """As likely as the value is near the mean."""

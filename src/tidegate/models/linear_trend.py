@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -105,6 +106,24 @@ class LinearTrend(Process):
         """The line, and noise around it."""
         values: Array = np.rint(self.centre(np.arange(count)) + self.noise.sample(count, rng))
         return values.astype(np.int64)
+
+    def likely(self, history: History, ahead: Array) -> Array:
+        """The values within reach of the line at any of these steps."""
+        reach = math.ceil(self.noise.reach) + 1
+        centres = np.rint(self.centre(history.now + ahead)).astype(np.int64)
+        return np.unique(centres[:, None] + np.arange(-reach, reach + 1))
+
+    def last(self, values: Array) -> Array:
+        """The last time before all that may come has passed each of these values: inf without end, -inf for never."""
+        if self.noise.bound is None:
+            return np.full(len(values), np.inf)
+        # Values as far away as this, after rounding, no longer come.
+        edge = self.noise.bound + 1
+        if self.speed == 0:
+            return np.where(np.abs(values - self.offset) < edge, np.inf, -np.inf)
+        ahead = (values - self.offset) * np.sign(self.speed) + edge
+        last: Array = np.ceil(ahead / abs(self.speed)) - 1
+        return last
 
     def ends(self) -> bool:
         """It does if it moves and its noise is bounded."""

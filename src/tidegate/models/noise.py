@@ -15,7 +15,7 @@ from tidegate.types import Array, InputError
 if TYPE_CHECKING:
     from typing import Self
 
-_REACH: Final = 9.0
+REACH: Final = 9.0
 """Standard deviations beyond which a normal distribution has no mass that a sum would notice."""
 _LEAST: Final = 0.1
 _FACTOR: Final = 10.0
@@ -88,7 +88,7 @@ class Noise(ByValue):
     def reach(self) -> float:
         """How far from the centre a value may lie with a probability that matters."""
         edges = [math.inf if self.bound is None else self.bound + 0.5]
-        edges += [] if self.sigma is None else [_REACH * self.sigma]
+        edges += [] if self.sigma is None else [REACH * self.sigma]
         return min(edges) + 0.5
 
     def mass(self, deviations: Array) -> Array:

@@ -69,6 +69,11 @@ class Oracle(Process):
             )
         return self._values[:count].copy()
 
+    def likely(self, history: History, ahead: Array) -> Array:
+        """The values that come at these steps."""
+        times = history.now + ahead
+        return np.unique(self._values[times[(times >= 0) & (times < len(self._values))]])
+
     def ends(self) -> bool:
         """It does, with the last value."""
         return True

@@ -98,6 +98,12 @@ class RandomWalk(Markov):
         steps = np.rint(self.drift + self.step.sample(max(count - 1, 0), rng)).astype(np.int64)
         return np.cumsum(np.append(0, steps))[:count]
 
+    def likely(self, history: History, ahead: Array) -> Array:
+        """The values that it may have gone to by any of these steps."""
+        sums = _sums(self, 1 << (int(ahead.max(initial=1)) - 1).bit_length())
+        lows = known(history, self) + sums.lows[ahead]
+        return np.arange(lows.min(), (lows + sums.lengths[ahead]).max())
+
     def returns(self, ahead: Array, values: Array) -> Array:
         """The same from every value."""
         back = self.moves(ahead, np.zeros(1, np.int64))

@@ -85,6 +85,10 @@ class Stationary(Process):
         drawn: Array = values[np.searchsorted(upto, rng.random(count) * upto[-1], side="right")]
         return drawn
 
+    def likely(self, history: History, ahead: Array) -> Array:  # noqa: ARG002 - they have no bearing
+        """All values that have a share."""
+        return self._columns[0]
+
     def share(self, values: Array) -> Array:
         """The share of each of these values."""
         place, there = self._places(values)

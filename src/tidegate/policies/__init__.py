@@ -2,6 +2,7 @@
 
 from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
+from tidegate.policies.flow_expect import FlowExpect
 from tidegate.policies.heeb import Heeb
 from tidegate.policies.incremental import DriftingBenefit, earlier, later, over_time, trusted
 from tidegate.policies.life import Life
@@ -19,6 +20,7 @@ __all__ = [
     "Exponential",
     "Fifo",
     "Fixed",
+    "FlowExpect",
     "Heeb",
     "Infinite",
     "Inverse",

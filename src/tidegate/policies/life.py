@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -27,6 +28,9 @@ class Life(Prob):
     ----------
     window
         The spans (left, right) that remaining lifetimes are measured by; by default those of the join.
+    left, right
+        For keys that move, as for `prob`. A row then lives until the other side has passed its key for good, if
+        that is before its window ends; so that the window needs no end.
     model, capacity, horizon
         As for `prob`.
 
@@ -69,16 +73,19 @@ class Life(Prob):
         """Measure lives by the join's window unless another was given."""
         spans = [setting.window.length(side) for side in SIDES]
         if self.window is None:
-            if setting.window.counted or max(spans) >= FAR:
+            endless = setting.window.counted or max(spans) >= FAR
+            if endless and self.left and self.right and self.left.ends() and self.right.ends():
+                return Foreseeing(replace(self, window=(math.inf, math.inf)), setting)
+            if endless:
                 raise InputError(
                     f"life needs to know how long rows have to live, and the window {setting.window} does not say; "
-                    "use prob, or give window=(left, right) in time"
+                    "use prob, or give window=(left, right) in time, or left= and right= that move and are bounded"
                 )
             return Foreseeing(replace(self, window=(spans[0], spans[1])), setting)
         return Foreseeing(self, setting)
 
-    def weight(self, rows: Rows, now: Time) -> Array:
+    def weight(self, rows: Rows, now: Time, reach: Array | None = None) -> Array:
         """The time that each row has left."""
         left, right = self.window or (0.0, 0.0)
         left_to_live: Array = np.maximum((left if rows.side == "left" else right) - (now - rows.time), 0)
-        return left_to_live
+        return left_to_live if reach is None else np.maximum(np.minimum(left_to_live, reach), 0)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 
-from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, Payoff, Rates
+from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.policy import Learned, Policy, grouped
 from tidegate.policies.random import draws, salt
+from tidegate.policies.reach import Reach, check_trends, remade
 from tidegate.types import FAR, SIDES, InputError
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _ROW_BYTES: Final = 64
 _TOLD: Final = 100
 """How many of the most frequent keys are told of."""
 _CAPACITIES: Final = (1 << 10, 1 << 16)
+_PASSED: Final = -1.0
+"""The score of a row that can match no more, below that of one whose key was never seen."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,11 @@ class Prob(Policy):
         default four times as many as the budget holds rows (of 64 bytes), from 1,024 to 65,536. They take
         memory beside the budget.
     horizon
-        The time in which what was learned loses half its weight; by default some windows.
+        The time in which what was learned loses half its weight; by default some windows, and without their end
+        nothing is forgotten.
+    left, right
+        For keys that move: the line that each side's keys follow. Rows whose key the other side has passed for good
+        go before all others. The shares are still those of the past.
 
     Examples
     --------
@@ -64,7 +71,7 @@ class Prob(Policy):
     References
     ----------
     Memory-Limited Execution of Windowed Stream Joins, sections 2.1 and 3.3; On Joining and Caching Stochastic
-    Streams, section 1 (PROB).
+    Streams, sections 1 and 8 (PROB).
 
     Deviations
     ----------
@@ -80,6 +87,8 @@ class Prob(Policy):
     model: Frequency | None = None
     capacity: int | None = None
     horizon: float | None = None
+    left: LinearTrend | None = None
+    right: LinearTrend | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Frequency | None):
@@ -87,10 +96,11 @@ class Prob(Policy):
         if self.capacity is not None and (not isinstance(self.capacity, int) or self.capacity < 1):
             raise InputError(f"capacity {self.capacity!r} counts no keys; give a whole number, at least 1")
         half_life(self.horizon)
+        check_trends(self.left, self.right)
 
     def is_fixed(self) -> bool:
-        """Given shares are; learned ones are not."""
-        return self.model is not None
+        """Given shares are; learned ones and what moves are not."""
+        return self.model is not None and self.left is None
 
     def start(self, setting: Setting) -> Policy:
         """Take the shares that were given, or begin to learn them."""
@@ -98,18 +108,22 @@ class Prob(Policy):
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the given shares."""
+        return self.given().share(_other(rows.side), rows.key) * self.weight(rows, now)
+
+    def given(self) -> Frequency:
+        """The shares that were given."""
         if self.model is None:
             raise InputError(f"{self.name} knows no shares before a join has started; give model= to score")
-        return self.model.share(_other(rows.side), rows.key) * self.weight(rows, now)
+        return self.model
 
     @classmethod
     def made_of(cls, parameters: dict[str, Any]) -> Self:
         """Make it again from what `parameters` told."""
         model = parameters["model"]
-        return cls(**parameters | {"model": model and Frequency(**model)})
+        return cls(**parameters | {"model": model and Frequency(**model)} | remade(parameters))
 
-    def weight(self, rows: Rows, now: Time) -> Array | float:  # noqa: ARG002 - here a row counts alike while it lasts
-        """What a share counts for beside the rate."""
+    def weight(self, rows: Rows, now: Time, reach: Array | None = None) -> Array | float:  # noqa: ARG002 - here a row counts alike while it lasts
+        """What a share counts for beside the rate; `reach` is how long the other side can still bring the key."""
         return 1.0
 
 
@@ -123,6 +137,7 @@ class Foreseeing(Policy):
         longest = max(self._spans)
         horizon = remembered(config.horizon, longest)
         self._rates = Rates(horizon)
+        self._reach = Reach.of(config.left, config.right)
         self._learner = None
         if config.model is None:
             self._learner = LearnedFrequency(config.capacity or _capacity(setting.budget), horizon).start()
@@ -137,6 +152,8 @@ class Foreseeing(Policy):
     def observe(self, step: Step) -> None:
         """Learn rates and shares."""
         self._now = step.now
+        if self._reach:
+            self._reach.observe(step)
         for side in SIDES:
             arrivals = slice(step.fresh[side], None)
             keys = step.rows[side].key[arrivals]
@@ -150,13 +167,19 @@ class Foreseeing(Policy):
                 self._learner.observe(side, keys, step.now)
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by expected results a unit of time."""
-        if self._learner is None:
-            return self.config.scores(rows, now)
+        """Score by expected results a unit of time; what the other side has passed, below all."""
+        reach = self._reach.left(rows, now) if self._reach else None
+        worth = self._rated(rows, self.config.weight(rows, now, reach))
+        return worth if reach is None else np.where(reach > 0, worth, _PASSED)
+
+    def _rated(self, rows: Rows, weight: Array | float) -> Array:
         other = _other(rows.side)
+        if self._learner is None:
+            shares: Array = self.config.given().share(other, rows.key) * weight
+            return shares
         # Until time has passed there is no rate to tell, and none is needed to compare rows of one side.
         rate = self._rates.rate(other) or 1.0
-        return self._learner.share(other, rows.key) * (rate * self.config.weight(rows, now))
+        return self._learner.share(other, rows.key) * (rate * weight)
 
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
         """What memory yields by the shares and rates; reckoned at times only, since that looks at all keys."""
@@ -194,6 +217,8 @@ class Foreseeing(Policy):
         state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
         if self._learner:
             state |= {f"share.{name}": array for name, array in self._learner.snapshot().items()}
+        if self._reach:
+            state |= {f"reach.{name}": array for name, array in self._reach.snapshot().items()}
         for side, payoff in zip(SIDES, self._payoffs or (), strict=False):
             state |= {f"{side}.memory": payoff.memory, f"{side}.results": payoff.results}
         return state
@@ -205,6 +230,8 @@ class Foreseeing(Policy):
         if "left" in parts:
             self._payoffs = Payoff(**parts["left"]), Payoff(**parts["right"])
         self._rates.restore(parts["rate"])
+        if self._reach and "reach" in parts:
+            self._reach.restore(parts["reach"])
         if self._learner and "share" in parts:
             self._learner.restore(parts["share"])
         return self

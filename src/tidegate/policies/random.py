@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numba import vectorize
 
+from tidegate.models import LinearTrend
 from tidegate.policies.policy import Policy
+from tidegate.policies.reach import Reach, check_trends, remade
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Rows, Setting, Time
+    from tidegate.types import Array, Rows, Setting, Step, Time
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,9 @@ class Random(Policy):
     ----------
     seed
         Fixes the draws; by default it comes from the join's seed and partition.
+    left, right
+        For keys that move: the line that each side's keys follow. Rows whose key the other side has passed for good
+        go before all others.
 
     Examples
     --------
@@ -41,10 +46,22 @@ class Random(Policy):
     name: ClassVar[str] = "random"
 
     seed: int | None = None
+    left: LinearTrend | None = None
+    right: LinearTrend | None = None
 
-    def start(self, setting: Setting) -> Self:
+    def __post_init__(self) -> None:
+        check_trends(self.left, self.right)
+
+    def start(self, setting: Setting) -> Policy:
         """Draw from the join's seed unless one was given."""
-        return self if self.seed is not None else replace(self, seed=salt(setting))
+        seeded = self if self.seed is not None else replace(self, seed=salt(setting))
+        reach = Reach.of(self.left, self.right)
+        return seeded if reach is None else _Aware(seeded, reach)
+
+    @classmethod
+    def made_of(cls, parameters: dict[str, Any]) -> Self:
+        """Make it again from what `parameters` told."""
+        return cls(**parameters | remade(parameters))
 
     def salts(self, times: Array) -> Array:
         """What the draws of all rows have in common at each of these times."""
@@ -56,6 +73,33 @@ class Random(Policy):
         """Score by a draw that is fresh at each time."""
         # 53 bits, so that a draw is the same as an integer and as a float.
         return draws(rows.id, self.salts(np.array([now]))) * 2.0**53
+
+
+class _Aware(Policy):
+    """`Random` at work where keys move."""
+
+    def __init__(self, config: Random, reach: Reach) -> None:
+        self.config, self._reach = config, reach
+
+    def __repr__(self) -> str:
+        return repr(self.config)
+
+    def observe(self, step: Step) -> None:
+        """Take note of when rows came."""
+        self._reach.observe(step)
+
+    def scores(self, rows: Rows, now: Time) -> Array:
+        """Score by a draw; what the other side has passed, below all."""
+        return np.where(self._reach.left(rows, now) > 0, self.config.scores(rows, now), -1.0)
+
+    def snapshot(self) -> dict[str, Array]:
+        """When rows came."""
+        return self._reach.snapshot()
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        self._reach.restore(state)
+        return self
 
 
 def salt(setting: Setting) -> int:

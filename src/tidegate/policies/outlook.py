@@ -1,0 +1,125 @@
+"""Which rows are still to come on either side, and what keys they may have."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.models import LearnedFrequency, Oracle, Process, Rates, Stationary
+from tidegate.models.meeting import Coming
+from tidegate.policies.policy import Learned, grouped
+from tidegate.types import SIDES
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Side, Step, Time
+
+_CAPACITY: Final = 1 << 10
+_NOTHING: Final = Oracle(np.empty(0, np.int64))
+
+
+class Outlook(ABC):
+    """What is known of the rows to come."""
+
+    @abstractmethod
+    def observe(self, step: Step) -> None:
+        """Take note of a step's arrivals."""
+
+    @abstractmethod
+    def coming(self, now: Time) -> dict[Side, Coming]:
+        """The rows of each side that come next."""
+
+    def learned(self) -> list[Learned]:
+        """What is believed by now, for people to look at."""
+        return []
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Array]:
+        """What was observed, as plain arrays."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Array]) -> None:
+        """Take up what `snapshot` gave."""
+
+
+class Foretold(Outlook):
+    """A process for each side, which brings one row at each time step."""
+
+    def __init__(self, processes: dict[Side, Process], ahead: int) -> None:
+        self._processes, self._ahead = processes, ahead
+        self._last: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)  # time and key
+
+    def observe(self, step: Step) -> None:
+        """Remember each side's last key."""
+        for side in SIDES:
+            rows = step.rows[side]
+            if len(rows) > step.fresh[side]:
+                self._last[side] = math.floor(rows.time[-1]), int(rows.key[-1])
+
+    def coming(self, now: Time) -> dict[Side, Coming]:
+        """A row at each time step after the last, or from this time on if that is later."""
+        end = math.floor(now) + self._ahead + 1
+        found: dict[Side, Coming] = {}
+        for side, process in self._processes.items():
+            last = self._last[side]
+            # In steps of one row, this side's row of this very time may be still to come.
+            begin = max(math.floor(now), last[0] + 1) if last else math.floor(now)
+            found[side] = Coming.after(process, last, np.arange(begin, end))
+        return found
+
+    def snapshot(self) -> dict[str, Array]:
+        """The last keys."""
+        return {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Take up what `snapshot` gave."""
+        for side, last in grouped(state).get("last", {}).items():
+            self._last["left" if side == "left" else "right"] = int(last[0]), int(last[1])
+
+
+class Learning(Outlook):
+    """Shares of keys as observed, of rows that come evenly, at the rates observed."""
+
+    def __init__(self, ahead: int, horizon: Time | None) -> None:
+        self._ahead = ahead
+        self._rates = Rates(horizon)
+        self._shares = LearnedFrequency(_CAPACITY, horizon).start()
+
+    def observe(self, step: Step) -> None:
+        """Learn shares and rates."""
+        for side in SIDES:
+            keys = step.rows[side].key[step.fresh[side] :]
+            self._rates.observe(side, len(keys), step.now)
+            self._shares.observe(side, keys, step.now)
+
+    def coming(self, now: Time) -> dict[Side, Coming]:
+        """As many rows of the side that brings more as are looked ahead to; of the other in proportion."""
+        rates = {side: self._rates.rate(side) for side in SIDES}
+        most = max(rates.values())
+        found: dict[Side, Coming] = {}
+        for side in SIDES:
+            rate = rates[side] if most else 1.0
+            count = int(self._ahead * (rate / most if most else 1.0))
+            times = now + np.arange(1, count + 1) / (rate or 1.0)
+            keys = self._shares.keys(side)
+            shares = self._shares.share(side, keys)
+            process = Stationary((keys, shares / shares.sum())) if shares.sum() > 0 else _NOTHING
+            found[side] = Coming.after(process, None, times)
+        return found
+
+    def learned(self) -> list[Learned]:
+        """The rates."""
+        return [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
+
+    def snapshot(self) -> dict[str, Array]:
+        """What was learned."""
+        state = {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
+        return state | {f"share.{name}": array for name, array in self._shares.snapshot().items()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Take up what `snapshot` gave."""
+        parts = grouped(state)
+        self._rates.restore(parts["rate"])
+        self._shares.restore(parts["share"])
