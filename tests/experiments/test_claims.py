@@ -20,7 +20,7 @@ ABOVE, BELOW, EITHER = Interval(2, 1, 3), Interval(-2, -3, -1), Interval(0.5, -1
         ([ABOVE, BELOW], "holds in part"),
         ([ABOVE, EITHER], "holds in part"),
         ([BELOW, EITHER], "does not hold"),
-        ([EITHER, EITHER], "open"),
+        ([EITHER, Interval(-0.5, -2, 1)], "open"),
         ([Interval.exactly(0.0)], "does not hold"),
     ],
 )

@@ -58,6 +58,17 @@ def claims_of_comparison(found: Iterable[Measured], memory: int = MEMORY) -> tup
     drifting = [stream for stream in DRIFTING if stream in counts.streams]
     claims = [
         judged("heeb beats random, prob and life", ahead("heeb", RIVALS, counts.streams)),
+        *(
+            [
+                judged(
+                    "heeb beats even flow_expect in most cases",
+                    ahead("heeb", ("flow_expect",), counts.streams),
+                    needed="most",
+                )
+            ]
+            if "flow_expect" in counts.policies(counts.streams[0])
+            else []
+        ),
         judged("life beats prob where there is a trend", ahead("life", ("prob",), drifting)),
         judged(
             "random, though oblivious, is no worse than prob and life there",

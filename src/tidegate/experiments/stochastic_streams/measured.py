@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 from tidegate.engine import simulate, simulate_cache
 from tidegate.engine.cache import CachePolicy
@@ -11,6 +11,7 @@ from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.experiments.stochastic_streams.setups import (
     DIVIDED,
+    FAST,
     MEMORY,
     POLICIES,
     ROWS,
@@ -19,10 +20,13 @@ from tidegate.experiments.stochastic_streams.setups import (
     WARMUP,
     Setup,
 )
+from tidegate.models import AR1
+from tidegate.policies import Exponential
 from tidegate.streams import StochasticPair, Trace
 from tidegate.types import SIDES, Array, Budget, Window
 
-CACHED: Final[tuple[CachePolicy, ...]] = ("lfd", "lru", "lfu", "random")
+CACHED: Final = tuple(policy for policy in get_args(CachePolicy) if policy != "a0")
+"""All that need no probabilities."""
 CACHES: Final = (10, 25, 50, 100, 150, 200, 250, 300)
 FOR_DRAWS: Final = 20
 """Runs of one recorded stream, over which the draws of `random` are averaged."""
@@ -41,7 +45,7 @@ class Measured(NamedTuple):
 def results(
     streams: Mapping[str, Setup] = SETUPS,
     memories: Sequence[int] = (MEMORY,),
-    policies: Sequence[str] = tuple(POLICIES),
+    policies: Sequence[str] = FAST,
     *,
     rows: int = ROWS,
     runs: int = RUNS,
@@ -61,7 +65,7 @@ def results(
                     report = simulate(
                         left,
                         right,
-                        window=setup.window,
+                        window=(None, None),
                         budget=memory,
                         policy=policy,
                         step="instant",
@@ -74,14 +78,21 @@ def results(
 
 
 def hits(
-    temperatures: Array, memories: Sequence[int] = CACHES, policies: Sequence[CachePolicy] = CACHED
+    temperatures: Array, memories: Sequence[int] = CACHES, policies: Sequence[Any] = CACHED
 ) -> list[Measured]:
     """Hits of the caching problem: temperatures refer to the rows of a relation, one for each tenth of a degree."""
+    level = AR1.fit(temperatures)
     found = []
     for memory in memories:
         for policy in policies:
+            told: dict[str, Any] = {"process": level, "survival": Exponential(memory)}
             seeds = range(FOR_DRAWS if policy == "random" else 1)
-            counts = [simulate_cache(temperatures, memory, policy, seed=seed).hits for seed in seeds]
+            counts = [
+                simulate_cache(
+                    temperatures, memory, policy, seed=seed, **told if policy == "heeb" else {}
+                ).hits
+                for seed in seeds
+            ]
             found.append(Measured(REAL, memory, policy, counts * (FOR_DRAWS // len(counts))))
     return found
 
@@ -102,9 +113,7 @@ def divided(
     for name, setup in DIVIDED.items():
         pairs = [StochasticPair(*setup).both(rows, seed) for seed in range(runs)]
         for memory in memories:
-            join = Join(
-                Window.of(setup.window), Budget(rows=memory), POLICIES["heeb"](setup, memory) or "heeb"
-            )
+            join = Join(Window(None, None), Budget(rows=memory), POLICIES["heeb"](setup, memory) or "heeb")
             shares = [_share_of_left(join, left, right, warmup) for left, right in pairs]
             found.append(Divided(name, memory, shares))
     return found

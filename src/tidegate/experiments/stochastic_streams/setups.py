@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from tidegate.models import LinearTrend, Noise, RandomWalk
-from tidegate.policies import Exponential, Fifo, Heeb, Life, Offline, Policy, Prob, Random
+from tidegate.policies import Exponential, Fifo, FlowExpect, Heeb, Life, Offline, Policy, Prob, Random
 
 Known: TypeAlias = LinearTrend | RandomWalk
 
@@ -20,18 +20,17 @@ class Setup(NamedTuple):
     @property
     def bounds(self) -> tuple[float, float] | None:
         """How far the noise of either stream reaches; walks go anywhere."""
-        if isinstance(self.left, RandomWalk) or isinstance(self.right, RandomWalk):
+        if not self.lines:
             return None
-        left, right = self.left.noise.bound, self.right.noise.bound
+        left, right = (line.noise.bound for line in self.lines.values())
         return None if left is None or right is None else (left, right)
 
     @property
-    def window(self) -> tuple[float | None, float | None]:
-        """The longest time after which a row of either side can be matched, at a speed of 1: no result is lost."""
-        if self.bounds is None or isinstance(self.left, RandomWalk) or isinstance(self.right, RandomWalk):
-            return None, None
-        lag = self.right.offset - self.left.offset
-        return sum(self.bounds) - lag, sum(self.bounds) + lag
+    def lines(self) -> dict[str, Any]:
+        """The lines that keys follow on either side, by which a policy may see what can match no more."""
+        if isinstance(self.left, RandomWalk) or isinstance(self.right, RandomWalk):
+            return {}
+        return {"left": self.left, "right": self.right}
 
 
 def trends(
@@ -76,11 +75,14 @@ def survival(setup: Setup, memory: int) -> Exponential:
 
 POLICIES: Final[dict[str, Callable[[Setup, int], Policy | None]]] = {
     "offline": lambda _, __: Offline(),
+    "flow_expect": lambda setup, _: FlowExpect(setup.left, setup.right),
     "heeb": lambda setup, memory: Heeb(setup.left, setup.right, survival=survival(setup, memory)),
-    "random": lambda _, __: Random(),
-    "prob": lambda _, __: Prob(capacity=COUNTED),
-    "life": lambda setup, _: None if setup.bounds is None else Life(capacity=COUNTED),
+    "random": lambda setup, _: Random(**setup.lines),
+    "prob": lambda setup, _: Prob(capacity=COUNTED, **setup.lines),
+    "life": lambda setup, _: Life(capacity=COUNTED, **setup.lines) if setup.lines else None,
     "fifo": lambda _, __: Fifo(),
 }
 """What a policy is for some streams and a memory; None where there is none."""
+FAST: Final = tuple(name for name in POLICIES if name != "flow_expect")
+"""All but the one that plans anew at every step."""
 RIVALS: Final = ("random", "prob", "life")
