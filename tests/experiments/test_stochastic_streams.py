@@ -75,7 +75,7 @@ def test_planning_ahead_is_measured_where_it_is_asked_for() -> None:
     pytest.importorskip("ortools")
     found = results({"TOWER": SETUPS["TOWER"]}, (3,), ("offline", "flow_expect"), rows=100, runs=2, warmup=10)
     best, planned = (one.results for one in found)
-    assert all(0.8 * most <= count <= most for most, count in zip(best, planned, strict=True))
+    assert all(0.5 * most <= count <= most for most, count in zip(best, planned, strict=True))
 
 
 def test_hits_on_a_level_have_these_counts() -> None:
@@ -181,6 +181,13 @@ def test_claims_on_memory(stream: str, heeb: list[int], others: list[int], expec
 def cached(heeb: int, random: int = 900) -> list[str]:
     counts = {"lfd": 1000, "lru": 700, "lfu": 750, "random": random, "heeb": heeb}
     return [claim.verdict for claim in claims_of_caching(made_up({"REAL": counts}))]
+
+
+def test_claims_on_caching_are_judged_for_each_alpha() -> None:
+    counts = {"lfd": 1000, "lru": 700, "lfu": 750, "random": 900, "heeb": 800, "heeb, a tenth": 930}
+    found = list(claims_of_caching(made_up({"REAL": counts})))[1:]
+    assert [claim.text.partition(":")[0] for claim in found] == ["heeb"] * 4 + ["heeb, a tenth"] * 4
+    assert [claim.verdict for claim in found[4:]] == ["holds"] * 4
 
 
 def test_claims_on_caching() -> None:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tidegate.experiments.claims import Claim, Interval, judged
-from tidegate.experiments.stochastic_streams.measured import REAL, Divided, Measured
+from tidegate.experiments.stochastic_streams.measured import ALPHAS, REAL, Divided, Measured
 from tidegate.experiments.stochastic_streams.setups import ALIKE, DRIFTING, MEMORY, RIVALS
 from tidegate.types import Array
 
@@ -173,21 +173,20 @@ def claims_of_caching(found: Iterable[Measured]) -> tuple[Claim, ...]:
             },
         )
     ]
-    if "heeb" in counts.policies(REAL):
+    for heeb in ALPHAS:
+        if heeb not in counts.policies(REAL):
+            continue
         claims += [
             judged(
-                f"heeb beats {rival} at every size",
-                {f"{memory} rows": counts.ahead(REAL, "heeb", rival, memory) for memory in counts.memories},
+                f"{heeb}: beats {rival} at every size",
+                {f"{memory} rows": counts.ahead(REAL, heeb, rival, memory) for memory in counts.memories},
             )
             for rival in ("random", "lru", "lfu")
         ]
         claims.append(
             judged(
-                "heeb beats lru and lfu by as much as 20 % at some size",
-                {
-                    rival: Interval(*(number - 20 for number in best("heeb", rival)))
-                    for rival in ("lru", "lfu")
-                },
+                f"{heeb}: beats lru and lfu by as much as 20 % at some size",
+                {rival: Interval(*(number - 20 for number in best(heeb, rival))) for rival in ("lru", "lfu")},
             )
         )
     return tuple(claims)

@@ -25,8 +25,12 @@ from tidegate.policies import Exponential
 from tidegate.streams import StochasticPair, Trace
 from tidegate.types import SIDES, Array, Budget, Window
 
-CACHED: Final = tuple(policy for policy in get_args(CachePolicy) if policy != "a0")
-"""All that need no probabilities."""
+ALPHAS: Final = {"heeb": 1.0, "heeb, a tenth": 0.1}
+"""Alpha of HEEB's survival, in sizes of the cache: the paper's, and one that looks less far ahead."""
+CACHED: Final = (
+    *(policy for policy in get_args(CachePolicy) if policy not in ("a0", "heeb")),
+    *(ALPHAS if "heeb" in get_args(CachePolicy) else ()),
+)
 CACHES: Final = (10, 25, 50, 100, 150, 200, 250, 300)
 FOR_DRAWS: Final = 20
 """Runs of one recorded stream, over which the draws of `random` are averaged."""
@@ -84,16 +88,13 @@ def hits(
     level = AR1.fit(temperatures)
     found = []
     for memory in memories:
-        for policy in policies:
-            told: dict[str, Any] = {"process": level, "survival": Exponential(memory)}
+        for label in policies:
+            policy, told = label, dict[str, Any]()
+            if label in ALPHAS:
+                policy, told = "heeb", {"process": level, "survival": Exponential(ALPHAS[label] * memory)}
             seeds = range(FOR_DRAWS if policy == "random" else 1)
-            counts = [
-                simulate_cache(
-                    temperatures, memory, policy, seed=seed, **told if policy == "heeb" else {}
-                ).hits
-                for seed in seeds
-            ]
-            found.append(Measured(REAL, memory, policy, counts * (FOR_DRAWS // len(counts))))
+            counts = [simulate_cache(temperatures, memory, policy, seed=seed, **told).hits for seed in seeds]
+            found.append(Measured(REAL, memory, label, counts * (FOR_DRAWS // len(counts))))
     return found
 
 
