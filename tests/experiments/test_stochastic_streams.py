@@ -178,6 +178,16 @@ def test_claims_on_memory(stream: str, heeb: list[int], others: list[int], expec
     assert by_memory(stream, heeb, others) == expected
 
 
+def test_runs_that_differ_together_decide_all_the_same() -> None:
+    """A policy is compared with another in the same run: what all of them make of it is not chance."""
+    found = [
+        Measured("TOWER", memory, policy, [90 + less, 100 + less, 110 + less])
+        for memory in (10, 20)
+        for policy, less in (("offline", 0), ("heeb", -1), ("random", -1), ("prob", -2), ("life", -2))
+    ]
+    assert claims_of_memory(found, "TOWER")[1].verdict == "holds"
+
+
 def cached(heeb: int, random: int = 900) -> list[str]:
     counts = {"lfd": 1000, "lru": 700, "lfu": 750, "random": random, "heeb": heeb}
     return [claim.verdict for claim in claims_of_caching(made_up({"REAL": counts}))]
