@@ -144,7 +144,7 @@ def average(policy: Policy) -> float:
     """The results to be expected of the example, over all that may happen; it begins at time 1."""
     total = 0.0
     for three, one, again, two in product((True, False), repeat=4):
-        chance = (0.5 if three else 0.5) * (0.8 if one else 0.2) * (0.8 if again else 0.2) * 0.5
+        chance = 0.5 * (0.8 if one else 0.2) * (0.8 if again else 0.2) * 0.5
         left = {"key": [1, -1, 2, 3, 2 if two else -2], "time": range(5)}
         right = {"key": [-9, 2, 3 if three else -3, 1 if one else -4, 1 if again else -5], "time": range(5)}
         run: dict[str, Any] = {"window": (None, None), "budget": 1, "step": "instant"}
@@ -251,7 +251,8 @@ def test_a_pool_of_its_own_for_each_side(split: Any) -> None:  # noqa: ANN401 - 
     rng = np.random.default_rng(2)
     streams = [{"key": rng.integers(0, 4, 40), "time": np.arange(40)} for _ in range(2)]
     run: dict[str, Any] = {"window": (9, 5), "budget": 4, "step": "instant", "split": split}
-    knowing = FlowExpect(*(Oracle(stream["key"]) for stream in streams), ahead=40)
+    left, right = (Oracle(stream["key"]) for stream in streams)
+    knowing = FlowExpect(left, right, ahead=40)
     best = tg.simulate(*streams, policy="offline", **run).results
     assert tg.simulate(*streams, policy=knowing, **run).results == best
 

@@ -108,7 +108,7 @@ def test_the_other_sides_row_of_the_same_time_is_still_to_come() -> None:
 def test_scores_are_what_looking_ahead_finds(
     trend: LinearTrend, keys: list[int], age: int, span: int
 ) -> None:
-    now, shares = 9, {key: 1 / 31 for key in range(-15, 16)}
+    now, shares = 9, dict.fromkeys(range(-15, 16), 1 / 31)
     rows = rows_of("left", keys, [now - age] * len(keys))
     model = Frequency(shares, shares)
     came: dict[Side, list[int]] = {"left": [0], "right": [0]}

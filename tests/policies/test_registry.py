@@ -64,7 +64,7 @@ def test_configurations_are_frozen(name: str) -> None:
 
 
 def test_a_policy_tells_what_makes_it_again() -> None:
-    assert Random(seed=4).parameters() == {"seed": 4}
+    assert Random(seed=4).parameters() == {"seed": 4, "left": None, "right": None}
     assert Random.made_of({"seed": 4}) == Random(seed=4)
     assert (registered("random"), registered("rando")) == (Random, None)
 

@@ -64,7 +64,7 @@ class Coming(NamedTuple):
         return self.process.probability(self.history, self.times - self.history.now, values)
 
     def meeting(self, other: Coming) -> Array:
-        """How likely each of these rows has the value of each of the others; the streams know nothing of each other."""
+        """How likely each of these rows has the value of each of the others, in streams independent of each other."""
         if not len(self.times) or not len(other.times) or not (self.told and other.told):
             return np.zeros((len(self.times), len(other.times)))
         if not isinstance(self.process, Enumerable):

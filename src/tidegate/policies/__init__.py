@@ -4,6 +4,7 @@ from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
 from tidegate.policies.flow_expect import FlowExpect
 from tidegate.policies.heeb import Heeb
+from tidegate.policies.heeb_histogram import HeebHistogram
 from tidegate.policies.incremental import DriftingBenefit, earlier, later, over_time, trusted
 from tidegate.policies.life import Life
 from tidegate.policies.offline import Offline
@@ -22,6 +23,7 @@ __all__ = [
     "Fixed",
     "FlowExpect",
     "Heeb",
+    "HeebHistogram",
     "Infinite",
     "Inverse",
     "Learned",

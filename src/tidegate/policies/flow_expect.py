@@ -113,7 +113,9 @@ class FlowExpect(Policy):
     @classmethod
     def made_of(cls, parameters: dict[str, Any]) -> Self:
         """Make it again from what `parameters` told."""
-        processes = {side: parameters[side] and Process.made_of(parameters[side]) for side in SIDES}
+        processes: dict[str, Any] = {
+            side: parameters[side] and Process.made_of(parameters[side]) for side in SIDES
+        }
         return cls(**parameters | processes)
 
 
