@@ -6,7 +6,18 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tidegate.models import LinearTrend, Noise, RandomWalk
-from tidegate.policies import Exponential, Fifo, FlowExpect, Heeb, Life, Offline, Policy, Prob, Random
+from tidegate.policies import (
+    Exponential,
+    Fifo,
+    FlowExpect,
+    Heeb,
+    HeebHistogram,
+    Life,
+    Offline,
+    Policy,
+    Prob,
+    Random,
+)
 
 Known: TypeAlias = LinearTrend | RandomWalk
 
@@ -77,6 +88,7 @@ POLICIES: Final[dict[str, Callable[[Setup, int], Policy | None]]] = {
     "offline": lambda _, __: Offline(),
     "flow_expect": lambda setup, _: FlowExpect(setup.left, setup.right),
     "heeb": lambda setup, memory: Heeb(setup.left, setup.right, survival=survival(setup, memory)),
+    "heeb_histogram": lambda setup, _: HeebHistogram("mean" if setup.lines else "last"),
     "random": lambda setup, _: Random(**setup.lines),
     "prob": lambda setup, _: Prob(capacity=COUNTED, **setup.lines),
     "life": lambda setup, _: Life(capacity=COUNTED, **setup.lines) if setup.lines else None,
