@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import tidegate as tg
-from tidegate import cli
+from tidegate import cli, experiments
+from tidegate.experiments.claims import Claim
+from tidegate.experiments.reproduced import Reproduced
 from tidegate.types import InputError
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "auctions.toml"
@@ -26,6 +29,19 @@ def test_policies_are_all_listed() -> None:
 def test_table_2_of_ijoin_has_the_printed_totals() -> None:
     totals = [line.split() for line in output("reproduce", "ijoin/table2").splitlines() if " total " in line]
     assert [(line[1], line[-2]) for line in totals] == [("exact", "36"), ("fifo", "6")]
+
+
+def test_claims_are_judged_below_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(*, rows: int) -> Reproduced:
+        return Reproduced(
+            "Made up", ("rows",), [(str(rows), "")], (Claim("[more] is more", "holds", "+1 %"),)
+        )
+
+    monkeypatch.setitem(experiments.ALL, "made/up", partial(made, rows=7))
+    monkeypatch.setitem(experiments.FULL, "made/up", partial(made, rows=70))
+    assert "holds: [more] is more (+1 %)" in output("reproduce", "made/up")
+    assert "│ 7 " in output("reproduce", "made/up")
+    assert "│ 70 " in output("reproduce", "made/up", "--full")
 
 
 def test_what_cannot_be_reproduced_is_named() -> None:

@@ -90,9 +90,12 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(help="The folder of recorded streams, for what uses them.")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="As long as in the papers, which may take hours.")
+    ] = False,
 ) -> None:
-    """Make tables of the papers again, with this code."""
-    known = dict(experiments.ALL)
+    """Make tables of the papers again, with this code, and judge what the papers say of them."""
+    known = experiments.ALL | experiments.FULL if full else dict(experiments.ALL)
     if data is not None:
         known |= {name: partial(make, data) for name, make in experiments.RECORDED.items()}
     for name in names or known:
@@ -105,6 +108,8 @@ def reproduce(
         for row in made.rows:
             table.add_row(*row, end_section=row[1] == "total")
         console.print(table)
+        for claim in made.claims:
+            console.print(f"[bold]{claim.verdict}:[/] {escape(claim.text)} [dim]({escape(claim.numbers)})[/]")
 
 
 @app.command()

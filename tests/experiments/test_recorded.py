@@ -24,11 +24,18 @@ EVENTS = """1    500   0   32   0    280  0  9    0.063 0.006 0.000     0
 103  500   1   32   1    280  0  2    0.063 0.006 0.000     0
 104  501   1   32   1    280  0  2    0.063 0.006 0.000     0
 """
+TEMPERATURES = """"Date","Temperature"
+"1981-01-01",38.1
+"1981-01-02",7
+
+"1981-01-03",-0.3
+"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in ((recorded.AUCTIONS, BIDS), (recorded.TASKS, EVENTS)):
+    files = {recorded.AUCTIONS: BIDS, recorded.TASKS: EVENTS, recorded.TEMPERATURES: TEMPERATURES}
+    for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir()
         path.write_text(text, encoding="utf-8")
@@ -58,7 +65,11 @@ def test_tasks_are_submitted_and_scheduled(folder: Path) -> None:
     assert tg.simulate(left, right, window=window).results == 2
 
 
-@pytest.mark.parametrize("read", [recorded.auctions, recorded.tasks])
+def test_temperatures_are_in_tenths(folder: Path) -> None:
+    assert recorded.temperatures(folder).tolist() == [381, 70, -3]
+
+
+@pytest.mark.parametrize("read", [recorded.auctions, recorded.tasks, recorded.temperatures])
 def test_a_missing_file_is_named(read: object, tmp_path: Path) -> None:
     assert callable(read)
     with pytest.raises(InputError, match=rf"no file {tmp_path}/\w+/[\w.-]+; give the folder that holds \w+/"):

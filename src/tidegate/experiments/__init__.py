@@ -1,8 +1,17 @@
 """What the papers published, done again with this code: one module a paper."""
 
-from tidegate.experiments import ijoin, recorded, windowed_joins
+from collections.abc import Callable
+from functools import partial
 
-ALL = {
+from tidegate.experiments import ijoin, recorded, stochastic_streams, windowed_joins
+from tidegate.experiments.reproduced import Reproduced
+
+_BY_MEMORY = {
+    f"stochastic-streams/figure{number}": partial(stochastic_streams.by_memory, stream, f"Figure {number}")
+    for number, stream in enumerate(stochastic_streams.SETUPS, start=9)
+}
+
+ALL: dict[str, Callable[..., Reproduced]] = {
     "ijoin/table2": ijoin.table2,
     "ijoin/table3": ijoin.table3,
     "ijoin/table4": ijoin.table4,
@@ -19,10 +28,22 @@ ALL = {
     "windowed-joins/figure11": windowed_joins.figure11,
     "windowed-joins/prob": windowed_joins.prob,
     "windowed-joins/learning": windowed_joins.learned_curves,
+    "stochastic-streams/figure8": stochastic_streams.figure8,
+    **_BY_MEMORY,
+    "stochastic-streams/figure16": stochastic_streams.figure16,
 }
 """Everything that can be reproduced so far, by name; each gives a title, a header and rows."""
 
-RECORDED = {"windowed-joins/recorded": windowed_joins.recordings}
+FULL = {
+    name: partial(ALL[name], rows=stochastic_streams.ROWS, runs=stochastic_streams.RUNS)
+    for name in ("stochastic-streams/figure8", *_BY_MEMORY, "stochastic-streams/figure16")
+}
+"""Those of them that the papers ran for longer, as long as there."""
+
+RECORDED = {
+    "windowed-joins/recorded": windowed_joins.recordings,
+    "stochastic-streams/figure15": stochastic_streams.figure15,
+}
 """What can be reproduced from recorded streams: each takes the folder that holds them (see `recorded`)."""
 
-__all__ = ["ALL", "RECORDED", "ijoin", "recorded", "windowed_joins"]
+__all__ = ["ALL", "FULL", "RECORDED", "ijoin", "recorded", "stochastic_streams", "windowed_joins"]

@@ -1,4 +1,4 @@
-"""Recorded streams that follow an age curve: auctions with their bids, and tasks of a cluster.
+"""Recorded streams: auctions with their bids, and tasks of a cluster, which follow an age curve; temperatures.
 
 The files are not part of Tidegate. Each function takes the folder that holds them, one folder a set.
 """
@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from tidegate.streams import Trace
-from tidegate.types import InputError, Window
+from tidegate.types import Array, InputError, Window
 
 AUCTIONS: Final = "ebay_auctions/auction.csv"
+TEMPERATURES: Final = "melbourne_temps/daily-max-temperatures.csv"
 TASKS: Final = "google_cluster/google-cluster-data.txt"
 SUBMIT, SCHEDULE = 0, 1
 
@@ -104,6 +105,25 @@ def tasks(folder: str | Path, *, window: int = 100) -> Recorded:
         for kind in (SUBMIT, SCHEDULE)
     )
     return Recorded(left, right, Window(window, 0))
+
+
+def temperatures(folder: str | Path) -> Array:
+    """The highest temperature of each day in Melbourne, 1981 to 1990, in tenths of a degree Celsius.
+
+    Parameters
+    ----------
+    folder
+        Holds `melbourne_temps/daily-max-temperatures.csv`: a row a day, with a header, of which the column
+        Temperature is read.
+    """
+    table = csv.read_csv(
+        _file(folder, TEMPERATURES),
+        convert_options=csv.ConvertOptions(
+            include_columns=["Temperature"], column_types={"Temperature": pa.float64()}
+        ),
+    )
+    tenths: Array = np.rint(table["Temperature"].drop_null().to_numpy() * 10)
+    return tenths.astype(np.int64)
 
 
 def _file(folder: str | Path, name: str) -> Path:

@@ -1,6 +1,8 @@
-"""A table of a paper, as this code makes it."""
+"""A table of a paper, as this code makes it, and what the paper says of it."""
 
 from typing import NamedTuple
+
+from tidegate.experiments.claims import Claim
 
 
 class Reproduced(NamedTuple):
@@ -9,3 +11,4 @@ class Reproduced(NamedTuple):
     title: str
     header: tuple[str, ...]
     rows: list[tuple[str, ...]]
+    claims: tuple[Claim, ...] = ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from tidegate.compiled import kernel
 from tidegate.models.noise import REACH, normal
 from tidegate.models.numbers import positive
 from tidegate.models.process import History, Markov, known, whole
@@ -86,6 +87,12 @@ class AR1(Markov):
         """By the distance from where the last value will have gone in the mean."""
         return self._chance(np.array([known(history, self)]), ahead[None, :], values[:, None])
 
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """From anywhere, as likely as the process is there in the long run."""
+        noise = rng.normal(0.0, self.sigma, count)
+        noise[:1] /= math.sqrt(1 - self.phi1**2)
+        return np.rint(self.mean + _drawn_back(noise, self.phi1)).astype(np.int64)
+
     def likely(self, history: History, ahead: Array) -> Array:
         """The values within some standard deviations of where it will have gone in the mean."""
         left = self.phi1**ahead
@@ -101,3 +108,12 @@ class AR1(Markov):
         """By the noise of each step; the first value tells nothing."""
         apart = values[1:] - self.phi0 - self.phi1 * values[:-1]
         return normal((apart - 0.5) / self.sigma), normal((apart + 0.5) / self.sigma)
+
+
+@kernel
+def _drawn_back(noise: Array, phi1: float) -> Array:
+    """The distance from the mean, of which a part is left at each step while noise is added."""
+    away = noise.copy()
+    for i in range(1, len(away)):
+        away[i] += phi1 * away[i - 1]
+    return away

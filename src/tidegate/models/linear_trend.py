@@ -106,6 +106,11 @@ class LinearTrend(Process):
         """By each value's distance from the line."""
         return self.noise.mass(values[:, None] - self.centre(history.now + ahead)[None, :])
 
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """The line, and noise around it."""
+        values: Array = np.rint(self.centre(np.arange(count)) + self.noise.sample(count, rng))
+        return values.astype(np.int64)
+
     def likely(self, history: History, ahead: Array) -> Array:
         """The values within reach of the line at any of these steps."""
         reach = math.ceil(self.noise.reach) + 1

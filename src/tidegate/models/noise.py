@@ -21,6 +21,7 @@ _LEAST: Final = 0.1
 _FACTOR: Final = 10.0
 """The likeliest sigma lies within this factor of the deviations' own, which is taken as at least `_LEAST`."""
 _PRECISION: Final = 1e-4
+_HALVINGS: Final = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,16 @@ class Noise(ByValue):
         low = normal(np.array([-edge / self.sigma]))
         found: Array = (normal(cut / self.sigma) - low) / (1 - 2 * low)
         return found
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """Draw so many, before rounding: where the distribution comes to numbers that are drawn evenly."""
+        drawn = rng.random(count)
+        low, high = np.full(count, -self.reach), np.full(count, self.reach)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            short = self.below(middle) < drawn
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        return high
 
     def likelihood(self, deviations: Array) -> float:
         """The logarithm of the probability of all these deviations."""

@@ -61,6 +61,14 @@ class Oracle(Process):
         met: Array = (values[:, None] == coming[None, :]) & within[None, :]
         return met.astype(np.float64)
 
+    def sample(self, count: int, rng: np.random.Generator) -> Array:  # noqa: ARG002 - nothing is left to chance
+        """The first of its values."""
+        if count > len(self._values):
+            raise InputError(
+                f"{count} values are wanted, but {len(self._values)} are foreseen; ask for no more"
+            )
+        return self._values[:count].copy()
+
     def likely(self, history: History, ahead: Array) -> Array:
         """The values that come at these steps."""
         times = history.now + ahead

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _TERMS: Final = 100
 _SURE: Final = 0.2
 """Below this the Kolmogorov distribution is 0 to the last digit, but its series does not converge there."""
+_OWN_DRAWS: Final = 0x676F6F646E657373
+"""A seed that nobody draws values with: draws that made the values would not be independent of them."""
 
 
 class History(NamedTuple):
@@ -166,7 +168,7 @@ def agreement(below: Array, upto: Array) -> float:
     if (upto <= below).any():
         return 0.0
     # A discrete distribution has steps; a draw within each makes the ranks uniform, the same at every call.
-    ranks = below + np.random.default_rng(0).random(len(below)) * (upto - below)
+    ranks = below + np.random.default_rng(_OWN_DRAWS).random(len(below)) * (upto - below)
     return min(1.0, 2 * min(_uniform(ranks), _uncorrelated(ranks)))
 
 

@@ -119,6 +119,11 @@ class RandomWalk(Markov):
         """By the distance from the last value."""
         return self.moves(ahead[None, :], (values - known(history, self))[:, None])
 
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """From 0 on, step by step."""
+        steps = np.rint(self.drift + self.step.sample(max(count - 1, 0), rng)).astype(np.int64)
+        return np.cumsum(np.append(0, steps))[:count]
+
     def likely(self, history: History, ahead: Array) -> Array:
         """The values that it may have gone to by any of these steps."""
         sums = _sums(self, 1 << (int(ahead.max(initial=1)) - 1).bit_length())

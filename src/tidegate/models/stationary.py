@@ -78,6 +78,13 @@ class Stationary(Process):
         """Each value's share, at all times."""
         return np.repeat(self.share(values)[:, None], len(ahead), axis=1)
 
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """Each value by its share."""
+        values, shares = self._columns
+        upto = np.cumsum(shares)
+        drawn: Array = values[np.searchsorted(upto, rng.random(count) * upto[-1], side="right")]
+        return drawn
+
     def likely(self, history: History, ahead: Array) -> Array:  # noqa: ARG002 - they have no bearing
         """All values that have a share."""
         return self._columns[0]

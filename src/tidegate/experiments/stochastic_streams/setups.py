@@ -1,0 +1,100 @@
+"""The streams of the experiments, and what each policy is for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from tidegate.models import LinearTrend, Noise, RandomWalk
+from tidegate.policies import (
+    Exponential,
+    Fifo,
+    FlowExpect,
+    Heeb,
+    HeebHistogram,
+    Life,
+    Offline,
+    Policy,
+    Prob,
+    Random,
+)
+
+Known: TypeAlias = LinearTrend | RandomWalk
+
+
+class Setup(NamedTuple):
+    """What the two streams follow."""
+
+    left: Known
+    right: Known
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """How far the noise of either stream reaches; walks go anywhere."""
+        if not self.lines:
+            return None
+        left, right = (line.noise.bound for line in self.lines.values())
+        return None if left is None or right is None else (left, right)
+
+    @property
+    def lines(self) -> dict[str, Any]:
+        """The lines that keys follow on either side, by which a policy may see what can match no more."""
+        if isinstance(self.left, RandomWalk) or isinstance(self.right, RandomWalk):
+            return {}
+        return {"left": self.left, "right": self.right}
+
+
+def trends(
+    sigmas: tuple[float | None, float | None], *, lag: float = 1.0, bounds: tuple[float, float] = (10, 15)
+) -> Setup:
+    """Two trends of speed 1, R lagging behind S; a sigma for normal noise, None for uniform."""
+    left, right = (Noise(bound, sigma) for bound, sigma in zip(bounds, sigmas, strict=True))
+    return Setup(LinearTrend(1.0, -lag, left), LinearTrend(1.0, 0.0, right))
+
+
+STEP: Final = RandomWalk(0.0, Noise(sigma=1.0))
+SETUPS: Final[dict[str, Setup]] = {
+    "TOWER": trends((1.0, 2.0)),
+    "ROOF": trends((3.3, 5.0)),
+    "FLOOR": trends((None, None)),
+    "WALK": Setup(STEP, STEP),
+}
+DRIFTING: Final = ("TOWER", "ROOF", "FLOOR")
+ALIKE: Final = "alike"
+DIVIDED: Final[dict[str, Setup]] = {
+    ALIKE: trends((1.0, 1.0), lag=0, bounds=(10, 10)),
+    "R lags by 2": trends((1.0, 1.0), lag=2, bounds=(10, 10)),
+    "R lags by 4": trends((1.0, 1.0), lag=4, bounds=(10, 10)),
+    "S varies by 2": trends((1.0, 2.0), lag=0, bounds=(10, 10)),
+    "S varies by 4": trends((1.0, 4.0), lag=0, bounds=(10, 10)),
+}
+"""Streams of which one is ever more at a disadvantage."""
+
+MEMORIES: Final = (1, 2, 5, 10, 15, 20, 30, 40, 50)
+MEMORY: Final = 10
+WARMUP: Final = 4 * max(MEMORIES)
+ROWS, RUNS = 5000, 50
+"""The length of a stream and the runs of an experiment, in the paper."""
+COUNTED: Final = 1 << 16
+"""So many keys are counted one by one: all."""
+
+
+def survival(setup: Setup, memory: int) -> Exponential:
+    """Rows are thought to last half of both bounds together; of a walk, alpha is the memory."""
+    return Exponential(memory) if setup.bounds is None else Exponential.lasting(sum(setup.bounds) / 2)
+
+
+POLICIES: Final[dict[str, Callable[[Setup, int], Policy | None]]] = {
+    "offline": lambda _, __: Offline(),
+    "flow_expect": lambda setup, _: FlowExpect(setup.left, setup.right),
+    "heeb": lambda setup, memory: Heeb(setup.left, setup.right, survival=survival(setup, memory)),
+    "heeb_histogram": lambda setup, _: HeebHistogram("mean" if setup.lines else "last"),
+    "random": lambda setup, _: Random(**setup.lines),
+    "prob": lambda setup, _: Prob(capacity=COUNTED, **setup.lines),
+    "life": lambda setup, _: Life(capacity=COUNTED, **setup.lines) if setup.lines else None,
+    "fifo": lambda _, __: Fifo(),
+}
+"""What a policy is for some streams and a memory; None where there is none."""
+FAST: Final = tuple(name for name in POLICIES if name != "flow_expect")
+"""All but the one that plans anew at every step."""
+RIVALS: Final = ("random", "prob", "life")
