@@ -190,9 +190,20 @@ def test_expected_importance_beats_what_others_expect() -> None:
     one = SETTINGS | {"order": "probe-first"}
     found = {
         repr(policy): tg.simulate(left, right, policy=policy, **one).importance
-        for policy in (IJoin(expects="prob"), "prob", "importance", "fifo")  # type: ignore[arg-type]
+        for policy in (IJoin(expects="prob"), "prob", "importance", "fifo")
     }
     assert max(found, key=found.__getitem__).startswith("IJoin")
+
+
+def test_what_is_worth_nothing_is_expected_to_bring_nothing() -> None:
+    left, right = skewed(400)
+    for stream in (left, right):
+        stream["importance"][::3] = 0.0
+    for expects in ("age", "prob"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            report = tg.simulate(left, right, policy=IJoin(expects=expects), **SETTINGS)
+        assert report.importance > 0
 
 
 def restarted(before: IJoin, after: IJoin) -> list[Array | None]:

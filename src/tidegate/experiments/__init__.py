@@ -41,6 +41,7 @@ FULL = {
 """Those of them that the papers ran for longer, as long as there."""
 
 RECORDED = {
+    "ijoin/tickers": ijoin.tickers,
     "windowed-joins/recorded": windowed_joins.recordings,
     "stochastic-streams/figure15": stochastic_streams.figure15,
 }

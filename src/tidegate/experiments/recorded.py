@@ -20,6 +20,11 @@ AUCTIONS: Final = "ebay_auctions/auction.csv"
 TEMPERATURES: Final = "melbourne_temps/daily-max-temperatures.csv"
 TASKS: Final = "google_cluster/google-cluster-data.txt"
 SUBMIT, SCHEDULE = 0, 1
+TICKERS: Final = ("AAPL", "AMZN", "CRM", "CVS", "FB", "GOOG", "IBM", "KO", "PFE", "UPS")
+_DAY, _CLOSES = 86_400, 21 * 3600
+MENTIONS: Final = ("nab/realTweets/Twitter_volume_{}.csv", "timestamp", "value", 0)
+PRICES: Final = ("stocks_2015/{}_data.csv", "Date", "Volume", _CLOSES)
+"""Files of each ticker: their names, the columns of time and importance, and seconds to add to the time."""
 
 
 class Recorded(NamedTuple):
@@ -105,6 +110,51 @@ def tasks(folder: str | Path, *, window: int = 100) -> Recorded:
         for kind in (SUBMIT, SCHEDULE)
     )
     return Recorded(left, right, Window(window, 0))
+
+
+def mentions(folder: str | Path) -> Recorded:
+    """Mentions of ten tickers every five minutes, and each ticker's price at the end of a day, in seconds.
+
+    A mention joins the price of the same ticker within a day. Its importance is how many there were; that of a price
+    is the shares that were traded, always more than that.
+
+    Parameters
+    ----------
+    folder
+        Holds `nab/realTweets/Twitter_volume_NAME.csv` (timestamp, value) and `stocks_2015/NAME_data.csv` (Date,
+        Volume and more), each with a header.
+
+    Deviations
+    ----------
+    A day ends at 21:00 by the clock of the mentions, which is when the exchange closes if that is UTC.
+    """
+    left, right = ([_column_of(folder, file, ticker) for ticker in TICKERS] for file in (MENTIONS, PRICES))
+    first, last = left[0]["time"].min(), left[0]["time"].max()
+    sides = []
+    for parts in (left, right):
+        columns = {
+            name: np.concatenate([part[name] for part in parts]) for name in ("key", "time", "importance")
+        }
+        order = np.argsort(columns["time"], kind="stable")
+        sides.append({name: column[order] for name, column in columns.items()})
+    shown = (sides[1]["time"] >= first) & (sides[1]["time"] <= last)
+    right_side = {name: column[shown] for name, column in sides[1].items()}
+    return Recorded(Trace.of(sides[0]), Trace.of(right_side), Window(_DAY, 0))
+
+
+def _column_of(folder: str | Path, file: tuple[str, str, str, int], ticker: str) -> dict[str, Array]:
+    """One ticker's rows: its number, seconds, and importance."""
+    name, when, worth, later = file
+    options = csv.ConvertOptions(
+        include_columns=[when, worth], column_types={when: pa.timestamp("s"), worth: pa.float64()}
+    )
+    table = csv.read_csv(_file(folder, name.format(ticker)), convert_options=options)
+    time = table[when].cast(pa.int64()).to_numpy() + later
+    return {
+        "key": np.full(len(time), TICKERS.index(ticker)),
+        "time": time,
+        "importance": table[worth].to_numpy(),
+    }
 
 
 def temperatures(folder: str | Path) -> Array:

@@ -113,7 +113,7 @@ class IJoin(Policy):
     every: int = 10
     epsilon: float = 0.1
     immature: Immature = "oldest"
-    expects: Policy | None = None
+    expects: Policy | str | None = None
 
     def __post_init__(self) -> None:
         check_choice(self.recompute, Recompute, "recompute")
@@ -141,7 +141,7 @@ class IJoin(Policy):
     def start(self, setting: Setting) -> Policy:
         """Begin to take notes of rows, or to expect what another policy does."""
         if self.expects is not None:
-            return _Expecting(self, self.expects.start(setting))
+            return _Expecting(self, find(self.expects).start(setting))
         return _Noting(self, setting)
 
     def scores(self, rows: Rows, now: Time) -> Array:
@@ -155,8 +155,9 @@ class IJoin(Policy):
         told = super().parameters()
         if told is None or self.expects is None:
             return told
-        inner = self.expects.parameters()
-        return None if inner is None else told | {"expects": {"policy": self.expects.label(), **inner}}
+        expected = find(self.expects)
+        inner = expected.parameters()
+        return None if inner is None else told | {"expects": {"policy": expected.label(), **inner}}
 
     @classmethod
     def made_of(cls, parameters: dict[str, Any]) -> Self:
@@ -305,7 +306,9 @@ class _Expecting(Policy):
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by expected importance."""
-        return self._expects.scores(rows, now) * importance_of(rows)
+        expected, worth = self._expects.scores(rows, now), importance_of(rows)
+        # Where nothing is at stake, and infinitely much expected, nothing is.
+        return np.multiply(expected, worth, out=np.minimum(expected, 0.0), where=worth > 0)
 
     def learned(self) -> list[Learned]:
         """What the model believes."""
