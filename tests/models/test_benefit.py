@@ -80,8 +80,9 @@ def test_a_window_that_ends_ends_the_benefit(lasting: list[int], ahead: int) -> 
 
 
 def test_bad_questions_are_refused() -> None:
-    with pytest.raises(InputError, match="ahead is 0"):
-        gains(STILL, History(0), [1], 0)
+    for ahead in (0, -1, 1.5, True, None):
+        with pytest.raises(InputError, match=f"ahead is {ahead!r}; give a whole number of steps, at least 1"):
+            gains(STILL, History(0), [1], ahead)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="problem 'paging' is not known"):
         gains(STILL, History(0), [1], 1, problem="paging")  # type: ignore[arg-type]
 
@@ -114,6 +115,8 @@ def test_the_largest_dominated_subset_that_is_to_go_is_found(benefits: Array, ro
 def test_dominance_tells_nothing_of_processes_that_are_not_independent(process: Process) -> None:
     with pytest.raises(InputError, match="is not independent"):
         safe_to_discard(np.array([[1.0], [2.0]]), 1, [STILL, process])
+    with pytest.raises(InputError, match="no processes to judge 2 rows by; give those of all streams"):
+        safe_to_discard(np.array([[1.0], [2.0]]), 1, [])
 
 
 # The paper's worked cases.

@@ -201,17 +201,28 @@ def test_histories_are_the_time_and_the_last_value() -> None:
     ("make", "message"),
     [
         (Noise, "noise without bound and sigma"),
-        (lambda: Noise(-1), "bound of the noise is -1"),
+        (lambda: Noise(-1), "bound of the noise is -1; give a finite number"),
+        (lambda: Noise((3, -3)), r"bound of the noise is \(3, -3\); give a finite number"),  # type: ignore[arg-type]
+        (lambda: Noise("a"), "bound of the noise is 'a'; give a finite number"),  # type: ignore[arg-type]
+        (lambda: Noise(sigma="a"), "sigma of the noise is 'a'; give a number above 0"),  # type: ignore[arg-type]
         (lambda: Noise(1, 0.0), "sigma of the noise is 0.0"),
         (lambda: Stationary({1: 0.5}), "add up to 0.5"),
         (lambda: Stationary(([1, 1], [0.5, 0.5])), "name 1 twice"),
         (lambda: Stationary(([1, 2], [1.0])), "2 values have 1 shares"),
         (lambda: Stationary(3), "3 are not told by value"),  # type: ignore[arg-type]
-        (lambda: LinearTrend(np.inf, 0, Noise(1)), "speed inf"),
+        (lambda: LinearTrend(np.inf, 0, Noise(1)), "speed of the trend is inf; give a finite number"),
+        (lambda: LinearTrend(1, "b", Noise(1)), "offset of the trend is 'b'"),  # type: ignore[arg-type]
+        (lambda: LinearTrend(1, 0, 3), r"noise of the trend is 3; give a Noise: Noise\(bound"),  # type: ignore[arg-type]
         (lambda: LinearTrend.fit([1]), "1 values show no trend"),
-        (lambda: RandomWalk(np.nan, Noise(1)), "drift nan"),
+        (lambda: RandomWalk(np.nan, Noise(1)), "drift of the walk is nan; give a finite number"),
+        (lambda: RandomWalk("up", Noise(1)), "drift of the walk is 'up'"),  # type: ignore[arg-type]
+        (lambda: RandomWalk(0, 3), r"step of the walk is 3; give a Noise: Noise\(bound"),  # type: ignore[arg-type]
         (lambda: RandomWalk.fit([1]), "1 values show no step"),
         (lambda: AR1(0, 1.0, 1), "phi1 is 1.0"),
+        (lambda: AR1(0, "a", 1), "phi1 is 'a'"),  # type: ignore[arg-type]
+        (lambda: AR1.fit([1, 2, 4, 8, 16]), "no AR1 fits these 5 values: phi1 comes out as 2.* RandomWalk"),
+        (lambda: AR1.fit([-1, 1, -2, 2, -4]), "no AR1 fits .* phi1 comes out as -1.* RandomWalk"),
+        (lambda: AR1.fit([16, 8, 4, 2, 1]), "no AR1 fits these 5 values: .* without noise"),
         (lambda: AR1(np.inf, 0.5, 1), "phi0 is inf"),
         (lambda: AR1.fit([3, 3, 3]), "do not vary"),
         (lambda: Oracle([0.5]), "values contain 0.5"),

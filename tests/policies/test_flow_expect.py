@@ -290,6 +290,8 @@ def test_without_processes_it_learns() -> None:
 def test_what_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="no process on the left; give both"):
         FlowExpect(right=Oracle([1]))
+    with pytest.raises(InputError, match="flow_expect was given left='x', which is no process; give one of"):
+        FlowExpect("x", "y")  # type: ignore[arg-type]
     for ahead in (0, 1.5, True):
         with pytest.raises(InputError, match=f"ahead is {ahead!r}; give a whole number of steps, at least 1"):
             FlowExpect(ahead=ahead)  # type: ignore[arg-type]

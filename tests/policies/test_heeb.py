@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,10 +28,20 @@ from tidegate.models import (
     RandomWalk,
     Stationary,
 )
-from tidegate.policies import Exponential, Fixed, Heeb, Infinite, Inverse, Policy, Prob, expected_benefit
+from tidegate.policies import (
+    Exponential,
+    Fixed,
+    Heeb,
+    Infinite,
+    Inverse,
+    Policy,
+    Prob,
+    Survival,
+    expected_benefit,
+)
 from tidegate.policies.lifetime import Lifetime
 from tidegate.streams import Trace
-from tidegate.types import SIDES, Array, Rows, Setting, Side, Step, Time
+from tidegate.types import SIDES, Array, Last, Rows, Setting, Side, Step, Time
 
 STILL = Stationary(dict.fromkeys(range(9), 1 / 9))
 CONFIGS = [
@@ -306,6 +317,39 @@ def test_learned_shares_rank_between_prob_and_life(alpha: float, like: str) -> N
     bounded: dict[str, Any] = {"window": (300, 200), "budget": 60, "step": 10}
     found = tg.simulate(actions, errors, policy=policy, **bounded).results
     assert found == pytest.approx(tg.simulate(actions, errors, policy=like, **bounded).results, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Heeb("x", "y"), "heeb was given left='x', which is no process; give one of tidegate.models"),  # type: ignore[arg-type]
+        (lambda: Heeb(STILL, 3), "heeb was given right=3, which is no process"),  # type: ignore[arg-type]
+        (lambda: Heeb(survival="exp"), r"survival is 'exp'; give one such as Exponential\("),  # type: ignore[arg-type]
+        (lambda: Heeb(STILL, STILL, survival=3.0), r"survival is 3.0; give one such as Exponential\("),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_process_and_no_survival_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("survival", [Infinite(), Inverse()], ids=repr)
+def test_without_end_a_survival_without_bound_is_refused_at_the_start(survival: Survival) -> None:
+    ending = LinearTrend(1, 0, Noise(3))
+    for windows, left, right, side in (
+        (Window(None, 9), STILL, STILL, "left"),
+        (Window(9, None), STILL, STILL, "right"),
+        (Window(None, None), STILL, ending, "right"),
+        (Window(Last(5), 9), STILL, STILL, "left"),
+    ):
+        with pytest.raises(
+            InputError, match=f"the {side}'s window has no end in time, .* use Exponential or Fixed"
+        ):
+            Heeb(left, right, survival).start(Setting(windows))
+    for windows, left, right in ((Window(9, 9), STILL, STILL), (Window(None, 9), STILL, ending)):
+        assert Heeb(left, right, survival).start(Setting(windows))
+    for bounded in (Exponential(3), Fixed(3), None):
+        assert Heeb(STILL, STILL, bounded).start(Setting(Window(None, None)))
 
 
 def test_what_is_wrong_is_named() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from tidegate import InputError
 from tidegate.models import AR1, History, LinearTrend, Noise, Oracle, Problem, Process, RandomWalk, Stationary
-from tidegate.policies import DriftingBenefit, Exponential, earlier, expected_benefit, later, over_time
+from tidegate.policies import DriftingBenefit, Exponential, Fixed, earlier, expected_benefit, later, over_time
 from tidegate.policies.incremental import trusted
 
 NOISES = st.builds(Noise, st.integers(0, 6), st.none() | st.floats(0.3, 5)) | st.builds(
@@ -114,3 +115,30 @@ def test_processes_that_are_not_independent_are_refused(process: Process) -> Non
 def test_a_table_wants_a_whole_speed(speed: float) -> None:
     with pytest.raises(InputError, match=f"speed is {speed}"):
         DriftingBenefit(LinearTrend(speed, 0, Noise(1)), Exponential(5))
+
+
+ONE = np.array([0.5])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: later(ONE, ONE, 0), "alpha is 0; give a number above 0"),
+        (lambda: later(ONE, ONE, -1), "alpha is -1; give a number above 0"),
+        (lambda: later(ONE, ONE, math.nan), "alpha is nan"),
+        (lambda: earlier(ONE, ONE, 0), "alpha is 0; give a number above 0"),
+        (lambda: earlier(ONE, ONE, "slow"), "alpha is 'slow'"),  # type: ignore[arg-type]
+        (lambda: trusted(0), "alpha is 0"),
+        (lambda: trusted(10, error=0), "error is 0"),
+        (lambda: over_time(Oracle([1]), History(0), [1], Exponential(5), -1), "steps is -1; .* at least 0"),
+        (
+            lambda: over_time(Oracle([1]), History(0), [1], Fixed(5), 1),
+            r"survival is Fixed\(steps=5\); .* give",
+        ),  # type: ignore[arg-type]
+        (lambda: DriftingBenefit(Oracle([1]), Exponential(5)), "give a LinearTrend"),  # type: ignore[arg-type]
+        (lambda: DriftingBenefit(LinearTrend(1, 0, Noise(1)), 5.0), "survival is 5.0"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_wrong_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()

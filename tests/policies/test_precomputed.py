@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ NOISES = st.builds(Noise, st.integers(0, 4), st.none() | st.floats(0.3, 3)) | st
 )
 WALKS = st.builds(RandomWalk, st.floats(-3, 3), NOISES)
 PROBLEMS = st.sampled_from(["joining", "caching"])
+WALK, LEVEL = RandomWalk(0, Noise(1)), AR1(0, 0.5, 2)
 VALUES = np.arange(-30, 31)
 
 
@@ -115,3 +118,28 @@ def test_what_is_not_told_of_is_refused() -> None:
     for find in (lambda: h1(RandomWalk(0, Noise(1)), Infinite()), lambda: h2(AR1(0, 0.5, 2), Inverse())):
         with pytest.raises(InputError, match="say how many steps ahead"):
             find()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: h1(WALK, Exponential(3), ahead=0), "ahead is 0; give a whole number of steps, at least 1"),
+        (
+            lambda: h2(LEVEL, Exponential(3), ahead=-1),
+            "ahead is -1; give a whole number of steps, at least 1",
+        ),
+        (lambda: h2(LEVEL, Exponential(3), points=0), "points is 0; give a whole number of control points"),
+        (lambda: h2(LEVEL, Exponential(3), points=-2), "points is -2; give a whole number of control points"),
+        (lambda: h1(WALK, "exp"), r"survival is 'exp'; give one such as Exponential\("),  # type: ignore[arg-type]
+        (lambda: h2(LEVEL, 3.0), r"survival is 3.0; give one such as Exponential\("),  # type: ignore[arg-type]
+        (lambda: h1(LEVEL, Exponential(3)), "not of AR1.*; use h2 for an AR1"),  # type: ignore[arg-type]
+        (lambda: h2(WALK, Exponential(3)), "not of RandomWalk.*; use h1 for a RandomWalk"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_wrong_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_even_a_single_control_point_gives_a_surface() -> None:
+    assert (h2(LEVEL, Exponential(3), points=1).of([0, 5], 0) >= 0).all()

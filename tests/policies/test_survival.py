@@ -148,3 +148,9 @@ def test_what_is_wrong_is_named() -> None:
         Exponential.lasting(1.0)
     with pytest.raises(InputError, match="survival 'Eternal' is not known; use one of Exponential, Fixed"):
         Survival.made_of({"survival": "Eternal"})
+    for ahead in (0, -3, 1.5):
+        with pytest.raises(InputError, match=f"ahead is {ahead}; give a whole number of steps, at least 1"):
+            expected_benefit(STILL, History(0), [1], Exponential(3), ahead=ahead)  # type: ignore[arg-type]
+    for wrong in ("exp", 3.0, None):
+        with pytest.raises(InputError, match=rf"survival is {wrong!r}; give one such as Exponential\("):
+            expected_benefit(STILL, History(0), [1], wrong)  # type: ignore[arg-type]

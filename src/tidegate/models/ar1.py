@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.models.noise import REACH, normal
-from tidegate.models.numbers import positive
+from tidegate.models.numbers import finite, is_number, positive
 from tidegate.models.process import History, Markov, known, whole
 from tidegate.types import Array, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+_EXACT: Final = 1e-12
+"""Noise that is less, beside the values, is the rounding of a regression."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +59,8 @@ class AR1(Markov):
 
     def __post_init__(self) -> None:
         positive(self.sigma, "sigma")
-        if not math.isfinite(self.phi0):
-            raise InputError(f"phi0 is {self.phi0!r}; give a finite number")
-        if not abs(self.phi1) < 1:
+        finite(self.phi0, "phi0")
+        if not is_number(self.phi1) or not abs(self.phi1) < 1:
             raise InputError(f"phi1 is {self.phi1!r}; give one between -1 and 1, or use RandomWalk for 1")
 
     @classmethod
@@ -70,7 +72,18 @@ class AR1(Markov):
                 f"values {seen[:3].tolist()}... do not vary; give some that do, or use Stationary"
             )
         phi1, phi0 = np.polyfit(seen[:-1], seen[1:], 1).tolist()
-        return cls(phi0, phi1, float(np.sqrt(np.mean((seen[1:] - phi0 - phi1 * seen[:-1]) ** 2))))
+        if not abs(phi1) < 1:
+            raise InputError(
+                f"no AR1 fits these {len(seen)} values: phi1 comes out as {phi1:.6g}, so they return to no level; "
+                "fit a RandomWalk or a LinearTrend instead"
+            )
+        sigma = float(np.sqrt(np.mean((seen[1:] - phi0 - phi1 * seen[:-1]) ** 2)))
+        if not sigma > _EXACT * np.abs(seen).max():
+            raise InputError(
+                f"no AR1 fits these {len(seen)} values: each follows from the one before without noise; "
+                "give more of them, or use Oracle"
+            )
+        return cls(phi0, phi1, sigma)
 
     @property
     def mean(self) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tidegate.models.numbers import at_least_one
 from tidegate.models.process import Markov, whole
 from tidegate.types import Array, InputError, check_choice
 
@@ -74,8 +75,7 @@ def gains(
     a Markov process, and so for walks; for an AR(1) as near as its rounding allows.
     """
     check_choice(problem, Problem, "problem")
-    if ahead < 1:
-        raise InputError(f"ahead is {ahead!r}; look at least 1 step ahead")
+    at_least_one(ahead, "ahead")
     rows, steps = whole(values), np.arange(1, ahead + 1)
     found = process.probability(history, steps, rows)
     if problem == "caching":
@@ -186,7 +186,13 @@ def safe_to_discard(benefits: Array, room: int, processes: Iterable[Process]) ->
     The theorem is stated for all processes but holds for independent ones only: its proof lets two policies differ in
     one row and nothing else, while a policy may choose when to give up a row by what it has seen since.
     """
-    for process in processes:
+    concerned = list(processes)
+    if not concerned:
+        raise InputError(
+            f"safe_to_discard was given no processes to judge {len(benefits)} rows by; give those of all streams "
+            "concerned: where one is not independent, dominance does not tell who may go"
+        )
+    for process in concerned:
         if not process.independent:
             raise InputError(
                 f"{process!r} is not independent, so dominance does not tell who may go; rank by expected benefit, "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 import numpy as np
 
 from tidegate.models.noise import Noise
+from tidegate.models.numbers import finite
 from tidegate.models.process import History, Process, whole
 from tidegate.types import FAR, Array, InputError
 
@@ -55,10 +56,9 @@ class LinearTrend(Process):
     noise: Noise
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.speed) and np.isfinite(self.offset)):
-            raise InputError(
-                f"a trend of speed {self.speed!r} from {self.offset!r} goes nowhere; give finite numbers"
-            )
+        finite(self.speed, "speed of the trend")
+        finite(self.offset, "offset of the trend")
+        Noise.check(self.noise, "noise of the trend")
 
     @classmethod
     def fit(cls, values: ArrayLike) -> Self:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models.numbers import ByValue, positive
+from tidegate.models.numbers import ByValue, is_number, positive
 from tidegate.types import Array, InputError
 
 if TYPE_CHECKING:
@@ -62,12 +62,20 @@ class Noise(ByValue):
             raise InputError(
                 "noise without bound and sigma is none; give bound= for uniform, sigma= for normal"
             )
-        if self.bound is not None and not 0 <= self.bound < math.inf:
+        if self.bound is not None and not (is_number(self.bound) and 0 <= self.bound < math.inf):
             raise InputError(
                 f"bound of the noise is {self.bound!r}; give a finite number, at least 0, or None"
             )
         if self.sigma is not None:
             positive(self.sigma, "sigma of the noise")
+
+    @staticmethod
+    def check(value: object, what: str) -> None:
+        """Refuse what is no noise, such as the bound of one."""
+        if not isinstance(value, Noise):
+            raise InputError(
+                f"{what} is {value!r}; give a Noise: Noise(bound=...) for uniform, Noise(sigma=...) for normal"
+            )
 
     @classmethod
     def fit(cls, deviations: Array) -> Self:

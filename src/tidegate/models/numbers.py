@@ -38,11 +38,30 @@ def ascending(values: Array, what: str) -> None:
 
 def positive(value: float, what: str) -> float:
     """Refuse what is not a finite number above 0."""
-    if not np.isscalar(value) or not isinstance(value, int | float | np.number) or isinstance(value, bool):
+    if not is_number(value):
         raise InputError(f"{what} is {value!r}; give a number above 0")
     if not 0 < value < np.inf:
         raise InputError(f"{what} is {value!r}; give a finite number above 0")
     return float(value)
+
+
+def finite(value: float, what: str) -> float:
+    """Refuse what is not a finite number."""
+    if not is_number(value) or not np.isfinite(value):
+        raise InputError(f"{what} is {value!r}; give a finite number")
+    return float(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether it is one number: no text, no list, no truth value."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def at_least_one(value: int, what: str, of: str = "steps") -> int:
+    """Refuse what is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{what} is {value!r}; give a whole number of {of}, at least 1")
+    return int(value)
 
 
 def like(given: float | Array, value: float | np.floating | Array) -> float | Array:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 
 from tidegate.models.noise import Noise, normal
+from tidegate.models.numbers import finite
 from tidegate.models.process import History, Markov, known, whole
 from tidegate.types import Array, InputError
 
@@ -57,8 +58,8 @@ class RandomWalk(Markov):
     step: Noise
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.drift):
-            raise InputError(f"drift {self.drift!r} goes nowhere; give a finite number")
+        finite(self.drift, "drift of the walk")
+        Noise.check(self.step, "step of the walk")
 
     @classmethod
     def fit(cls, values: ArrayLike) -> Self:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.models import Process
 from tidegate.models.horizon import half_life, remembered
-from tidegate.policies.outlook import Foretold, Learning, Outlook
+from tidegate.policies.outlook import Foretold, Learning, Outlook, check_processes
 from tidegate.policies.policy import Policy
 from tidegate.policies.selection import best
 from tidegate.types import FOREVER, SIDES, InputError, Last, Learned
@@ -92,9 +92,7 @@ class FlowExpect(Policy):
     horizon: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.left is None) != (self.right is None):
-            lacking = "left" if self.left is None else "right"
-            raise InputError(f"flow_expect has no process on the {lacking}; give both, or neither to learn")
+        check_processes("flow_expect", self.left, self.right)
         if isinstance(self.ahead, bool) or not isinstance(self.ahead, int) or self.ahead < 1:
             raise InputError(f"ahead is {self.ahead!r}; give a whole number of steps, at least 1")
         half_life(self.horizon)

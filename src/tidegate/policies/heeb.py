@@ -13,6 +13,7 @@ from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.expected import expected_within, stretches
 from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
+from tidegate.policies.outlook import check_processes
 from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival
@@ -95,9 +96,9 @@ class Heeb(Policy):
     horizon: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.left is None) != (self.right is None):
-            lacking = "left" if self.left is None else "right"
-            raise InputError(f"heeb has no process on the {lacking}; give both, or neither to learn them")
+        check_processes("heeb", self.left, self.right)
+        if self.survival is not None:
+            Survival.check(self.survival)
         if self.left is None and not isinstance(self.survival, Exponential | None):
             raise InputError(
                 f"heeb has no processes, so no steps for {self.survival!r}; give left= and right=, or use Exponential"
@@ -138,6 +139,13 @@ class _Foretelling(Policy):
         self.config = config
         self._processes = processes
         self._spans = _spans(setting)
+        for side, met in zip(SIDES, (processes["right"], processes["left"]), strict=True):
+            given = config.survival
+            if given and self._spans[side] == FOREVER and not given.converges(met, "joining"):
+                raise InputError(
+                    f"the {side}'s window has no end in time, and with {given!r} the benefit in joining with "
+                    f"{type(met).__name__} has no bound; use Exponential or Fixed, or give a window of some time"
+                )
         horizon = remembered(config.horizon, max(self._spans.values()))
         self._lifetime, self._rates = Lifetime(horizon), Rates(horizon)
         self._last: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)  # time and key

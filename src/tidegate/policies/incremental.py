@@ -11,6 +11,7 @@ import numpy as np
 
 from tidegate.compiled import inlined, kernel
 from tidegate.models import History, LinearTrend, Problem, Process
+from tidegate.models.numbers import is_number, positive
 from tidegate.models.process import whole
 from tidegate.policies.survival import Exponential, expected_benefit
 from tidegate.types import Array, InputError, check_choice
@@ -48,6 +49,7 @@ def later(benefit: Array, probability: Array, alpha: float, *, problem: Problem 
     In caching, a value that was certain to come leaves nothing to conclude from (0 / 0): NaN, to be summed anew.
     """
     check_choice(problem, Problem, "problem")
+    _alpha(alpha)
     grown: Array = math.exp(1 / alpha) * np.asarray(benefit) - probability
     if problem == "joining":
         return grown
@@ -64,7 +66,9 @@ def trusted(alpha: float, error: float = 1e-9, rounding: float = 2.0**-52) -> in
     >>> trusted(10)
     129
     """
-    return max(0, int(alpha * math.log(error / (rounding * Exponential(alpha).lifetime))))
+    lifetime = Exponential(alpha).lifetime
+    allowed = positive(error, "error") / (positive(rounding, "rounding") * lifetime)
+    return max(0, int(alpha * math.log(allowed)))
 
 
 def earlier(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
@@ -73,6 +77,7 @@ def earlier(benefit: Array, probability: Array, alpha: float, *, problem: Proble
     Parameters are those of `later`; `probability` is that of the step between.
     """
     check_choice(problem, Problem, "problem")
+    _alpha(alpha)
     missed = 1.0 if problem == "joining" else 1 - np.asarray(probability)
     before: Array = math.exp(-1 / alpha) * (missed * np.asarray(benefit) + probability)
     return before
@@ -110,6 +115,9 @@ def over_time(
     Backwards in time, so that it stays as exact as the sum; needs an independent process, as the corollaries do.
     """
     _independent(process)
+    _exponential(survival)
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+        raise InputError(f"steps is {steps!r}; give a whole number of steps, at least 0")
     rows = whole(values)
     table = np.empty((len(rows), steps + 1))
     table[:, steps] = expected_benefit(process, History(history.now + steps), rows, survival, problem=problem)
@@ -160,6 +168,9 @@ class DriftingBenefit:
 
     def __post_init__(self) -> None:
         check_choice(self.problem, Problem, "problem")
+        _exponential(self.survival)
+        if not isinstance(self.trend, LinearTrend):
+            raise InputError(f"trend is {self.trend!r}; give a LinearTrend, or use over_time")
         if not self.trend.moves_whole():
             raise InputError(
                 f"the trend's speed is {self.trend.speed!r}; give a whole one other than 0, or use over_time"
@@ -254,6 +265,22 @@ def _drifted_within(
             if before - after > _ROUNDING * before:
                 found[i] = (before - after) * (math.exp(-begin / alpha) if begin else 1.0)
     return found
+
+
+def _alpha(alpha: float) -> None:
+    """Refuse what is no alpha: above 0; infinity is one."""
+    if not is_number(alpha) or not alpha > 0:
+        raise InputError(
+            f"alpha is {alpha!r}; give a number above 0, or infinity for rows that stay for ever"
+        )
+
+
+def _exponential(survival: object) -> None:
+    if not isinstance(survival, Exponential):
+        raise InputError(
+            f"survival is {survival!r}; benefits follow from one another with Exponential(alpha) only: give that, "
+            "or use expected_benefit"
+        )
 
 
 def _independent(process: Process) -> None:

@@ -11,13 +11,26 @@ import numpy as np
 from tidegate.models import LearnedFrequency, Oracle, Process, Rates, Stationary
 from tidegate.models.meeting import Coming
 from tidegate.policies.policy import grouped
-from tidegate.types import SIDES, Learned
+from tidegate.types import SIDES, InputError, Learned
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Side, Step, Time
 
 _CAPACITY: Final = 1 << 10
 _NOTHING: Final = Oracle(np.empty(0, np.int64))
+
+
+def check_processes(policy: str, left: object, right: object) -> None:
+    """Refuse a process on one side only, and what is none."""
+    for side, process in zip(SIDES, (left, right), strict=True):
+        if not isinstance(process, Process | None):
+            raise InputError(
+                f"{policy} was given {side}={process!r}, which is no process; give one of tidegate.models, such as "
+                "LinearTrend(...) or its fit to a recorded stream"
+            )
+    if (left is None) != (right is None):
+        lacking = "left" if left is None else "right"
+        raise InputError(f"{policy} has no process on the {lacking}; give both, or neither to learn")
 
 
 class Outlook(ABC):

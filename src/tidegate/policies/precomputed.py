@@ -12,6 +12,7 @@ import numpy as np
 
 from tidegate.compiled import inlined, kernel
 from tidegate.models import AR1, History, Problem, RandomWalk, gains
+from tidegate.models.numbers import at_least_one
 from tidegate.models.process import whole
 from tidegate.policies.survival import Exponential, Survival
 from tidegate.types import Array, InputError, check_choice
@@ -81,6 +82,8 @@ def h1(
     that in caching the benefit is that in joining over one plus that of distance 0.
     """
     check_choice(problem, Problem, "problem")
+    if not isinstance(walk, RandomWalk):
+        raise InputError(f"h1 is the curve of a RandomWalk, not of {walk!r}; use h2 for an AR1")
     if not isinstance(survival, Exponential) or ahead is not None:
         steps = _steps(survival, ahead)
         low, high = walk.span(steps)
@@ -205,8 +208,12 @@ def h2(
     stationary distribution. In caching the benefit of a value is that in joining over one plus that after itself.
     """
     check_choice(problem, Problem, "problem")
+    if not isinstance(level, AR1):
+        raise InputError(f"h2 is the surface of an AR1, not of {level!r}; use h1 for a RandomWalk")
+    if points is not None:
+        at_least_one(points, "points", of="control points")
     widest = 2 * _reaches(level)[0]
-    fine = widest / points if points else max(widest / _MOST, level.sigma / _FINE)
+    fine = max(widest / _MOST, level.sigma / _FINE) if points is None else widest / points
     spacing = max(1, math.ceil(fine))
     values, lasts = _control_points(level, spacing)
     if problem == "caching" and not (isinstance(survival, Exponential) and ahead is None):
@@ -223,7 +230,8 @@ def h2(
 
 
 def _steps(survival: Survival, ahead: int | None) -> int:
-    steps = ahead or survival.reach()
+    Survival.check(survival)
+    steps = survival.reach() if ahead is None else at_least_one(ahead, "ahead")
     if steps is None:
         raise InputError(f"{survival!r} has no end; say how many steps ahead= to sum over")
     return steps

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from tidegate.models import History, Problem, Process, gains
-from tidegate.models.numbers import ByValue, positive
+from tidegate.models.numbers import ByValue, at_least_one, positive
 from tidegate.models.process import whole
 from tidegate.types import Array, InputError
 
@@ -44,6 +44,15 @@ class Survival(ByValue, ABC):
     def converges(self, process: Process, problem: Problem) -> bool:
         """Whether the expected benefit is finite: a row of a relation has one next use, but one of a stream many."""
         return self.reach() is not None or problem == "caching" or process.ends()
+
+    @staticmethod
+    def check(value: object) -> None:
+        """Refuse what is no survival, such as the name of one or its alpha."""
+        if not isinstance(value, Survival):
+            raise InputError(
+                f"survival is {value!r}; give one such as Exponential(alpha=10), Fixed(steps=10), Inverse() or "
+                "Infinite()"
+            )
 
     def plain(self) -> dict[str, Any]:
         """What makes it again, as values that JSON can hold."""
@@ -205,12 +214,15 @@ def expected_benefit(
     Without an end to the window or to what may come, `Infinite` and `Inverse` have no finite sum in joining, and are
     refused there. The sum of `Exponential` is cut where the rest is negligible.
     """
+    Survival.check(survival)
+    if ahead is not None:
+        at_least_one(ahead, "ahead")
     if lasting is None and not survival.converges(process, problem):
         raise InputError(
             f"with {survival!r} the benefit in joining with {process!r} has no bound; use Exponential or Fixed, or "
             "say how long rows are lasting"
         )
-    steps = ahead or survival.reach()
+    steps = survival.reach() if ahead is None else ahead
     if lasting is not None:
         longest = max(1, int(np.max(lasting, initial=1)))
         steps = longest if steps is None else min(steps, longest)
