@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Self, get_args
@@ -25,8 +26,8 @@ from tidegate.models import (
     RandomWalk,
     Stationary,
 )
-from tidegate.policies import Exponential, Fixed, Survival, expected_benefit
-from tidegate.types import Array, InputError
+from tidegate.policies import Exponential, Fixed, Infinite, Inverse, Policy, Survival, expected_benefit
+from tidegate.types import Array, InputError, Rows, Time
 
 PAGES = [7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1]
 ANOMALY = [1, 2, 3, 4, 1, 2, 5, 1, 2, 3, 4, 5]
@@ -115,24 +116,123 @@ def test_no_policy_hits_more_often_than_lfd(
     assert cached(references, capacity, policy, bypass=bypass, seed=seed).hit.tolist() == report.hit.tolist()
 
 
-@settings(deadline=None)
-@given(REFERENCES, st.integers(1, 4))
-def test_caching_is_joining_with_occurrences_renamed(references: list[int], capacity: int) -> None:
-    """The i-th reference to v becomes (v, i - 1), the i-th supply of its row (v, i): a hit is a result."""
+def joined(
+    references: list[int], capacity: int, policy: str | Policy, seed: int = 0
+) -> list[tuple[int, int]]:
+    """The i-th reference to v becomes (v, i - 1), the i-th supply of its row (v, i): who matched whose supply."""
     before = [references[:at].count(key) for at, key in enumerate(references)]
     times = list(range(len(references)))
     demand = {"value": references, "nth": before, "time": times}
     supply = {"value": references, "nth": [n + 1 for n in before], "time": times}
-    joined = tg.simulate(
+    report = tg.simulate(
         demand,
         supply,
         on=["value", "nth"],
         window=(None, None),
         budget=capacity,
-        policy="offline",
+        policy=policy,
         step="instant",
+        seed=seed,
+        collect=True,
     )
-    assert joined.results == cached(references, capacity, "lfd").hits
+    assert report.pairs is not None
+    return sorted(zip(report.pairs.left.tolist(), report.pairs.right.tolist(), strict=True))
+
+
+def contents(
+    references: list[int],
+    capacity: int,
+    policy: CachePolicy,
+    shares: dict[int, float] | None,
+    *,
+    bypass: bool,
+) -> list[set[int]]:
+    """What is cached after each reference: whatever would hit if it were referred to next."""
+    if policy == "lfd":
+        return needed_soonest(references, capacity, bypass=bypass)
+    found = []
+    for end in range(1, len(references) + 1):
+        so_far = references[:end]
+        ask = ((v, [*so_far, v]) for v in set(so_far))
+        found.append(
+            {
+                v
+                for v, asked in ask
+                if tg.simulate_cache(asked, capacity, policy, probabilities=shares, bypass=bypass).hit[-1]
+            }
+        )
+    return found
+
+
+def needed_soonest(references: list[int], capacity: int, *, bypass: bool) -> list[set[int]]:
+    held: set[int] = set()
+    found = []
+    for now, value in enumerate(references):
+        rest = references[now + 1 :]
+        distance = {v: rest.index(v) if v in rest else len(references) for v in held | {value}}
+        if len(distance) > capacity:
+            distance.pop(max(distance if bypass else held, key=distance.__getitem__))
+        held = set(distance)
+        found.append(held)
+    return found
+
+
+@dataclass(frozen=True)
+class Mirroring(Policy):
+    """In a join, holds the supply of those rows that a cache held after the same reference, at their last one."""
+
+    references: list[int]
+    held: list[set[int]]
+
+    def scores(self, rows: Rows, now: Time) -> Array:
+        if rows.side == "left":
+            return np.zeros(len(rows))
+        so_far = self.references[: int(now) + 1]
+        last = {value: at for at, value in enumerate(so_far) if value in self.held[int(now)]}
+        return np.isin(rows.time, list(last.values())).astype(np.float64)
+
+
+@pytest.mark.parametrize("policy", ["lru", "lfu", "random", "a0", "lfd"])
+@settings(deadline=None, max_examples=15)
+@given(references=REFERENCES, capacity=st.integers(1, 4), bypass=st.booleans())
+def test_section_3_1_a_join_that_mirrors_a_cache_has_its_hits_reference_by_reference(
+    references: list[int],
+    capacity: int,
+    policy: CachePolicy,
+    bypass: bool,  # noqa: FBT001
+) -> None:
+    shares = {key: references.count(key) / len(references) for key in references} if policy == "a0" else None
+    held = contents(references, capacity, policy, shares, bypass=bypass)
+    assert all(len(rows) <= capacity for rows in held)
+    pairs = joined(references, capacity, Mirroring(references, held))
+    report = tg.simulate_cache(references, capacity, policy, probabilities=shares, bypass=bypass)
+    assert [now for now, _ in pairs] == np.flatnonzero(report.hit).tolist()
+    # A hit is on the supply of the last reference to the same value.
+    assert all(now - 1 - references[:now][::-1].index(references[now]) == at for now, at in pairs)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    REFERENCES, st.integers(1, 4), st.sampled_from(["offline", "random", "fifo", "prob"]), st.integers(0, 9)
+)
+def test_section_3_1_a_plan_of_the_join_is_one_of_the_cache(
+    references: list[int], capacity: int, policy: str, seed: int
+) -> None:
+    """A row is cached from the supply that was matched until it was; nothing else need be."""
+    pairs = joined(references, capacity, policy, seed)
+    hits, held = [], set[int]()
+    for now, value in enumerate(references):
+        if value in held:
+            hits.append(now)
+        planned = {references[at] for until, at in pairs if at <= now < until}
+        assert len(planned) <= capacity
+        assert planned <= held | {value}  # only what is cached, or was just fetched, can be kept
+        held = planned
+    assert hits == [now for now, _ in pairs]
+    best = cached(references, capacity, "lfd").hits
+    assert len(hits) <= best
+    if policy == "offline":
+        assert len(hits) == best
 
 
 def slowly(
@@ -248,19 +348,54 @@ def test_section_8_of_a_level_heeb_keeps_more_than_what_looks_back() -> None:
         assert found > max(cached(days.tolist(), capacity, rival).hits for rival in ("lru", "lfu", "random"))
 
 
-def test_section_7_5_of_a_walk_the_farthest_is_left_out() -> None:
-    walk = RandomWalk(0, Noise(sigma=1.0))
-    references = drawn(walk, 2_000, seed=1)
-    near: set[int] = set()
-    hits = 0
-    for value in references:
-        hits += value in near
-        near.add(value)
-        if len(near) > 6:
-            near.remove(max(near, key=lambda held: abs(held - value)))
-    found = tg.simulate_cache(references, 6, "heeb", process=walk).hits
-    assert found == pytest.approx(hits, rel=0.01)
-    assert found > cached(references, 6, "lru").hits
+def ranked(references: list[int], capacity: int, rank: Callable[[int, int, int], float]) -> list[bool]:
+    """Hits where the row of the lowest rank is left out, and of equals the one referred to longest ago.
+
+    A rank is that of a value, by the time and the value referred to now.
+    """
+    last: dict[int, int] = {}
+    hits = []
+    for now, value in enumerate(references):
+        hits.append(value in last)
+        last[value] = now
+        if len(last) > capacity:
+            del last[min(last, key=lambda held: (rank(held, now, value), last[held]))]
+    return hits
+
+
+OBSERVED_OR_GIVEN = [None, Exponential(3.0), Exponential(40.0)]
+
+
+@pytest.mark.parametrize("survival", OBSERVED_OR_GIVEN, ids=repr)
+@pytest.mark.parametrize("noise", [Noise(sigma=1.0), Noise(sigma=2.5), Noise(4, sigma=1.5)], ids=repr)
+def test_section_7_5_of_a_walk_the_farthest_is_left_out(noise: Noise, survival: Survival | None) -> None:
+    walk = RandomWalk(0, noise)
+    references = drawn(walk, 1_000, seed=1)
+    for capacity in (2, 6):
+        found = tg.simulate_cache(references, capacity, "heeb", process=walk, survival=survival)
+        nearest = ranked(references, capacity, lambda held, _, value: -abs(held - value))
+        assert found.hit.tolist() == nearest
+        assert found.hits > cached(references, capacity, "lru").hits
+
+
+@pytest.mark.parametrize("survival", [*OBSERVED_OR_GIVEN, Infinite(), Inverse()], ids=repr)
+@pytest.mark.parametrize("bound", [3, 10])
+@pytest.mark.parametrize("speed", [1, 2, 3])
+def test_section_7_3_of_a_trend_the_smallest_is_left_out(
+    speed: int, bound: int, survival: Survival | None
+) -> None:
+    trend = LinearTrend(speed, 0, Noise(bound))
+    references = drawn(trend, 300, seed=2)
+
+    def steps_left(held: int, now: int, _: int) -> float:
+        """For how many more steps the window has not passed it."""
+        return max((held + bound) // speed - now, 0)
+
+    for capacity in (2, 5):
+        found = tg.simulate_cache(references, capacity, "heeb", process=trend, survival=survival).hit.tolist()
+        assert found == ranked(references, capacity, steps_left)
+        if speed == 1:
+            assert found == ranked(references, capacity, lambda held, *_: held)
 
 
 @dataclass(frozen=True, eq=False)
