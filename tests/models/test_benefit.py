@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -198,6 +198,67 @@ def test_section_7_3_joining(narrow: int, more: int, now: int) -> None:
                 assert not dominates(one, other)
                 enough = (y - now + narrow) / (2 * narrow + 1) >= (x - now + wide) / (2 * wide + 1) - slack
                 assert dominates(other + slack, one) == enough
+
+
+def categories(narrow: int, wide: int, now: int) -> dict[str, Array]:
+    """Cumulative benefits of section 7.3's rows by category, each in the order of values: R is the narrow stream."""
+    history, ahead = History(now), 3 * (narrow + wide) + 3
+    ranges = {
+        "R1": (now - wide - 3, now - wide),
+        "R2": (now - wide + 1, now + narrow),
+        "S1": (now - wide, now - narrow),
+        "S2": (now - narrow + 1, now + narrow + 1),
+        "S3": (now + narrow + 2, now + wide),
+    }
+    met = {"R": LinearTrend(1, 0, Noise(wide)), "S": LinearTrend(1, 0, Noise(narrow))}
+    return {
+        name: cumulative_benefit(met[name[0]], history, np.arange(low, high + 1), ahead).round(12)
+        for name, (low, high) in ranges.items()
+    }
+
+
+@given(st.integers(0, 5), st.integers(1, 6), st.integers(0, 9))
+def test_section_7_3_joining_within_and_across_categories(narrow: int, more: int, now: int) -> None:
+    wide = narrow + more
+    of = categories(narrow, wide, now)
+    assert not of["R1"].any()
+    assert not of["S1"].any()
+    for name in ("R2", "S2"):
+        assert all(dominates(larger, smaller) for smaller, larger in pairwise(of[name]))
+    # All of S3 are met equally often, the nearest soonest.
+    assert (of["S3"][:, -1] == 1).all()
+    assert all(dominates(smaller, larger) for smaller, larger in pairwise(of["S3"]))
+    for name, others in of.items():
+        if name not in ("R1", "S1"):
+            for one, other in product(others, [*of["R1"], *of["S1"]]):
+                assert dominates(one, other)
+                assert not dominates(other, one)
+    # The window that begins at the next step is the whole of it for the last of S2, which S3 has to wait for.
+    assert all(dominates(of["S2"][-1], other) for other in of["S3"])
+    for one, other in [*product(of["S2"][:-1], of["S3"]), *product(of["R2"], of["S3"])]:
+        assert not dominates(one, other)
+        assert not dominates(other, one)
+    # No R2 row dominates one of S2, as is printed; some of S2 dominate some of R2.
+    assert not any(dominates(one, other) for one, other in product(of["R2"], of["S2"]))
+    assert dominates(of["S2"][-1], of["R2"][-1])
+
+
+@given(st.integers(0, 5), st.integers(1, 6), st.integers(0, 9), st.data())
+def test_section_7_3_joining_discards_by_category(
+    narrow: int, more: int, now: int, data: st.DataObject
+) -> None:
+    wide = narrow + more
+    of = categories(narrow, wide, now)
+    streams = [LinearTrend(1, 0, Noise(narrow)), LinearTrend(1, 0, Noise(wide))]
+    for name in ("R2", "S2", "S3"):
+        room = data.draw(st.integers(0, len(of[name])))
+        stays = np.flatnonzero(~safe_to_discard(of[name], room, streams))
+        values = np.arange(len(of[name]))
+        assert stays.tolist() == (values[:room] if name == "S3" else values[len(values) - room :]).tolist()
+    everyone = np.concatenate(list(of.values()))
+    none = len(of["R1"]) + len(of["S1"])
+    goes = safe_to_discard(everyone, len(everyone) - none, streams)
+    assert (goes == (everyone[:, -1] == 0)).all()
 
 
 @given(st.integers(1, 5), st.floats(0.3, 3), st.integers(-5, 5))
