@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import product
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -43,6 +45,8 @@ from tidegate.policies.lifetime import Lifetime
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Array, Last, Rows, Setting, Side, Step, Time
 
+Chosen: TypeAlias = list[tuple[Side, int]]
+"""Rows by side and key."""
 STILL = Stationary(dict.fromkeys(range(9), 1 / 9))
 CONFIGS = [
     Heeb(survival=Exponential(5.0)),
@@ -62,7 +66,8 @@ def test_every_law_holds_with_every_process(policy: Heeb, law: Law) -> None:
 
 def seen(side: Side, keys: list[int], times: list[int]) -> Rows:
     count = len(keys)
-    return Rows(side, np.array(keys), np.array(times), np.arange(count), np.zeros(count, np.int64))
+    columns = np.array(keys, np.int64), np.array(times, np.int64)
+    return Rows(side, *columns, np.arange(count), np.zeros(count, np.int64))
 
 
 def after(policy: Heeb, window: Window, now: int, last: dict[Side, tuple[int, int]]) -> Policy:
@@ -259,6 +264,136 @@ def test_section_7_2_stationary_streams_without_window_are_ranked_like_prob(seed
     prob = Prob(Frequency(given_shares[0], given_shares[1]))
     heeb = Heeb(Stationary(given_shares[0]), Stationary(given_shares[1]), Exponential(4.0))
     assert results(left, right, heeb, budget=budget) == results(left, right, prob, budget=budget)
+
+
+def decisions(keys: dict[Side, Array], policy: Policy, budget: int) -> Iterator[tuple[int, Chosen, Chosen]]:
+    """Of a join without windows, the time and the rows that stay and that go at each step."""
+    window = Window(None, None)
+    left, right = (Trace.of({"key": keys[side], "time": np.arange(len(keys[side]))}) for side in SIDES)
+    arrivals = encode(left, right, window, "=", None).arrivals
+    operator = Operator(Join(window, Budget(rows=budget), policy))
+    held: set[tuple[Side, int]] = set()
+    for step in arrivals.steps(arrivals.cuts("instant"), whole_instants=True):
+        collected(operator.step(*step))
+        now = int(step[2].now)
+        wanted = held | {(side, now) for side in SIDES}
+        held = {(side, int(time)) for side in SIDES for time in operator.buffers[side].rows.time}
+        assert held <= wanted
+        stay, go = ([(side, int(keys[side][at])) for side, at in rows] for rows in (held, wanted - held))
+        yield now, stay, go
+
+
+OBSERVED_OR_GIVEN = [None, Exponential(2.0), Exponential(30.0)]
+
+
+@pytest.mark.parametrize("survival", [*OBSERVED_OR_GIVEN, Fixed(4)], ids=repr)
+def test_section_7_2_the_key_least_likely_on_the_other_side_goes(survival: Survival | None) -> None:
+    rng = np.random.default_rng(2)
+    shares: dict[Side, Array] = {side: rng.dirichlet(np.ones(12)) for side in SIDES}
+    keys: dict[Side, Array] = {side: rng.choice(12, 150, p=shares[side]) for side in SIDES}
+    still = {side: Stationary(dict(enumerate(shares[side].tolist()))) for side in SIDES}
+    for _, stay, go in decisions(keys, Heeb(still["left"], still["right"], survival), 9):
+        worth, lost = (
+            [shares["right" if side == "left" else "left"][key] for side, key in rows] for rows in (stay, go)
+        )
+        assert max(lost, default=0.0) <= min(worth)
+
+
+@given(st.integers(0, 5), st.integers(1, 6), st.sampled_from(OBSERVED_OR_GIVEN))
+def test_section_7_3_scores_are_in_the_order_of_each_category(
+    narrow: int, more: int, survival: Survival | None
+) -> None:
+    wide, now = narrow + more, 30
+    policy = Heeb(LinearTrend(1, 0, Noise(narrow)), LinearTrend(1, 0, Noise(wide)), survival)
+    running = after(policy, Window(None, None), now, {"left": (now, now), "right": (now, now)})
+
+    def scores(side: Side, above: int, upto: int) -> Array:
+        values = list(range(now + above + 1, now + upto + 1))
+        return running.scores(seen(side, values, [now] * len(values)), now)
+
+    assert not scores("left", -wide - 5, -wide).any()
+    assert not scores("right", -wide, -narrow).any()
+    passing = scores("left", -wide, narrow), scores("right", -narrow, narrow + 1)
+    for some in passing:
+        assert (np.diff(some, prepend=0.0) > 0).all()
+    ahead = scores("right", narrow + 1, wide)
+    assert (np.diff(ahead, prepend=passing[1][-1]) < 0).all()
+    assert passing[1][-1] > passing[0][-1]
+
+
+@pytest.mark.parametrize("survival", OBSERVED_OR_GIVEN, ids=repr)
+@pytest.mark.parametrize("budget", [4, 9, 14])
+def test_section_7_3_choices_within_categories_are_the_optimal_ones(
+    survival: Survival | None, budget: int
+) -> None:
+    narrow, wide = 4, 9
+    rng = np.random.default_rng(1)
+    keys: dict[Side, Array] = {
+        "left": np.arange(400) + rng.integers(-narrow, narrow + 1, 400),
+        "right": np.arange(400) + rng.integers(-wide, wide + 1, 400),
+    }
+    policy = Heeb(LinearTrend(1, 0, Noise(narrow)), LinearTrend(1, 0, Noise(wide)), survival)
+    compared: Counter[tuple[str, str]] = Counter()
+    for now, stay, go in decisions(keys, policy, budget):
+
+        def category(side: Side, value: int, now: int = now) -> str:
+            if side == "left":
+                return "none" if value <= now - wide else "R2"
+            return "none" if value <= now - narrow else "S2" if value <= now + narrow + 1 else "S3"
+
+        for kept, gone in product(stay, go):
+            pair = category(*kept), category(*gone)
+            compared[pair] += 1
+            if pair in (("R2", "R2"), ("S2", "S2")):
+                assert gone[1] <= kept[1]
+            elif pair == ("S3", "S3"):
+                assert gone[1] >= kept[1]
+            elif pair == ("R2", "S2"):
+                # Had the S2 row dominated, it would have stayed.
+                total = (gone[1] - now + narrow) / (2 * narrow + 1)
+                assert total < (kept[1] - now + wide) / (2 * wide + 1)
+            elif pair == ("S3", "S2"):
+                assert gone[1] <= now + narrow
+            else:
+                assert pair[0] != "none" or pair[1] == "none"
+    assert compared["R2", "R2"]
+    assert compared["S2", "S2"] or budget > 4
+
+
+@pytest.mark.parametrize("survival", OBSERVED_OR_GIVEN, ids=repr)
+@pytest.mark.parametrize("step", [Noise(sigma=1.0), Noise(3, sigma=2.0), Noise(2)], ids=repr)
+def test_section_7_5_of_walks_without_drift_what_is_farthest_from_the_other_goes(
+    step: Noise, survival: Survival | None
+) -> None:
+    walk, rng = RandomWalk(0, step), np.random.default_rng(3)
+    keys: dict[Side, Array] = {side: walk.sample(120, rng) for side in SIDES}
+    for now, stay, go in decisions(keys, Heeb(walk, walk, survival), 6):
+        near, far = (
+            [abs(key - int(keys["right" if side == "left" else "left"][now])) for side, key in rows]
+            for rows in (stay, go)
+        )
+        assert max(near) <= min(far, default=np.inf)
+
+
+def test_section_7_3_alpha_follows_the_lifetime_observed() -> None:
+    """All rows are worth the same, so the newest stay: each as long as the budget lasts at the present rate."""
+    rates = [1] * 400 + [5] * 400 + [2] * 400
+    time = np.repeat(np.arange(1200), rates)
+    stream = Trace.of({"key": time * 0, "time": time})
+    window = Window(None, None)
+    one = Stationary({0: 1.0})
+    operator = Operator(Join(window, Budget(rows=40), Heeb(one, one, horizon=20)))
+    arrivals = encode(stream, stream, window, "=", None).arrivals
+    alphas = []
+    for step in arrivals.steps(arrivals.cuts("instant"), whole_instants=True):
+        collected(operator.step(*step))
+        alphas.append(operator.policy.survival().alpha)  # type: ignore[union-attr]
+    for end, lifetime in ((400, 20), (800, 4), (1200, 10)):
+        expected = Exponential.lasting(1 + lifetime).alpha
+        assert alphas[end - 1] == pytest.approx(expected, rel=0.03)
+    # On its way it is between.
+    assert alphas[799] < alphas[420] < alphas[399]
+    assert alphas[799] < alphas[820] < alphas[1199]
 
 
 def held_by_left(processes: tuple[LinearTrend, LinearTrend]) -> float:
