@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.key_codes import key_codes
-from tidegate.engine.retention import Retention, ranking
+from tidegate.engine.cache_policies import Retention, ranking
 from tidegate.engine.row_sizes import row_sizes
 from tidegate.policies.selection import best
 from tidegate.types import InputError
@@ -74,7 +74,7 @@ class LookupCache:
     budget
         What may be cached after a batch; None caches nothing.
     policy
-        Who stays; see `tidegate.engine.retention`. Among equals the one referred to last.
+        Who stays; see `tidegate.engine.cache_policies`. Among equals the one referred to last.
     ttl
         After how many seconds a row is fetched anew; None: never.
     seed

@@ -25,7 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidegate.engine.retention import Retention
+from tidegate.engine.cache_policies import Retention
 from tidegate.relations import Relation, UnreachableError, find
 from tidegate.relations.relation import Column
 from tidegate.spark.columns import travelled

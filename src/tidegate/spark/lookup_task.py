@@ -10,8 +10,8 @@ from typing import Final
 import pyarrow as pa
 
 from tidegate.engine.lookup_cache import LookupCache, Resolved
-from tidegate.engine.retention import Retention
-from tidegate.relations.relation import Column, Relation, Source, UnreachableError
+from tidegate.engine.cache_policies import Retention
+from tidegate.relations.relation import Column, Relation, OpenRelation, UnreachableError
 from tidegate.spark.seats import leave_seat, take_seat
 from tidegate.streams.trace import one_chunk
 from tidegate.types import Budget
@@ -84,7 +84,7 @@ class LookupTask:
         return pa.schema([*fields, *(pa.field(f"c{i}", c.type) for i, c in enumerate(self.columns))])
 
 
-class _Held:
+class _WorkerCache:
     """What a process keeps of one query between tasks."""
 
     def __init__(self, task: LookupTask) -> None:
@@ -92,7 +92,7 @@ class _Held:
         self.seat = take_seat(task.name, task.tasks)
         share = None if self.seat is None else task.cache.divided(task.tasks)[self.seat]
         self.cache = LookupCache(task.schema, share, task.policy, task.ttl, task.seed)
-        self._source: Source = task.relation.open()
+        self._source: OpenRelation = task.relation.open()
 
     def fetch(self, keys: pa.Array) -> pa.Table:
         """Ask the relation, again and again if it does not answer."""
@@ -124,16 +124,16 @@ class _Held:
             leave_seat(self.task.name, self.seat)
 
 
-_ALL_HELD: Final[dict[str, _Held]] = {}
+_ALL_HELD: Final[dict[str, _WorkerCache]] = {}
 
 
-def _held(task: LookupTask) -> _Held:
+def _held(task: LookupTask) -> _WorkerCache:
     now = time.monotonic()
     for name, other in list(_ALL_HELD.items()):
         if name != task.name and now - other.used > _FORGOTTEN:
             _ALL_HELD.pop(name).leave()
     if task.name not in _ALL_HELD:
-        _ALL_HELD[task.name] = _Held(task)
+        _ALL_HELD[task.name] = _WorkerCache(task)
     return _ALL_HELD[task.name]
 
 
