@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.key_codes import key_codes
 from tidegate.engine.cache_policies import Retention, ranking
+from tidegate.engine.key_codes import key_codes
 from tidegate.engine.row_sizes import row_sizes
 from tidegate.policies.selection import best
 from tidegate.types import InputError

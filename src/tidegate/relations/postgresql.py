@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from tidegate.relations.relation import (
     Column,
-    Relation,
     OpenRelation,
+    Relation,
     UnreachableError,
     parts_of,
     quoted,
