@@ -144,9 +144,10 @@ class LookupCache:
         rows = np.append(np.where(held.found[at], at, 0), 0)
         valid = places < len(names)
         self._remember(held, at, codes, places[valid], now, changed=bool(len(missed)))
+        chosen = rows.take(places)
         return Resolved(
-            held.rows.take(pa.array(rows[places])),
-            pa.array(rows[places] > 0),
+            held.rows.take(pa.array(chosen)),
+            pa.array(chosen > 0),
             pa.array(hit[places], mask=~valid),
         )
 

@@ -23,7 +23,7 @@ class DuckDB(FileRelation):
     """A table or view of a DuckDB file.
 
     Keys go to DuckDB as an Arrow table and rows come back as one. The file is open, for reading only, while rows
-    are fetched and not in between, since nobody may write it while it is.
+    are fetched and not in between, since nobody may write it while it is; DuckDB itself stays, since starting it takes much longer.
 
     Parameters
     ----------
