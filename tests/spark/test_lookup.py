@@ -146,7 +146,8 @@ def test_equal_calls_share_a_cache(spark: SparkSession, tmp_path: Path) -> None:
     """As in foreachBatch. Spark may hand each call to another worker, but has fewer of these than there are calls."""
     relation = in_duckdb(tmp_path)
     calls = [
-        tg.lookup(spark.range(1, 2, numPartitions=1), relation, on="id", cache=10, hit="hit") for _ in range(8)
+        tg.lookup(spark.range(1, 2, numPartitions=1), relation, on="id", cache=10, hit="hit")
+        for _ in range(8)
     ]
     assert any(call.collect()[0].hit for call in calls)
 

@@ -22,8 +22,8 @@ _ATTACHED: Final = "tidegate_file"
 class DuckDB(FileRelation):
     """A table or view of a DuckDB file.
 
-    Keys go to DuckDB as an Arrow table and rows come back as one. The file is open, for reading only, while rows
-    are fetched and not in between, since nobody may write it while it is; DuckDB itself stays, since starting it takes much longer.
+    Keys go to DuckDB as an Arrow table and rows come back as one. The file is open, for reading only, from the
+    first question to `close`, which a task calls at its end, since nobody may write it in the meantime.
 
     Parameters
     ----------
