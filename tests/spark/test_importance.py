@@ -236,7 +236,7 @@ def test_rows_that_cannot_be_valued_stop_the_query_with_a_clear_word(spark: Spar
 @pytest.mark.parametrize(
     ("importance", "words"),
     [
-        (None, ["Importance()", "importance="]),
+        (None, ["policy 'importance'", "importance="]),
         ("prize", ["left has no column 'prize'", "it has k, t, topic, price"]),
         (("price", "prize"), ["right has no column 'prize'"]),
         ("topic", ["left.topic is of type string", "give numbers"]),
