@@ -13,7 +13,19 @@ from rich.table import Table
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.models import AR1, AgeCurve, Frequency, LinearTrend, Noise, Process, RandomWalk
-from tidegate.policies import Age, Fifo, Heeb, Life, Policy, Prob, Random, Size
+from tidegate.policies import (
+    Age,
+    Fifo,
+    Heeb,
+    HeebHistogram,
+    IJoin,
+    Importance,
+    Life,
+    Policy,
+    Prob,
+    Random,
+    Size,
+)
 from tidegate.streams import Trace
 from tidegate.types import Budget, Window
 
@@ -30,7 +42,12 @@ STEPS: Final = {1: 40, 1_000: 20, 100_000: 6}
 def skewed(rows: int, budget: int, seed: int) -> dict[str, Array]:
     """Four times as many keys as rows fit, some more frequent than others; a row a unit of time."""
     draws = np.random.default_rng(seed).random(rows)
-    return {"key": (4 * budget * draws**_SKEW).astype(np.int64), "time": np.arange(rows)}
+    worth = np.random.default_rng(seed + 100).random(rows)
+    return {
+        "key": (4 * budget * draws**_SKEW).astype(np.int64),
+        "time": np.arange(rows),
+        "importance": worth,
+    }
 
 
 def policies(budget: int) -> dict[str, Policy]:
@@ -51,6 +68,10 @@ def policies(budget: int) -> dict[str, Policy]:
         "heeb, trend of speed 0.9": _both(LinearTrend(0.9, 0, Noise(sigma=float(budget)))),
         "heeb, walk": _both(RandomWalk(0, Noise(sigma=5.0))),
         "heeb, AR(1)": _both(AR1(0.2 * budget, 0.9, budget / 2)),
+        "heeb_histogram": HeebHistogram(),
+        "importance": Importance(),
+        "ijoin": IJoin(),
+        "ijoin, expecting": IJoin(expects=Prob()),
     }
 
 

@@ -90,6 +90,9 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(help="The folder of recorded streams, for what uses them.")
     ] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(help="A folder for the pictures, as SVG, of what has one.")
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="As long as in the papers, which may take hours.")
     ] = False,
@@ -110,6 +113,19 @@ def reproduce(
         console.print(table)
         for claim in made.claims:
             console.print(f"[bold]{claim.verdict}:[/] {escape(claim.text)} [dim]({escape(claim.numbers)})[/]")
+        if made.picture is not None and pictures is not None:
+            _draw(made.picture, pictures / f"{name.replace('/', '-')}.svg")
+
+
+def _draw(picture: str, path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(picture, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error}); give a folder that can be by --pictures"
+        ) from error
+    console.print(f"drawn: {path}", markup=False)
 
 
 @app.command()

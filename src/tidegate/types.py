@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
@@ -300,8 +300,8 @@ class Rows:
 
     def columns(self) -> dict[str, Array]:
         """The columns that are there, by name."""
-        found = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "side")
-        return {name: column for name, column in found if column is not None}
+        # Not by `fields`: a step of one row asks for them many times.
+        return {name: column for name, column in vars(self).items() if name != "side" and column is not None}
 
     def take(self, positions: Array | slice) -> Self:
         """The rows at these positions (or under this mask), in their order."""

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
+from tidegate.engine.cache_policies import Retention
 from tidegate.engine.key_codes import key_codes
 from tidegate.engine.lookup_cache import Fetch, LookupCache
-from tidegate.engine.retention import Retention
 from tidegate.types import Budget, InputError
 
 POLICIES: tuple[Retention, ...] = get_args(Retention)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
-from tests.importance.by_importance import Dearest
 from tests.importance.per_row import worth
 from tidegate.importance import Categories, Column, Combined, Definition, Histogram, Sides, Source, Stated
+from tidegate.policies import Importance
 from tidegate.streams import Trace
 from tidegate.types import SIDES, InputError, Side, StepSize
 
@@ -110,7 +110,7 @@ def test_redefined_as_a_row_at_a_time(
         columns(right),
         window=(None, None),
         budget=budget,
-        policy=Dearest(),
+        policy=Importance(),
         step=step,
         importance=importance,
     )
@@ -159,7 +159,7 @@ def test_a_redefinition_changes_who_stays() -> None:
     some: dict[str, list[Any]] = {"key": [9], "time": [11], "topic": ["a"]}
     for_a, for_b = (Categories("topic", {topic: 2}, default=1) for topic in "ab")
     right = {name: [*some[name], *right[name]] for name in right}
-    settings: dict[str, Any] = {"window": (None, None), "budget": 2, "split": (1, 1), "policy": Dearest()}
+    settings: dict[str, Any] = {"window": (None, None), "budget": 2, "split": (1, 1), "policy": Importance()}
     report = tg.simulate(left, right, importance=for_a, collect=True, **settings)
     assert report.pairs is not None
     assert report.pairs.left.tolist() == [0]
@@ -222,8 +222,8 @@ def test_bad_input_is_refused_before_the_run(importance: Stated, words: list[str
 def test_a_policy_that_needs_importance_says_so() -> None:
     stream = {"key": [1], "time": [0]}
     with pytest.raises(InputError, match="needs the importance"):
-        tg.simulate(stream, stream, window=(1, 1), policy=Dearest())
-    tg.simulate(stream, stream, window=(1, 1), policy=Dearest(), importance=1)
+        tg.simulate(stream, stream, window=(1, 1), policy=Importance())
+    tg.simulate(stream, stream, window=(1, 1), policy=Importance(), importance=1)
 
 
 @pytest.mark.parametrize("step", [1, 7, "instant"])

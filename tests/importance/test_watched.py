@@ -86,3 +86,12 @@ def test_a_simulation_reads_it_at_the_start(tmp_path: Path) -> None:
 def test_it_is_described_like_any_other(tmp_path: Path) -> None:
     file = Watched(tmp_path / "a.csv", column="topic", default=1)
     assert Definition.of(json.loads(json.dumps(file.plain()))) == file
+
+
+def test_values_in_a_csv_file_are_what_stands_there(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("value,importance\n00501,9\n7,3\n")
+    by_code = Watched(tmp_path / "a.csv", column="code", default=1).read().definition
+    for codes, worths in ((["00501", "501", "7"], [9, 1, 3]), ([501, 7, 8], [9, 3, 1])):
+        stream = {"key": [1, 1, 1], "time": [0, 1, 2], "code": codes}
+        report = tg.simulate(stream, stream, window=(0, 0), importance=by_code)
+        assert report.importance == sum(worths)

@@ -17,9 +17,13 @@ from tidegate import InputError, Window
 from tidegate.checks import LAWS, Law
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
-from tidegate.policies import Age, IJoin, Prob
+from tidegate.models import LinearTrend, Noise
+from tidegate.policies import Age, FlowExpect, Heeb, IJoin, Policy, Prob, Random
+from tidegate.policies.ijoin import Recompute
 from tidegate.streams import Trace
-from tidegate.types import SIDES, Array, Budget, Side
+from tidegate.types import SIDES, Array, Budget, Comparison, Side
+
+TREND = LinearTrend(speed=1, offset=0, noise=Noise(bound=100))
 
 VARIANTS = [
     IJoin(),
@@ -206,7 +210,7 @@ def test_what_is_worth_nothing_is_expected_to_bring_nothing() -> None:
         assert report.importance > 0
 
 
-def restarted(before: IJoin, after: IJoin) -> list[Array | None]:
+def restarted(before: Policy, after: Policy) -> list[Array | None]:
     left, right = (Trace.of(columns) for columns in skewed(300))
     arrivals = encode(left, right, Window(100, 100), "=", None).arrivals
     operator = Operator(Join(Window(100, 100), Budget(rows=20), before))
@@ -214,7 +218,7 @@ def restarted(before: IJoin, after: IJoin) -> list[Array | None]:
         if number == 10:
             state = operator.snapshot()
             operator = Operator(Join(Window(100, 100), Budget(rows=20), after))
-            operator.restore(state, policy=type(before) is type(after))
+            operator.restore(state, policy=before.label() == after.label())
         collected(operator.step(*step))
     return [buffer.rows.priority for buffer in operator.buffers.values()]
 
@@ -223,8 +227,8 @@ def test_another_scheme_or_policy_goes_on_with_the_rows() -> None:
     lazy = IJoin(recompute="k-successive")
     assert all(priority is None for priority in restarted(lazy, IJoin()))
     assert all(priority is not None for priority in restarted(IJoin(), lazy))
-    assert all(priority is None for priority in restarted(lazy, tg.policies.Importance()))  # type: ignore[arg-type]
-    assert all(priority is not None for priority in restarted(tg.policies.Fifo(), lazy))  # type: ignore[arg-type]
+    assert all(priority is None for priority in restarted(lazy, tg.policies.Importance()))
+    assert all(priority is not None for priority in restarted(tg.policies.Fifo(), lazy))
 
 
 @pytest.mark.parametrize(
@@ -235,6 +239,10 @@ def test_another_scheme_or_policy_goes_on_with_the_rows() -> None:
         ({"maturity": -1}, "maturity is -1; give a finite number, at least 0"),
         ({"unproductive": 0}, "unproductive is 0; give a finite number above 0"),
         ({"decay": 0}, "decay is 0; give a time above 0, or infinity"),
+        ({"decay": -1.0}, "decay is -1.0; give a number from 0 to inf"),
+        ({"fairness": "a"}, "fairness is 'a'; give a number from 0 to 1"),
+        ({"penalty": None}, "penalty is None; give a finite number, at least 0"),
+        ({"maturity": "2 seconds"}, "maturity is '2 seconds'; give a finite number"),
         ({"penalty": math.inf}, "penalty is inf"),
         ({"every": 0}, "every is 0; give a whole number, at least 1"),
         ({"recompute": "always"}, "recompute"),
@@ -259,6 +267,66 @@ def test_times_that_make_no_sense_together(given: dict[str, Any], message: str) 
     left, right = skewed(50)
     with pytest.warns(UserWarning, match=message):
         tg.simulate(left, right, policy=IJoin(**given), **SETTINGS)
+
+
+def test_what_has_no_effect_is_told() -> None:
+    with pytest.warns(UserWarning, match="fairness is not used where maturity is given"):
+        IJoin(maturity=2, fairness=0.5)
+    with pytest.warns(UserWarning, match="maturity, decay is not used with expects="):
+        IJoin(maturity=2, decay=3, expects="prob")
+
+
+def test_what_decides_on_sets_expects_nothing_of_a_row() -> None:
+    left, right = skewed(50)
+    with pytest.raises(InputError, match="tells no expected results; use prob"):
+        tg.simulate(left, right, policy=IJoin(expects="flow_expect"), **SETTINGS)
+
+
+def test_what_it_expects_by_can_be_told_by_name() -> None:
+    assert IJoin.made_of({"expects": "prob"}) == IJoin(expects=Prob())
+    assert IJoin.made_of({"expects": {"policy": "prob", "capacity": 7}}) == IJoin(expects=Prob(capacity=7))
+    with pytest.raises(InputError, match="policy 'probe' is not known; use one of prob"):
+        IJoin.made_of({"expects": {"policy": "probe"}})
+
+
+@pytest.mark.parametrize("recompute", ["successive", "k-successive", "adaptive"])
+def test_rows_that_are_redefined_are_worth_that_at_once(recompute: Recompute) -> None:
+    left, right = (Trace.of(columns) for columns in skewed(300))
+    arrivals = encode(left, right, Window(100, 100), "=", None).arrivals
+    operator = Operator(Join(Window(100, 100), Budget(rows=20), IJoin(fairness=0, recompute=recompute)))
+    for step in arrivals.steps(arrivals.cuts(20), whole_instants=False):
+        collected(operator.step(*step))
+    for side in SIDES:
+        before = operator.buffers[side].rows
+        assert before.importance is not None
+        assert before.recent is not None
+        operator.revalue(side, before.importance * 1e6)
+        after = operator.policy.scores(operator.buffers[side].rows, operator.now)
+        matched: Array = before.recent > 0
+        assert matched.any()
+        assert (after[matched] > 1e3 * operator.policy.scores(before, operator.now)[matched]).mean() > 0.5
+
+
+@pytest.mark.parametrize("condition", ["<", ">="])
+def test_expecting_by_keys_makes_sense_for_equal_keys_only(condition: Comparison) -> None:
+    with pytest.raises(InputError, match="ranks by how often a key comes"):
+        Join(Window(5, 5), Budget(rows=2), IJoin(expects="prob"), condition=condition)
+    Join(Window(5, 5), Budget(rows=2), IJoin(expects="age"), condition=condition)
+
+
+PAIRS = [
+    (IJoin(), IJoin(expects="prob")),
+    (IJoin(expects="prob"), IJoin(expects="heeb")),
+    (Heeb(TREND, TREND), Heeb()),
+    (FlowExpect(TREND, TREND), FlowExpect()),
+    (Random(), Random(left=TREND, right=TREND)),
+    (Prob(), Prob(left=TREND, right=TREND)),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS + [pair[::-1] for pair in PAIRS], ids=repr)
+def test_a_restart_with_other_parameters_goes_on(one: Policy, other: Policy) -> None:
+    restarted(one, other)
 
 
 def test_a_window_without_end_needs_to_be_told_what_is_unproductive() -> None:

@@ -86,6 +86,18 @@ def test_importance_that_is_not_whole_is_weighed_in_proportion() -> None:
     assert report.importance == 1.1e-3
 
 
+def test_results_are_weighed_by_what_they_are_worth_when_they_are_found() -> None:
+    left = {"key": [1, 2], "time": [0, 0], "topic": ["a", "b"]}
+    right = {"key": [1, 2], "time": [9, 9], "topic": ["a", "b"]}
+    first = tg.importance.Categories("topic", {"a": 9, "b": 1})
+    then = tg.importance.Categories("topic", {"a": 1, "b": 9})
+    for redefined, best in ((first, 9), ({0: first, 5: then}, 9)):
+        report = tg.simulate(
+            left, right, window=(10, 0), budget=1, policy=Offline(weigh="importance"), importance=redefined
+        )
+        assert report.importance == best
+
+
 @pytest.mark.parametrize(
     ("policy", "message"),
     [

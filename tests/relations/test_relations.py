@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
+import subprocess
+import sys
+import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -122,6 +126,53 @@ def test_what_is_not_there(kind: type[relations.DuckDB | relations.SQLite], tmp_
         kind(str(file), "users").open().columns()
 
 
+@pytest.mark.parametrize("kind", [relations.DuckDB, relations.SQLite])
+def test_what_cannot_work_is_told_from_what_does_not_answer(
+    kind: type[relations.DuckDB | relations.SQLite], tmp_path: Path
+) -> None:
+    """A table that changed while the query ran: asked again, it would not come back."""
+    file = tmp_path / "file"
+    connection = duckdb.connect(str(file)) if kind is relations.DuckDB else sqlite3.connect(file)
+    connection.execute("create table users (id integer, name text)")
+    connection.commit()
+    connection.close()
+    column = Column("id", pa.int32(), "integer")
+    for table, key in (("users", "gone"), ("gone", "id")):
+        with pytest.raises(InputError, match=f"'{table}' in the .* file .*gone"):
+            kind(str(file), table).open().rows(replace(column, name=key), pa.array([1]), [])
+    file.unlink()
+    with pytest.raises(UnreachableError):
+        kind(str(file), "users").open().rows(column, pa.array([1]), [])
+
+
+def test_duckdb_keys_that_are_text_only_to_us(tmp_path: Path) -> None:
+    number = "00000000-0000-0000-0000-000000000003"
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.execute(f"create table t as select 1 as id, '{number}'::uuid as u, 'b'::enum ('b') as e")
+    relation = relations.DuckDB(str(tmp_path / "a.duckdb"), "t")
+    assert rows(relation, "u", pa.array(["no number", number]), "id") == {number: (1,)}
+    assert rows(relation, "e", pa.array(["c", "b"]), "id") == {"b": (1,)}
+
+
+def test_duckdb_lets_go_of_the_file_and_takes_it_again(tmp_path: Path) -> None:
+    file = tmp_path / "it's.duckdb"
+    write = (
+        f"import duckdb; duckdb.connect({str(file)!r}).execute('create or replace table t as select 1 as id')"
+    )
+
+    def written() -> bool:
+        program = [sys.executable, "-c", write]
+        return subprocess.run(program, check=False, stderr=subprocess.DEVNULL).returncode == 0  # noqa: S603 - ours
+
+    assert written()
+    opened = relations.DuckDB(str(file), "t").open()
+    for _ in range(2):
+        assert [column.name for column in opened.columns()] == ["id"]
+        assert not written()
+        opened.close()
+        assert written()
+
+
 @pytest.mark.parametrize("table", ["", "a..b", ".", "a\0b", 7])
 def test_a_table_has_a_name(table: str) -> None:
     with pytest.raises(InputError, match="is not a name"):
@@ -141,6 +192,12 @@ def server() -> Iterator[postgres.Server]:
                date '2026-01-01' + g as day, ('00000000-0000-0000-0000-00000000000' || g)::uuid as number,
                '{"a": 1}'::jsonb as extra, decode('00ff', 'hex') || decode('0' || g, 'hex') as raw, g = 1 as first,
                g::float4 as short, '12:00'::time as noon from generate_series(1, 5) g""",
+            "create type text_mood as enum ('sad', 'glad')",
+            "create table padded (code char(6) primary key, other char(4), mood text_mood)",
+            "insert into padded values ('ab', 'x', 'sad'), (' c', null, 'glad'), ('', 'y', null)",
+            "create view loose as select code::bpchar as code, other from padded",
+            "create table hidden (id integer)",
+            "create role guest login password 's3cr@t'",
         )
         yield running
 
@@ -186,6 +243,21 @@ def test_postgresql_keys(server: postgres.Server, key: str, value: object) -> No
     assert rows(relation, key, keys, "id") == {value: (3,)}
 
 
+@pytest.mark.parametrize("table", ["padded", "loose"])
+def test_postgresql_char_is_text_without_its_padding(server: postgres.Server, table: str) -> None:
+    relation = relations.PostgreSQL(server.dsn, table)
+    keys = pa.array(["ab", "ab ", " c", "c", "", "longer than six"])
+    assert rows(relation, "code", keys, "other") == {"ab": ("x",), " c": (None,), "": ("y",)}
+
+
+def test_postgresql_enumeration_that_is_named_like_text(server: postgres.Server) -> None:
+    relation = relations.PostgreSQL(server.dsn, "padded")
+    assert rows(relation, "mood", pa.array(["sad", "glad", "other"]), "code") == {
+        "sad": ("ab",),
+        "glad": (" c",),
+    }
+
+
 def test_postgresql_says_what_is_wrong_and_no_password(server: postgres.Server) -> None:
     with pytest.raises(InputError, match=r"there is no 'nobody' in PostgreSQL at 127\.0\.0\.1"):
         relations.PostgreSQL(server.dsn, "nobody").open().columns()
@@ -193,6 +265,10 @@ def test_postgresql_says_what_is_wrong_and_no_password(server: postgres.Server) 
         relations.PostgreSQL(server.dsn, 'sales.Us"ers').open().rows(
             Column("id", pa.int32(), "integer"), pa.array([1]), [Column("nope", pa.int32(), "integer")]
         )
+    guest = relations.PostgreSQL(server.dsn.replace("tester", "guest"), "hidden").open()
+    with pytest.raises(InputError, match="permission denied"):
+        guest.rows(Column("id", pa.int32(), "integer"), pa.array([1]), [])
+    guest.close()
     for dsn in (server.dsn.replace("tester", "nobody"), server.dsn.replace(str(server.port), "1")):
         with pytest.raises(UnreachableError) as caught:
             relations.PostgreSQL(dsn, "users").open().columns()
@@ -201,16 +277,32 @@ def test_postgresql_says_what_is_wrong_and_no_password(server: postgres.Server) 
     relation = relations.PostgreSQL(server.dsn, "users")
     assert "s3cr" not in repr(relation) + relation.described
     assert relation.without_secret("told: s3cr@t and s3cr%40t") == "told: *** and ***"
+    more = relations.PostgreSQL("postgresql://h/d?password=a%2Bb&sslpassword=k%20ey&host=a", "users")
+    assert more.without_secret("a%2Bb a+b k%20ey k ey") == "*** *** *** ***"
     assert pickle.loads(pickle.dumps(relation)) == relation  # noqa: S301 - our own
 
 
 @pytest.mark.parametrize(
-    "dsn", ["host=x password=s3cr3t", "postgresql://a:s3cr 3t@h/d", "postgresql://a:s3cr:3t@h:p/d", 7]
+    "dsn",
+    [
+        "host=x password=s3cr3t",
+        "postgresql://a:s3cr 3t@h/d",
+        "postgresql://a:s3cr:3t@h:p/d",
+        "postgresql://a:s3cr/3t@h/d",
+        "postgresql://a:5/s3cr3t@h/d",
+        "postgresql://a:5?s3cr3t@h/d",
+        "postgresql://a:5#s3cr3t@h/d",
+        "postgresql://a:s3cr@3t@h/d",
+        "postgresql://a:[s3cr3t@h/d",
+        7,
+    ],
 )
 def test_an_address_that_is_none_is_refused_without_showing_it(dsn: str) -> None:
     with pytest.raises(InputError, match="dsn=") as caught:
         relations.PostgreSQL(dsn, "users")
-    assert "3t" not in str(caught.value)
+    told = "".join(traceback.format_exception(caught.value))
+    assert "s3cr" not in told, "its causes show too"
+    assert "3t" not in told
 
 
 def test_relations_by_address() -> None:
@@ -224,6 +316,10 @@ def test_relations_by_address() -> None:
         (("a.db",), "needs table="),
         ((7, "t"), "a int is not a relation"),
         (("mysql://u:s3cr3t@h/d", "t"), "'mysql' is not a relation"),
+        (("mysql://u:s3cr3t@h/d.db", "t"), "'mysql' is not a relation"),
+        (("jdbc:postgresql:ann/s3cr3t@h", "t"), "this text .* is not a relation"),
+        (("host=db user=ann password=s3cr3t", "t"), "this text .* is not a relation"),
+        (("host=db password=s3cr3t dbname=shop.db", "t"), "this text .* is not a relation"),
     ]:
         with pytest.raises(InputError, match=message) as caught:
             relations.find(*call)  # type: ignore[arg-type]

@@ -14,9 +14,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 import tidegate as tg
-from tests.importance.by_importance import Dearest
 from tests.spark import streams
 from tidegate.importance import Categories, Column, Combined, Expression, Histogram, Source, Stated, Watched
+from tidegate.policies import IJoin, Importance, Policy
+from tidegate.policies.ijoin import Recompute
 from tidegate.spark.causes import root_cause
 from tidegate.types import SIDES, InputError, Side
 
@@ -61,7 +62,7 @@ def micros(number: int) -> int:
     return int(streams.at(1000 * (number + 1)).timestamp()) * 1_000_000
 
 
-def simulated(importance: Stated) -> tg.Report:
+def simulated(importance: Stated, policy: Policy = Importance()) -> tg.Report:  # noqa: B008 - it is frozen
     tables = [pa.concat_tables([batch(n)[side] for n in range(BATCHES)]) for side in SIDES]
     return tg.simulate(
         *tables,
@@ -69,7 +70,7 @@ def simulated(importance: Stated) -> tg.Report:
         time="t",
         window=(None, None),
         budget=BUDGET,
-        policy=Dearest(),
+        policy=policy,
         step="instant",
         importance=importance,
         combine="sum",
@@ -80,7 +81,7 @@ def simulated(importance: Stated) -> tg.Report:
 def joined(sides: list[DataFrame], importance: Any, **settings: Any) -> DataFrame:  # noqa: ANN401
     chosen: dict[str, Any] = {
         "budget": BUDGET,
-        "policy": Dearest(),
+        "policy": Importance(),
         "combine": "sum",
         "buckets": 1,
     } | settings
@@ -145,10 +146,36 @@ def test_a_file_redefines_importance_while_a_query_runs(
     assert counts.importance == pytest.approx(expected.importance)
     assert (counts.redefined, counts.refused) == (2, 1)
     assert "is no definition" in counts.refusal
-    for row in tg.inspect(checkpoint, policy=Dearest(), spark=spark).collect():
+    for row in tg.inspect(checkpoint, policy=Importance(), spark=spark).collect():
         told = row.left or row.right
         expected_worth = MORNING.values.get(told.topic, 2) * told.price
         assert row.importance == row.score == pytest.approx(expected_worth)
+
+
+@pytest.mark.parametrize("recompute", ["successive", "adaptive"])
+def test_ijoin_is_the_same_in_a_stream_that_stops_and_goes_on(
+    spark: SparkSession, tmp_path: Path, recompute: Recompute
+) -> None:
+    policy = IJoin(unproductive=2e9, recompute=recompute)
+    expected = simulated(Column("price"), policy)
+    found: Counter[tuple[float, float]] = Counter()
+    checkpoint = tmp_path / "checkpoint"
+    for begin, end in ((0, 4), (4, BATCHES)):
+        for number in range(begin, end):
+            for side, table in batch(number).items():
+                streams.write(tmp_path / side, [table])
+        sides = [streams.read(spark, tmp_path / side, "t", "1 hour") for side in SIDES]
+        with streams.conf(spark, spark__sql__streaming__noDataMicroBatches__enabled="false"):
+            found += run(joined(sides, "price", policy=policy), checkpoint)
+    assert found == prices(expected)
+    [counts] = tg.inspect(checkpoint, "counts", spark=spark).collect()
+    assert counts.importance == pytest.approx(expected.importance)
+    assert counts.fairness == pytest.approx(expected.fairness)
+    told = {row.model: row for row in tg.inspect(checkpoint, "model", spark=spark).collect()}
+    [computed] = {(one.value, one.sample) for one in expected.learned if one.model == "recomputations"}
+    assert (told["recomputations"].value, told["recomputations"].sample) == computed
+    assert 0 < told["maturity"].value < 10_000
+    assert all(row.score is not None for row in tg.inspect(checkpoint, spark=spark).collect())
 
 
 def test_a_batch_is_a_simulation(spark: SparkSession, news: Path, tmp_path: Path) -> None:
@@ -209,7 +236,7 @@ def test_rows_that_cannot_be_valued_stop_the_query_with_a_clear_word(spark: Spar
 @pytest.mark.parametrize(
     ("importance", "words"),
     [
-        (None, ["Dearest", "importance="]),
+        (None, ["policy 'importance'", "importance="]),
         ("prize", ["left has no column 'prize'", "it has k, t, topic, price"]),
         (("price", "prize"), ["right has no column 'prize'"]),
         ("topic", ["left.topic is of type string", "give numbers"]),

@@ -98,7 +98,7 @@ def test_a_numeric_key_that_drifts(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_a_key_that_is_a_text_has_shares(spark: SparkSession, tmp_path: Path) -> None:
     source(tmp_path, pa.string())
-    assert run(spark, tmp_path, tmp_path / "heeb", "heeb") > 0
+    run(spark, tmp_path, tmp_path / "heeb", "heeb")
     assert believed(spark, tmp_path / "heeb") == {}
     shares = tg.inspect(tmp_path / "heeb", "model", spark=spark).where("model = 'share'").count()
     assert shares > 0

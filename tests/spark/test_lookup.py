@@ -142,6 +142,26 @@ def test_rows_that_change_are_seen_after_their_time_to_live(spark: SparkSession,
     assert looked_up.collect()[0].name == "new"
 
 
+def test_equal_calls_share_a_cache(spark: SparkSession, tmp_path: Path) -> None:
+    """As in foreachBatch. Spark may hand each call to another worker, but has fewer of these than there are calls."""
+    relation = in_duckdb(tmp_path)
+    calls = [
+        tg.lookup(spark.range(1, 2, numPartitions=1), relation, on="id", cache=10, hit="hit")
+        for _ in range(8)
+    ]
+    assert any(call.collect()[0].hit for call in calls)
+
+
+def test_by_default_all_of_a_small_cache_is_used(spark: SparkSession, tmp_path: Path) -> None:
+    """On two cores: divided by the 200 partitions that Spark shuffles into, it would be refused."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "200")
+    try:
+        assert tg.lookup(spark.range(5), in_duckdb(tmp_path), on="id", cache=100).count() == 5
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before or "")
+
+
 def test_the_database_goes_down_and_comes_back(
     spark: SparkSession, tmp_path: Path, server: postgres.Server
 ) -> None:

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidegate as tg
-from tests.importance.by_importance import Dearest
 from tests.importance.per_row import worth
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark.buckets_by_hand import Arrival, Batch, Hand
 from tests.spark.test_bounds import batches
 from tidegate.importance import Categories, Combined, Definition, Histogram, Sides, Source, Stated, Watched
 from tidegate.importance.definition import walk
+from tidegate.policies import Importance
 from tidegate.spark.bucket_join import BucketJoin
 from tidegate.spark.saved import Saved
 from tidegate.spark.worth import Valuation
@@ -41,7 +41,7 @@ def plan(importance: Stated, **settings: Any) -> BucketPlan:  # noqa: ANN401 - a
     names = {side: {name: f"c{i}" for i, name in enumerate(KINDS)} for side in SIDES}
     found = {file: file.read() for file in walk(given) if isinstance(file, Watched)}
     valuation = Valuation(given, found, names, dict.fromkeys(SIDES, KINDS), {side: {} for side in SIDES})
-    return replace(by_hand.plan(**{"policy": Dearest()} | settings), valuation=valuation)
+    return replace(by_hand.plan(**{"policy": Importance()} | settings), valuation=valuation)
 
 
 def write(path: Path | str, definition: Definition) -> None:
@@ -146,7 +146,7 @@ def test_a_batch_of_one_bucket_is_a_simulation(
         *sides,
         window=(20, 10),
         budget=budget,
-        policy=Dearest(),
+        policy=Importance(),
         step="instant",
         importance=definition,
         combine=combine,
@@ -284,4 +284,4 @@ def test_a_look_with_a_policy_that_needs_importance_where_there_is_none() -> Non
     hand = Hand(by_hand.plan(budget=4))
     step(hand, (1, 10, "left b"))
     with pytest.raises(InputError, match="needs the importance of each row"):
-        Saved.of(hand.bucket.save()).scorer(Dearest())
+        Saved.of(hand.bucket.save()).scorer(Importance())

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.cache_policies import Retention, ranking
 from tidegate.engine.key_codes import key_codes
-from tidegate.engine.retention import Retention, ranking
 from tidegate.engine.row_sizes import row_sizes
 from tidegate.policies.selection import best
 from tidegate.types import InputError
@@ -74,7 +74,7 @@ class LookupCache:
     budget
         What may be cached after a batch; None caches nothing.
     policy
-        Who stays; see `tidegate.engine.retention`. Among equals the one referred to last.
+        Who stays; see `tidegate.engine.cache_policies`. Among equals the one referred to last.
     ttl
         After how many seconds a row is fetched anew; None: never.
     seed
@@ -144,9 +144,10 @@ class LookupCache:
         rows = np.append(np.where(held.found[at], at, 0), 0)
         valid = places < len(names)
         self._remember(held, at, codes, places[valid], now, changed=bool(len(missed)))
+        chosen = rows.take(places)
         return Resolved(
-            held.rows.take(pa.array(rows[places])),
-            pa.array(rows[places] > 0),
+            held.rows.take(pa.array(chosen)),
+            pa.array(chosen > 0),
             pa.array(hit[places], mask=~valid),
         )
 

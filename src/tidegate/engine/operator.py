@@ -133,7 +133,7 @@ class Join:
         if self.condition != "=" and find(self.policy).by_key:
             raise InputError(
                 f"{self.policy!r} ranks by how often a key comes, which tells nothing where keys match by "
-                f"{self.condition!r}; use age, fifo, until_expiry, size or random"
+                f"{self.condition!r}; use age, fifo, until_expiry, size, random, importance or ijoin"
             )
         self.shares()
 
@@ -229,6 +229,11 @@ class Operator:
     def limit(self, budget: Budget) -> None:
         """Hold to another budget from the next step on; a smaller one makes that step evict more."""
         self.join = replace(self.join, budget=budget)
+
+    def revalue(self, side: Side, importance: Array | None) -> None:
+        """Give buffered rows another importance, from the next step on."""
+        rows = replace(self.buffers[side].rows, importance=importance)
+        self.buffers[side] = Buffer.of(self.policy.revalued(rows))
 
     def step(
         self,
@@ -550,6 +555,7 @@ class Operator:
             for name, column in b.rows.columns().items()
         }
         state |= {f"policy.{name}": array for name, array in self.policy.snapshot().items()}
+        state["kind"] = np.frombuffer(self.policy.kind().encode(), np.uint8)
         state["tally"] = self.tally.as_array()
         state["counts"] = np.array([self.number, self.shown, self.shed, *self.arrived.values()], np.int64)
         state["latest"] = np.array([*self.latest.values(), self.now])
@@ -558,9 +564,12 @@ class Operator:
     def restore(self, data: bytes, *, policy: bool = True) -> None:
         """Go on from a snapshot; a smaller budget takes effect at the next step.
 
-        With `policy=False` what the policy had learned is left behind, as another policy must.
+        With `policy=False` what the policy had learned is left behind, as another policy must; so it is where the
+        policy has other parameters by which it learns otherwise.
         """
         state = unpack(data)
+        kind = state.pop("kind").tobytes().decode()
+        policy = policy and kind == self.policy.kind()
         self.tally = Tally.from_array(state.pop("tally"))
         self.number, shown, self.shed, *arrived = state.pop("counts").tolist()
         self.shown = shown if policy else 0

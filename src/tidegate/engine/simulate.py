@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tidegate.engine import unit_steps
-from tidegate.engine.buffer import Buffer
 from tidegate.engine.encode import encode
 from tidegate.engine.index import COMBINES, importances
 from tidegate.engine.operator import Join, Operator, collected
@@ -16,7 +15,7 @@ from tidegate.engine.tally import Measured, Tally
 from tidegate.engine.valuing import Redefined, value
 from tidegate.policies import find
 from tidegate.streams import Trace
-from tidegate.types import Budget, Future, InputError, Pairs, Report, Window
+from tidegate.types import SIDES, Budget, Future, InputError, Pairs, Report, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +126,7 @@ def simulate(
         arrivals, boundless, redefined.cut(checks), checks, start, collect=foreseen, redefined=redefined
     )
     steps = redefined.cut(arrivals.cuts(step, start))
-    future = foresee(arrivals, steps, exact.pairs, combine) if exact.pairs else None
+    future = foresee(arrivals, steps, exact.pairs, combine, redefined) if exact.pairs else None
     if in_one_loop:
         measured = unit_steps.run(arrivals, join, checks, start, collect=collect, future=future)
     else:
@@ -211,10 +210,9 @@ def run(
             operator.tally, found = Tally(), found[:1]
         worth = redefined.worth(tuple(arrived)) if redefined else None
         if worth is not None:
-            for side, buffer in operator.buffers.items():
-                if len(buffer):
-                    rows = buffer.rows
-                    operator.buffers[side] = Buffer.of(replace(rows, importance=worth[rows.id]))
+            for side in SIDES:
+                if len(operator.buffers[side]):
+                    operator.revalue(side, worth[operator.buffers[side].rows.id])
         if collect:
             old = (buffer.rows.id for buffer in operator.buffers.values())
             ids = [np.concatenate(both) for both in zip(old, (left.id, right.id), strict=True)]
@@ -233,7 +231,13 @@ def run(
     return Measured(operator.tally, np.array(times), np.array(curve, np.int64), pairs, learned)
 
 
-def foresee(arrivals: Arrivals, cuts: Array, pairs: Pairs, combine: Combine = "min") -> Future:
+def foresee(
+    arrivals: Arrivals,
+    cuts: Array,
+    pairs: Pairs,
+    combine: Combine = "min",
+    redefined: Redefined | None = None,
+) -> Future:
     """Everything that will arrive in the steps that end at these cuts; `pairs` is what the exact join gives."""
     left, right = arrivals.left, arrivals.right
     ends = np.unique(cuts.sum(axis=1))
@@ -242,7 +246,13 @@ def foresee(arrivals: Arrivals, cuts: Array, pairs: Pairs, combine: Combine = "m
     if left.importance is not None and right.importance is not None:
         by_number = np.zeros(len(arrivals))
         by_number[left.id], by_number[right.id] = left.importance, right.importance
-        worth = importances(COMBINES[combine], by_number, by_number, pairs.left, pairs.right)
+        # A result is worth what its rows are when the later of them arrives.
+        later = redefined.worths if redefined else {}
+        stage = np.searchsorted(list(map(sum, later)), np.maximum(pairs.left, pairs.right), side="right")
+        worth = np.empty(len(stage))
+        for number, said in enumerate((by_number, *later.values())):
+            at = stage == number
+            worth[at] = importances(COMBINES[combine], said, said, pairs.left[at], pairs.right[at])
     return Future(left, right, steps, pairs, worth)
 
 

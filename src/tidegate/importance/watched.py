@@ -25,10 +25,16 @@ from tidegate.types import InputError, first_missing
 if TYPE_CHECKING:
     from tidegate.types import Array
 
+
+def _csv(data: pa.BufferReader) -> pa.Table:
+    """A table whose values are text as they stand, so that none loses a leading zero; columns say what they are."""
+    return csv.read_csv(data, convert_options=csv.ConvertOptions(column_types={"value": pa.string()}))
+
+
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _TEXTS: Final[dict[str, Callable[[str], Any]]] = {".json": json.loads, ".toml": tomllib.loads}
 _TABLES: Final[dict[str, Callable[[pa.BufferReader], pa.Table]]] = {
-    ".csv": csv.read_csv,
+    ".csv": _csv,
     ".parquet": parquet.read_table,
 }
 _COLUMNS: Final = ("value", "importance")

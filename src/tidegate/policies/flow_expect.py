@@ -10,7 +10,7 @@ import numpy as np
 from tidegate.models import Process
 from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.outlook import Foretold, Learning, Outlook, check_processes
-from tidegate.policies.policy import Policy
+from tidegate.policies.policy import Policy, need_numbers
 from tidegate.policies.selection import best
 from tidegate.types import FOREVER, SIDES, InputError, Last, Learned
 
@@ -100,6 +100,8 @@ class FlowExpect(Policy):
     def start(self, setting: Setting) -> Policy:
         """Take the processes that were given, or begin to learn shares and rates."""
         _solver()
+        if self.left is not None:
+            need_numbers(setting, "flow_expect was given processes (left=, right=)")
         return _Planning(self, setting)
 
     def scores(self, rows: Rows, now: Time) -> Array:
@@ -135,6 +137,10 @@ class _Planning(Policy):
 
     def __repr__(self) -> str:
         return repr(self.config)
+
+    def kind(self) -> str:
+        """Also what it knows of the rows to come."""
+        return f"{super().kind()} of {type(self._known).__name__}"
 
     def observe(self, step: Step) -> None:
         """Learn what came, and how many rows a step brings."""

@@ -14,7 +14,7 @@ from tidegate.policies.expected import expected_within, stretches
 from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
 from tidegate.policies.outlook import check_processes
-from tidegate.policies.policy import Policy, grouped
+from tidegate.policies.policy import Policy, grouped, need_numbers
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival
 from tidegate.types import FOREVER, SIDES, InputError, Last
@@ -112,10 +112,7 @@ class Heeb(Policy):
         if self.left is None or self.right is None:
             shares = _Learning(self, setting)
             return Choosing(self, shares, shares.lifetime, setting) if setting.numeric else shares
-        if not setting.numeric:
-            raise InputError(
-                "heeb was given processes, but keys are not whole numbers; leave out left= and right= to learn shares"
-            )
+        need_numbers(setting, "heeb was given processes (left=, right=)")
         return _Foretelling(self, {"left": self.left, "right": self.right}, setting)
 
     def scores(self, rows: Rows, now: Time) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.models.histogram import Histogram
 from tidegate.policies.departures import Departed, Departures
-from tidegate.policies.policy import Policy, grouped
+from tidegate.policies.policy import Policy, grouped, need_numbers
 from tidegate.policies.random import salt
 from tidegate.types import SIDES, InputError, check_choice
 
@@ -100,6 +100,7 @@ class HeebHistogram(Policy):
 
     def start(self, setting: Setting) -> Policy:
         """Begin to learn."""
+        need_numbers(setting, "heeb_histogram asks where keys lie")
         return _Watching(self, setting)
 
     def scores(self, rows: Rows, now: Time) -> Array:

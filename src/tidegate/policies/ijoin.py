@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
@@ -14,7 +15,7 @@ from tidegate.models import Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.models.numbers import positive
 from tidegate.policies.importance import importance_of
-from tidegate.policies.policy import Need, Policy, find, grouped, registered
+from tidegate.policies.policy import Need, Policy, find, grouped
 from tidegate.types import FAR, SIDES, InputError, Learned, check_choice
 
 if TYPE_CHECKING:
@@ -25,6 +26,15 @@ Immature = Literal["oldest", "priority", "importance"]
 
 _FRACTION: Final = 0.12
 """The paper's 3 of 25 seconds: how much of the window without a match makes a row unproductive."""
+_FAIRNESS: Final = 0.25
+_RANGES: Final = (
+    ("fairness", 0.0, 1.0),
+    ("maturity", 0.0, sys.float_info.max),
+    ("penalty", 0.0, sys.float_info.max),
+    ("epsilon", 0.0, sys.float_info.max),
+    ("decay", 0.0, math.inf),
+)
+_OPTIONAL: Final = ("maturity", "decay")
 _SPARED: Final = 1e300
 """Above every priority, and in steps as fine as those from 1 to 2."""
 
@@ -45,7 +55,7 @@ class IJoin(Policy):
         From 0 to 1: rows are mature after this fraction of the time for which memory could hold every row alike, as
         observed. 0 spares only the newest rows, 1 is nearly `fifo`.
     maturity
-        A time instead, after which rows are mature.
+        A time instead, after which rows are mature. Times are in the data's unit; on Spark that is a microsecond.
     unproductive
         The time without a match after which a row pays; by default 12 % of the window.
     penalty
@@ -104,7 +114,7 @@ class IJoin(Policy):
     name: ClassVar[str] = "ijoin"
     needs: ClassVar[frozenset[Need]] = frozenset({"importance"})
 
-    fairness: float = 0.25
+    fairness: float = _FAIRNESS
     maturity: float | None = None
     unproductive: float | None = None
     penalty: float = 1.0
@@ -118,30 +128,48 @@ class IJoin(Policy):
     def __post_init__(self) -> None:
         check_choice(self.recompute, Recompute, "recompute")
         check_choice(self.immature, Immature, "immature")
-        if not 0 <= self.fairness <= 1:
-            raise InputError(f"fairness is {self.fairness!r}; give a number from 0 to 1")
-        for what in ("maturity", "penalty", "epsilon"):
+        for what, least, most in _RANGES:
             given = getattr(self, what)
-            if given is not None and not (math.isfinite(given) and given >= 0):
-                raise InputError(f"{what} is {given!r}; give a finite number, at least 0")
+            number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+            if not (number and least <= given <= most) and not (given is None and what in _OPTIONAL):
+                ends = (
+                    "a finite number, at least 0"
+                    if most == sys.float_info.max
+                    else f"a number from 0 to {most:g}"
+                )
+                raise InputError(f"{what} is {given!r}; give {ends}")
         if self.unproductive is not None:
             positive(self.unproductive, "unproductive")
-        if self.decay is not None and not self.decay > 0:
-            raise InputError(f"decay is {self.decay!r}; give a time above 0, or infinity")
+        if self.decay == 0:
+            raise InputError("decay is 0; give a time above 0, or infinity")
         if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
             raise InputError(f"every is {self.every!r}; give a whole number, at least 1")
         if self.expects is not None:
             expected = find(self.expects)
-            if not expected.by_key and not expected.predicts:
-                raise InputError(
-                    f"expects={self.expects!r} tells no expected results; use prob, life, age or heeb"
-                )
+            if not (expected.by_key or expected.predicts):
+                raise _nothing_expected(self.expects)
             object.__setattr__(self, "expects", expected)
+            object.__setattr__(self, "by_key", expected.by_key)
+        self._warn_of_idle()
+
+    def _warn_of_idle(self) -> None:
+        """Warn of what is given and has no effect beside something else that is."""
+        if self.expects is not None:
+            idle = [what for what in ("maturity", "unproductive", "decay") if getattr(self, what) is not None]
+            if idle:
+                warnings.warn(
+                    f"ijoin: {', '.join(idle)} is not used with expects=; leave it out", stacklevel=4
+                )
+        elif self.maturity is not None and self.fairness != _FAIRNESS:
+            warnings.warn("ijoin: fairness is not used where maturity is given; leave one out", stacklevel=4)
 
     def start(self, setting: Setting) -> Policy:
         """Begin to take notes of rows, or to expect what another policy does."""
         if self.expects is not None:
-            return _Expecting(self, find(self.expects).start(setting))
+            expects = find(self.expects).start(setting)
+            if expects.decides_on_sets:
+                raise _nothing_expected(self.expects)
+            return _Expecting(self, expects)
         return _Noting(self, setting)
 
     def scores(self, rows: Rows, now: Time) -> Array:
@@ -162,11 +190,11 @@ class IJoin(Policy):
     @classmethod
     def made_of(cls, parameters: dict[str, Any]) -> Self:
         """Make it again from what `parameters` told."""
-        expects = parameters["expects"]
+        expects = parameters.get("expects")
         if expects is not None:
-            inner = dict(expects)
-            kind = registered(inner.pop("policy"))
-            expects = kind and kind.made_of(inner)
+            inner = {"policy": expects} if isinstance(expects, str) else dict(expects)
+            kind = type(find(inner.pop("policy", None)))
+            expects = kind.made_of((kind().parameters() or {}) | inner)
         return cls(**parameters | {"expects": expects})
 
 
@@ -205,6 +233,15 @@ class _Noting(Policy):
         """No match yet; the initial priority is the importance."""
         noted = replace(rows, recent=np.zeros(len(rows)), matched=rows.time.copy())
         return replace(noted, priority=importance_of(rows).astype(np.float64)) if self._stores else noted
+
+    def revalued(self, rows: Rows) -> Rows:
+        """Priorities by what rows are worth now."""
+        if rows.priority is None:
+            return rows
+        valued = math.isfinite(self._now)
+        return replace(
+            rows, priority=self._priority(rows, self._now) if valued else importance_of(rows) * 1.0
+        )
 
     def observe(self, step: Step) -> None:
         """Note who matched; learn rates and mean importance; compute priorities anew if that is due."""
@@ -296,6 +333,10 @@ class _Expecting(Policy):
     def __repr__(self) -> str:
         return repr(self.config)
 
+    def kind(self) -> str:
+        """Also what the model is of."""
+        return f"{super().kind()} of {self._expects.kind()}"
+
     def watches(self) -> dict[Side, Buckets]:
         """What the model watches."""
         return self._expects.watches()
@@ -322,6 +363,10 @@ class _Expecting(Policy):
         """Take up what `snapshot` gave."""
         self._expects = self._expects.restore(state)
         return self
+
+
+def _nothing_expected(expects: Policy | str) -> InputError:
+    return InputError(f"expects={expects!r} tells no expected results; use prob, life, age or heeb")
 
 
 def _notes(rows: Rows) -> tuple[Array, Array]:

@@ -96,6 +96,14 @@ class Policy(ABC):
         """Whether it says who stays instead of scoring."""
         return type(self).keep is not Policy.keep
 
+    def revalued(self, rows: Rows) -> Rows:
+        """Buffered rows whose importance was redefined, with what this policy notes of them corrected."""
+        return rows
+
+    def kind(self) -> str:
+        """What its state is of: only a policy that says the same can take it up."""
+        return type(self).__name__
+
     def snapshot(self) -> dict[str, Array]:
         """What was learned, as plain arrays."""
         return {}
@@ -128,6 +136,14 @@ class Policy(ABC):
     def made_of(cls, parameters: dict[str, Any]) -> Self:
         """Make it again from what `parameters` told."""
         return cls(**parameters)
+
+
+def need_numbers(setting: Setting, what: str) -> None:
+    """Refuse keys that are not the user's own whole numbers, where a policy reckons with them."""
+    if not setting.numeric:
+        raise InputError(
+            f"{what}, but keys are not whole numbers; leave it out, or join on a column of whole numbers"
+        )
 
 
 def grouped(state: dict[str, Array]) -> dict[str, dict[str, Array]]:

@@ -137,7 +137,7 @@ class Foreseeing(Policy):
         longest = max(self._spans)
         horizon = remembered(config.horizon, longest)
         self._rates = Rates(horizon)
-        self._reach = Reach.of(config.left, config.right)
+        self._reach = Reach.of(config.left, config.right, setting)
         self._learner = None
         if config.model is None:
             self._learner = LearnedFrequency(config.capacity or _capacity(setting.budget), horizon).start()

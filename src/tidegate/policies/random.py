@@ -55,7 +55,7 @@ class Random(Policy):
     def start(self, setting: Setting) -> Policy:
         """Draw from the join's seed unless one was given."""
         seeded = self if self.seed is not None else replace(self, seed=salt(setting))
-        reach = Reach.of(self.left, self.right)
+        reach = Reach.of(self.left, self.right, setting)
         return seeded if reach is None else _Aware(seeded, reach)
 
     @classmethod

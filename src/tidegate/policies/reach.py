@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tidegate.models import LinearTrend
+from tidegate.policies.policy import need_numbers
 from tidegate.types import FAR, SIDES, InputError
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Rows, Side, Step, Time
+    from tidegate.types import Array, Rows, Setting, Side, Step, Time
 
 
 class Reach:
@@ -32,9 +33,12 @@ class Reach:
         self._latest: dict[Side, float] = dict.fromkeys(SIDES, -float(FAR))
 
     @classmethod
-    def of(cls, left: LinearTrend | None, right: LinearTrend | None) -> Self | None:
-        """What two trends reach; None where none were given."""
-        return None if left is None or right is None else cls(left, right)
+    def of(cls, left: LinearTrend | None, right: LinearTrend | None, setting: Setting) -> Self | None:
+        """What two trends reach, in a join on whole numbers; None where none were given."""
+        if left is None or right is None:
+            return None
+        need_numbers(setting, "how keys move was given (left=, right=)")
+        return cls(left, right)
 
     def observe(self, step: Step) -> None:
         """Take note of when each side's last row came."""

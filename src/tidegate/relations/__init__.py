@@ -3,7 +3,7 @@
 from tidegate.relations.duckdb import DuckDB
 from tidegate.relations.find import find
 from tidegate.relations.postgresql import PostgreSQL
-from tidegate.relations.relation import Relation, Source, UnreachableError
+from tidegate.relations.relation import OpenRelation, Relation, UnreachableError
 from tidegate.relations.sqlite import SQLite
 
-__all__ = ["DuckDB", "PostgreSQL", "Relation", "SQLite", "Source", "UnreachableError", "find"]
+__all__ = ["DuckDB", "OpenRelation", "PostgreSQL", "Relation", "SQLite", "UnreachableError", "find"]

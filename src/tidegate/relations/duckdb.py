@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import pyarrow as pa
 
-from tidegate.relations.relation import (
-    Column,
-    Relation,
-    Source,
-    UnreachableError,
-    parts_of,
-    plain,
-    quoted,
-    quoted_table,
-)
+from tidegate.relations.file import FileRelation, OpenFile
+from tidegate.relations.relation import Column, OpenRelation, plain, quoted, quoted_table
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-T = TypeVar("T")
+_ATTACHED: Final = "tidegate_file"
 
 
 @dataclass(frozen=True)
-class DuckDB(Relation):
+class DuckDB(FileRelation):
     """A table or view of a DuckDB file.
 
-    Keys go to DuckDB as an Arrow table and rows come back as one. The file is open, for reading only, while rows
-    are fetched and not in between, since nobody may write it while it is.
+    Keys go to DuckDB as an Arrow table and rows come back as one. The file is open, for reading only, from the
+    first question to `close`, which a task calls at its end, since nobody may write it in the meantime.
 
     Parameters
     ----------
@@ -41,31 +33,21 @@ class DuckDB(Relation):
         The table or view, with its schema if it is in another than `main`.
     """
 
-    path: str
-    table: str
+    database: ClassVar[str] = "DuckDB"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", str(self.path))
-        parts_of(self.table)
-
-    @property
-    def described(self) -> str:
-        """What messages call it."""
-        return f"{self.table!r} in the DuckDB file {self.path!r}"
-
-    def open(self) -> Source:
+    def open(self) -> OpenRelation:
         """Get ready to ask, in this process."""
         try:
-            import duckdb  # noqa: F401, PLC0415 - only where it is used
+            import duckdb  # noqa: PLC0415 - only where it is used
         except ModuleNotFoundError as error:
             raise InputError("a DuckDB relation needs duckdb; run: pip install 'tidegate[lookup]'") from error
-        return _DuckDBSource(self)
+        return _OpenDuckDB(self, duckdb)
 
 
-class _DuckDBSource(Source):
-    def __init__(self, relation: DuckDB) -> None:
-        self._relation = relation
-        self._connection: DuckDBPyConnection | None = None
+class _OpenDuckDB(OpenFile["DuckDBPyConnection"]):
+    """To start DuckDB takes much longer than to attach a file to one that runs: it stays, and the file does not."""
+
+    _engine: DuckDBPyConnection | None = None
 
     def columns(self) -> list[Column]:
         table = quoted_table(self._relation.table)
@@ -74,32 +56,36 @@ class _DuckDBSource(Source):
 
     def rows(self, key: Column, keys: pa.Array, columns: Sequence[Column]) -> pa.Table:
         selected = ", ".join(f"r.{quoted(column.name)}" for column in (key, *columns))
-        table, at = quoted_table(self._relation.table), quoted(key.name)
+        # What is text only to us is compared as text: DuckDB would read every key as a uuid, say, and fail at others.
+        at = f"r.{quoted(key.name)}" + ("::varchar" if key.type == pa.string() else "")
 
         def ask(connection: DuckDBPyConnection) -> pa.Table:
             connection.register("tidegate_wanted", pa.table({"key": keys}))
             return connection.sql(
-                f"select {selected} from {table} r join tidegate_wanted w on r.{at} = w.key"  # noqa: S608 - quoted
+                f"select {selected} from {quoted_table(self._relation.table)} r "  # noqa: S608 - quoted
+                f"join tidegate_wanted w on {at} = w.key"
             ).to_arrow_table()
 
         return self._asked(ask)
 
-    def _asked(self, ask: Callable[[Any], T]) -> T:
-        import duckdb  # noqa: PLC0415 - only where it is used
+    def _connect(self) -> DuckDBPyConnection:
+        if self._engine is None:
+            # What two queries of a stream may do at once is Spark's to say.
+            self._engine = self._driver.connect(":memory:", config={"threads": 1})
+            self._engine.execute("set timezone = 'UTC'")
+        path = self._relation.path.replace("'", "''")
+        self._engine.execute(f"attach '{path}' as {_ATTACHED} (read_only)")
+        self._engine.execute(f"use {_ATTACHED}")
+        return self._engine
 
+    def _disconnect(self, connection: DuckDBPyConnection) -> None:
         try:
-            if self._connection is None:
-                self._connection = duckdb.connect(self._relation.path, read_only=True)
-                # What two queries of a stream may do at once is Spark's to say.
-                self._connection.execute("set threads = 1; set timezone = 'UTC'")
-            return ask(self._connection)
-        except duckdb.CatalogException as error:
-            raise InputError(f"{self._relation.described}: {str(error).splitlines()[0]}") from error
-        except duckdb.Error as error:
-            self.close()
-            raise UnreachableError(str(error).splitlines()[0]) from error
+            connection.execute(f"use memory; detach {_ATTACHED}")
+        except self._driver.Error:
+            # It is broken; with it goes the file.
+            connection.close()
+            self._engine = None
 
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+    def _is_lasting(self, error: Exception) -> bool:
+        kinds = (self._driver.ProgrammingError, self._driver.DataError, self._driver.NotSupportedError)
+        return isinstance(error, kinds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,8 @@ _FILES: Final[dict[str, type[DuckDB | SQLite]]] = {
     ".sqlite3": SQLite,
     ".db": SQLite,
 }
+_PLAIN: Final = re.compile(r"[\w./\\+-]+")
+"""What holds no password: no address of a server, and no settings."""
 
 
 def find(relation: Relation | str | Path, table: str | None = None) -> Relation:
@@ -44,10 +47,17 @@ def find(relation: Relation | str | Path, table: str | None = None) -> Relation:
         raise InputError("a relation by its address needs table=, the table or view to look rows up in")
     if str(relation).startswith(("postgresql://", "postgres://")):
         return PostgreSQL(str(relation), table)
-    kind = _FILES.get(Path(relation).suffix.lower())
+    kind = None if _is_address(str(relation)) else _FILES.get(Path(relation).suffix.lower())
     if kind is None:
+        start = str(relation).partition("://")[0]
+        told = repr(start) if _PLAIN.fullmatch(start) else "this text (not shown, it may hold a password)"
         raise InputError(
-            f"{str(relation).partition('://')[0]!r} is not a relation; give 'postgresql://...', a file that ends in "
+            f"{told} is not a relation; give 'postgresql://...', a file that ends in "
             f"{', '.join(_FILES)}, or tidegate.relations.DuckDB(...) and its like"
         )
     return kind(str(relation), table)
+
+
+def _is_address(text: str) -> bool:
+    """Whether it leads to a server, however it ends."""
+    return "://" in text or "password=" in text.lower()

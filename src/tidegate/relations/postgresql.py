@@ -6,15 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.relations.relation import (
     Column,
+    OpenRelation,
     Relation,
-    Source,
     UnreachableError,
     parts_of,
     quoted,
@@ -39,7 +39,9 @@ _TYPES: Final = {
     "timestamptz": pa.timestamp("us", "UTC"),
 }
 _AS_TEXT: Final = ("uuid", "json", "jsonb")
-_TEXTS: Final = ("text", "character", "name")
+_TEXTS: Final = re.compile(r"text|name|character varying(\(\d+\))?")
+_PADDED: Final = re.compile(r"bpchar|character\(\d+\)")
+_SECRETS: Final = ("password", "sslpassword")
 _NUMERIC: Final = re.compile(r"numeric\((\d+),(\d+)\)")
 _MOST_DIGITS: Final = 38
 _UUID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
@@ -57,13 +59,13 @@ class PostgreSQL(Relation):
     """A table or view of a PostgreSQL database, read by its ADBC driver, which gives Arrow columns.
 
     A process of the query keeps one connection, and makes a new one if it fails. `numeric(p, s)` comes as a decimal;
-    uuid, json and enumerations as text.
+    uuid, json and enumerations as text; `char(n)` without the blanks that pad it.
 
     Parameters
     ----------
     dsn
-        A URL, "postgresql://user:password@host:port/database". Neither messages nor `repr` show the password; it
-        need not be there at all where the workers have a `.pgpass` file.
+        A URL, "postgresql://user:password@host:port/database". Neither messages nor `repr` show the password, which
+        does travel to the workers; it need not be there at all where they have a `.pgpass` file.
     table
         The table or view, with its schema where the search path does not find it.
     """
@@ -79,13 +81,19 @@ class PostgreSQL(Relation):
                 "dsn= is not a URL of PostgreSQL; write it like 'postgresql://user@host:5432/database', with %20 for "
                 "a space"
             )
+        # No word of what was wrong, nor the exception that says it: it may be part of a password.
         try:
-            _ = urlsplit(self.dsn).port
-        except ValueError as error:
-            # Not what was wrong: it may be part of a password.
+            url = urlsplit(self.dsn)
+            _ = url.port
+        except ValueError:
             raise InputError(
-                "the port in dsn= is not a number; write %40 for @, %3A for : in a password"
-            ) from error
+                "the host or port in dsn= cannot be read; write %40 for @, %3A for :, %2F for / in a password"
+            ) from None
+        if "@" in url.path + url.query + url.fragment or url.netloc.count("@") > 1:
+            raise InputError(
+                "dsn= has an @ that does not stand before the host; write %40 for @, %2F for /, %3F for ?, %23 for # "
+                "in a password"
+            )
 
     @property
     def described(self) -> str:
@@ -94,7 +102,7 @@ class PostgreSQL(Relation):
         where = f"{url.hostname or 'localhost'}:{url.port or 5432}{url.path}"
         return f"{self.table!r} in PostgreSQL at {where}"
 
-    def open(self) -> Source:
+    def open(self) -> OpenRelation:
         """Get ready to ask, in this process."""
         try:
             import adbc_driver_postgresql  # noqa: F401, PLC0415 - only where it is used
@@ -102,19 +110,20 @@ class PostgreSQL(Relation):
             raise InputError(
                 f"a PostgreSQL relation needs {error.name}; run: pip install 'tidegate[lookup]'"
             ) from error
-        return _PostgreSQLSource(self)
+        return _OpenPostgreSQL(self)
 
     def without_secret(self, message: str) -> str:
         """A message in which no password stands."""
         url = urlsplit(self.dsn)
-        secrets = [url.password, *parse_qs(url.query).get("password", [])]
-        for secret in filter(None, secrets):
-            for form in {secret, unquote(secret)}:
-                message = message.replace(form, "***")
+        given = (pair.partition("=") for pair in url.query.split("&"))
+        secrets = [url.password, *(value for name, _, value in given if unquote(name) in _SECRETS)]
+        forms = {form for secret in secrets if secret for form in (secret, unquote(secret))}
+        for form in sorted(forms, key=len, reverse=True):  # one may be part of another
+            message = message.replace(form, "***")
         return message
 
 
-class _PostgreSQLSource(Source):
+class _OpenPostgreSQL(OpenRelation):
     lasting: ClassVar[bool] = True
 
     def __init__(self, relation: PostgreSQL) -> None:
@@ -180,7 +189,7 @@ def _selected(column: Column) -> str:
 
 def _told(column: Column) -> bool:
     """Whether it is text only to us."""
-    return bool(column.type == pa.string() and not column.declared.startswith(_TEXTS))
+    return bool(column.type == pa.string() and not _TEXTS.fullmatch(column.declared))
 
 
 def _matching(key: Column, keys: pa.Array) -> tuple[str, pa.Array]:
@@ -191,6 +200,8 @@ def _matching(key: Column, keys: pa.Array) -> tuple[str, pa.Array]:
     if key.declared == "uuid":
         # Nothing else is equal to the text of one, and PostgreSQL would not read it.
         return f"{name} = any($1::text[]::uuid[])", keys.filter(pc.match_substring_regex(keys, _UUID))
+    if _PADDED.fullmatch(key.declared):
+        return f"{name} = any($1::text[]::bpchar[])", keys
     if _told(key):
         return f"{name}::text = any($1)", keys
     if key.type in (pa.string(), pa.binary()):

@@ -35,7 +35,7 @@ class Column:
     declared: str
 
 
-class Source(ABC):
+class OpenRelation(ABC):
     """A relation that is open, in one process.
 
     What the database reports by an exception that may pass leaves as `UnreachableError`; after one, and after
@@ -68,7 +68,7 @@ class Relation(ABC):
         """What messages call it; without any secret."""
 
     @abstractmethod
-    def open(self) -> Source:
+    def open(self) -> OpenRelation:
         """Get ready to ask, in this process."""
 
 

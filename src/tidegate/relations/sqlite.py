@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from tidegate.relations.relation import (
-    Column,
-    Relation,
-    Source,
-    UnreachableError,
-    parts_of,
-    quoted,
-    quoted_table,
-)
+from tidegate.relations.file import FileRelation, OpenFile
+from tidegate.relations.relation import Column, OpenRelation, parts_of, quoted, quoted_table
 from tidegate.types import InputError
-
-T = TypeVar("T")
 
 _AFFINITIES: Final = {
     "BOOL": pa.bool_(),
@@ -38,7 +29,7 @@ _AFFINITIES: Final = {
 
 
 @dataclass(frozen=True)
-class SQLite(Relation):
+class SQLite(FileRelation):
     """A table or view of an SQLite file, read by Python's own driver.
 
     SQLite declares types and does not enforce them. A column is read as it is declared: whole numbers, REAL, TEXT,
@@ -52,28 +43,14 @@ class SQLite(Relation):
         The table or view.
     """
 
-    path: str
-    table: str
+    database: ClassVar[str] = "SQLite"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", str(self.path))
-        parts_of(self.table)
-
-    @property
-    def described(self) -> str:
-        """What messages call it."""
-        return f"{self.table!r} in the SQLite file {self.path!r}"
-
-    def open(self) -> Source:
+    def open(self) -> OpenRelation:
         """Get ready to ask, in this process."""
-        return _SQLiteSource(self)
+        return _OpenSQLite(self, sqlite3)
 
 
-class _SQLiteSource(Source):
-    def __init__(self, relation: SQLite) -> None:
-        self._relation = relation
-        self._connection: sqlite3.Connection | None = None
-
+class _OpenSQLite(OpenFile[sqlite3.Connection]):
     def columns(self) -> list[Column]:
         *schema, table = parts_of(self._relation.table)
         found = self._asked(
@@ -115,22 +92,20 @@ class _SQLiteSource(Source):
                 f"({error}); correct it, or leave the column out by columns="
             ) from error
 
-    def _asked(self, ask: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            if self._connection is None:
-                uri = Path(self._relation.path).absolute().as_uri() + "?mode=ro"
-                self._connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-                # No type: a key is compared as what it is, and then as the relation's column takes it.
-                self._connection.execute("create temp table tidegate_wanted (key)")
-            return ask(self._connection)
-        except sqlite3.Error as error:
-            self.close()
-            raise UnreachableError(str(error)) from error
+    def _connect(self) -> sqlite3.Connection:
+        uri = Path(self._relation.path).absolute().as_uri() + "?mode=ro"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+        # No type: a key is compared as what it is, and then as the relation's column takes it.
+        connection.execute("create temp table tidegate_wanted (key)")
+        return connection
 
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+    def _disconnect(self, connection: sqlite3.Connection) -> None:
+        connection.close()
+
+    def _is_lasting(self, error: Exception) -> bool:
+        # Its code for a statement that is wrong; files that are locked, gone or torn have codes of their own.
+        wrong = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+        return wrong or isinstance(error, sqlite3.ProgrammingError)
 
 
 def _type_of(declared: str) -> pa.DataType | None:

@@ -262,7 +262,7 @@ class BucketJoin:
             self.plan.valuation.check(self.plan.valuation.settled(found))
         worths = self._valued(found, self.payload)
         for side in SIDES:
-            self._replace(side, importance=worths.get(side))
+            self.operator.revalue(side, worths.get(side))
         if self.held:
             self.held.found = found
 

@@ -31,7 +31,7 @@ _SECOND: Final = 1e6
 _COUNTS: Final = (
     "bucket int, rows_left bigint, rows_right bigint, late bigint, null_keys bigint, results bigint, evicted bigint, "
     "expired bigint, buffered bigint, peak_rows bigint, peak_bytes bigint, budget bigint, policy string, "
-    "importance double, redefined bigint, refused bigint, refusal string"
+    "fairness double, importance double, redefined bigint, refused bigint, refusal string"
 )
 _MODEL: Final = (
     "bucket int, model string, side string, key bigint, "
@@ -61,14 +61,18 @@ def inspect(
         `right`. Scores are those by which the query would evict now, with its own policy, its parameters and what it
         has learned, window and seed: the lowest of a bucket (of a side, where the budget is split) goes first.
         Minus infinity: its window is over, and it only waits for rows out of order.
-        "counts": a row a bucket with what came in, left and was kept; a budget of -1 is none. Where the query was
+        "counts": a row a bucket with what came in, left and was kept; a budget of -1 is none; how alike the lifetimes
+        of rows that left were (`fairness`, Jain's index: 1 is all the same). Where the query was
         told what rows are worth: the total importance of its results, how often that was redefined, in how many
         micro-batches a watched file could not be used, and why (`refusal`).
         "model": what the policy of each bucket has learned, a row a number, and on how many rows each rests
         (`sample`, older ones counting less; null where it was given, or is not counted): the "rate" of each side in
         rows a second; by "age" (in seconds), how many matches a row may expect while it is of that age; the "share"
         that each of the most frequent keys has of a side, and without a key all of them. A key that is not an
-        integer or a time is told by its hash. In a pool also the "epoch" and the "limit" it sets.
+        integer or a time is told by its hash. Of ijoin the "maturity", in seconds, and the "recomputations" of
+        priorities, the sample being how often room was made; of heeb the parameters of the process that it found on
+        each side, in steps from row to row, such as "LinearTrend.speed". In a pool also the "epoch" and the
+        "limit" it sets.
     policy
         What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
         parameters. A policy of one's own is found by its name if its class is defined in this session and its
@@ -159,6 +163,7 @@ def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             pa.array([bucket], pa.int32()),
             *(pa.array([n], pa.int64()) for n in numbers),
             pa.array([saved.settings.policy]),
+            pa.array([tally.fairness]),
             pa.array([tally.importance if saved.noted else None], pa.float64()),
             pa.array([saved.noted and saved.noted.redefined], pa.int64()),
             pa.array([saved.noted and saved.noted.refused], pa.int64()),
@@ -189,7 +194,8 @@ def _numbers(
     scorer = saved.scorer(policy)
     for told in scorer.policy.learned() if scorer else []:
         begin, end = (None if age is None else age / _SECOND for age in (told.begin, told.end))
-        value = told.value * _SECOND if told.model == "rate" else told.value
+        scale = {"rate": _SECOND, "maturity": 1 / _SECOND}.get(told.model, 1.0)
+        value = told.value * scale
         yield bucket, told.model, told.side, told.key, begin, end, value, told.sample
     if saved.standing:
         for model, value in (
@@ -210,7 +216,8 @@ class _Rows:
         for bucket, saved in _saved(batches):
             scorer = saved.scorer(self.policy)
             for side, payload in saved.payload.items():
-                rows = saved.operator.buffers[side].rows
+                # The scorer's rows have what its policy notes of them.
+                rows = (scorer or saved.operator).buffers[side].rows
                 count = len(rows)
                 if not count:
                     continue

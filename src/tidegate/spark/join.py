@@ -149,6 +149,7 @@ def join(
         seed=seed,
         numeric=not keys.checked,
     )
+    core.start()  # what the policy refuses is told here and not by a worker
     spark = left.sparkSession
     count = _buckets(buckets, keys, spark.conf.get(PARTITIONS) or "200")
     if member:

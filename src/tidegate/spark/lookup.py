@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
+import hashlib
+import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.functions import arrow_udf
@@ -25,7 +28,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidegate.engine.retention import Retention
+from tidegate.engine.cache_policies import Retention
 from tidegate.relations import Relation, UnreachableError, find
 from tidegate.relations.relation import Column
 from tidegate.spark.columns import travelled
@@ -39,10 +42,14 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
 LookupHow = Literal["inner", "left"]
 
 _KEYS: Final = (*INTEGERS, StringType, BinaryType, DateType, DecimalType, TimestampType, TimestampNTZType)
 _ROW: Final = "tidegate_row"
+_UNSET: Final = 200
+"""How many partitions Spark shuffles into unless it is told."""
 
 
 def lookup(
@@ -79,8 +86,8 @@ def lookup(
         The key: a column that both have, or `[(stream's, relation's)]` where names differ. It must be unique in the
         relation, and of one type; whole numbers of different sizes go together.
     cache
-        What may be cached at once on a machine, by all tasks: a number of rows, a string of bytes ("64 MB") or a
-        `Budget`. Each of `tasks` processes has its part.
+        What the tasks of this lookup may keep between chunks, together, on one machine: a number of rows, a string of
+        bytes ("64 MB") or a `Budget`. Each of at most `tasks` processes has its part. Equal lookups share one cache.
     table
         The table or view, where `relation` is a path or URL.
     columns
@@ -95,8 +102,8 @@ def lookup(
     hit
         Names a column that says of each row whether its key was cached; null for a null key.
     tasks
-        In how many parts the cache is divided: as many as tasks run at once. By default as many as the session has
-        shuffle partitions.
+        In how many parts the cache is divided: as many as tasks run at once on a machine. By default the cores of a
+        Spark that runs on one machine ("local[8]"), else as many as the session has shuffle partitions.
     patience
         For how long a database that does not answer is asked again, at growing intervals, before the query fails.
     chunk
@@ -124,11 +131,11 @@ def lookup(
     key, added = _wanted(where, every, theirs, columns, shared=ours == theirs)
     kind = _checked_key(stream, ours, key)
     spark = stream.sparkSession
-    parts = int(spark.conf.get(PARTITIONS) or "1") if tasks is None else tasks
+    parts = _tasks_at_once(spark) if tasks is None else tasks
     _check_counts(tasks=parts, chunk=chunk)
     budget.divided(parts)
     task = LookupTask(
-        name=uuid.uuid4().hex,
+        name="",
         relation=where,
         key=key,
         columns=tuple(added),
@@ -141,6 +148,7 @@ def lookup(
         patience=_seconds(patience, "patience"),
         chunk=chunk,
     )
+    task = replace(task, name=_name(task, ours, spark))
     names = _result_names(stream, added, suffix, hit)
     looked_up = stream.withColumn(_ROW, _asking(task, added)(F.col(quoted(ours)).cast(kind)))
     if how == "inner":
@@ -150,6 +158,30 @@ def lookup(
     if hit is not None:
         given.append(F.col(_ROW)[HIT].alias(hit))
     return looked_up.select(*given)
+
+
+def _tasks_at_once(spark: SparkSession) -> int:
+    """How many tasks a machine runs at once, as far as this can be known here."""
+    context = getattr(spark, "sparkContext", None)  # a Connect session has none
+    if context is not None and (context.master == "local" or context.master.startswith("local[")):
+        return int(context.defaultParallelism)
+    parts = int(spark.conf.get(PARTITIONS) or "1")
+    if parts == _UNSET:
+        warnings.warn(
+            f"the cache is divided into {parts} parts, as many as Spark has shuffle partitions unless it is told; "
+            "a machine uses one for each task that it runs at once; give that number as tasks=, or set it by "
+            "tidegate.configure(spark, partitions=...)",
+            stacklevel=3,
+        )
+    return parts
+
+
+def _name(task: LookupTask, key: str, spark: SparkSession) -> str:
+    """What equal lookups have in common: on the same key of the stream, and in one application."""
+    said = repr((spark.conf.get("spark.app.id", ""), key, task))
+    # Not all of a relation is in its text.
+    relation: bytes = cloudpickle.dumps(task.relation)  # type: ignore[no-untyped-call]
+    return hashlib.sha256(relation + said.encode()).hexdigest()
 
 
 def _asking(task: LookupTask, columns: Sequence[Column]) -> Any:  # noqa: ANN401 - what Spark calls a function of its own

@@ -9,9 +9,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from tidegate.engine.cache_policies import Retention
 from tidegate.engine.lookup_cache import LookupCache, Resolved
-from tidegate.engine.retention import Retention
-from tidegate.relations.relation import Column, Relation, Source, UnreachableError
+from tidegate.relations.relation import Column, OpenRelation, Relation, UnreachableError
 from tidegate.spark.seats import leave_seat, take_seat
 from tidegate.streams.trace import one_chunk
 from tidegate.types import Budget
@@ -20,7 +20,9 @@ FOUND: Final = "found"
 HIT: Final = "hit"
 
 _FORGOTTEN: Final = 600.0
-"""Seconds after which a process drops the cache of a query that no longer gives it tasks."""
+"""Seconds after which a process drops the cache of a lookup that no longer gives it tasks."""
+_MOST_CACHES: Final = 8
+"""How many a process keeps; then the one goes that was used least recently."""
 _FIRST_WAIT: Final = 0.1
 _LONGEST_WAIT: Final = 5.0
 
@@ -36,7 +38,7 @@ class LookupTask:
     Parameters
     ----------
     name
-        Tells its cache from those of other queries.
+        Tells its cache from those of other lookups; equal lookups of one application have equal names.
     relation
         Where the rows are.
     key, columns
@@ -68,7 +70,7 @@ class LookupTask:
 
     def run(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Give the keys of one partition their rows, in their order."""
-        held = _held(self)
+        held = _worker_cache(self)
         try:
             for keys in chunked(batches, self.chunk):
                 found = held.cache.resolve(keys.cast(self.key_type), held.fetch, time.monotonic())
@@ -84,15 +86,22 @@ class LookupTask:
         return pa.schema([*fields, *(pa.field(f"c{i}", c.type) for i, c in enumerate(self.columns))])
 
 
-class _Held:
-    """What a process keeps of one query between tasks."""
+class _WorkerCache:
+    """What a process keeps of one lookup between tasks."""
 
     def __init__(self, task: LookupTask) -> None:
         self.task, self.used = task, time.monotonic()
-        self.seat = take_seat(task.name, task.tasks)
-        share = None if self.seat is None else task.cache.divided(task.tasks)[self.seat]
-        self.cache = LookupCache(task.schema, share, task.policy, task.ttl, task.seed)
-        self._source: Source = task.relation.open()
+        self._seat: int | None = None
+        self._relation: OpenRelation = task.relation.open()
+        self.take_part()
+
+    def take_part(self) -> None:
+        """Take a part of the budget, unless it has one or none is free."""
+        if self._seat is None:
+            task = self.task
+            self._seat = take_seat(task.name, task.tasks)
+            share = None if self._seat is None else task.cache.divided(task.tasks)[self._seat]
+            self.cache = LookupCache(task.schema, share, task.policy, task.ttl, task.seed)
 
     def fetch(self, keys: pa.Array) -> pa.Table:
         """Ask the relation, again and again if it does not answer."""
@@ -100,7 +109,7 @@ class _Held:
         while True:
             tries += 1
             try:
-                return self._source.rows(task.key, keys, task.columns)
+                return self._relation.rows(task.key, keys, task.columns)
             except UnreachableError as error:
                 waited = time.monotonic() - begin
                 if waited + wait > task.patience:
@@ -114,27 +123,32 @@ class _Held:
 
     def rest(self) -> None:
         """Let go of what should not stay open between tasks."""
-        if not self._source.lasting:
-            self._source.close()
+        if not self._relation.lasting:
+            self._relation.close()
 
     def leave(self) -> None:
         """Let go of everything."""
-        self._source.close()
-        if self.seat is not None:
-            leave_seat(self.task.name, self.seat)
+        self._relation.close()
+        if self._seat is not None:
+            leave_seat(self.task.name, self._seat)
 
 
-_ALL_HELD: Final[dict[str, _Held]] = {}
+_KEPT: Final[dict[str, _WorkerCache]] = {}
+"""By name, the one used last at the end."""
 
 
-def _held(task: LookupTask) -> _Held:
+def _worker_cache(task: LookupTask) -> _WorkerCache:
+    mine = _KEPT.pop(task.name, None)
     now = time.monotonic()
-    for name, other in list(_ALL_HELD.items()):
-        if name != task.name and now - other.used > _FORGOTTEN:
-            _ALL_HELD.pop(name).leave()
-    if task.name not in _ALL_HELD:
-        _ALL_HELD[task.name] = _Held(task)
-    return _ALL_HELD[task.name]
+    for name, other in list(_KEPT.items()):
+        if len(_KEPT) >= _MOST_CACHES or now - other.used > _FORGOTTEN:
+            _KEPT.pop(name).leave()
+    if mine is None:
+        mine = _WorkerCache(task)
+    else:
+        mine.take_part()
+    _KEPT[task.name] = mine
+    return mine
 
 
 def chunked(batches: Iterator[pa.Array], rows: int) -> Iterator[pa.Array]:

@@ -4,21 +4,40 @@ Spark starts a Python process for each task that runs at once, and more where on
 hands tasks to whichever is idle. A process that wants to keep something takes a seat first, and keeps it until it
 ends. Where all seats are taken, it must do without. A seat is the lock on one byte of a file of the user's, which
 the system gives back when the process ends, however it ends.
+
+Windows has no such locks. There every process has a seat: each still holds no more than one part, but how many of
+them there are is Spark's to say, and not bounded here.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import tempfile
+import warnings
 import zlib
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 _MOST: Final = 1 << 12
 """How many seats one query may have: 4096."""
+
+
+@cache
+def _locks() -> ModuleType | None:
+    try:
+        import fcntl  # noqa: PLC0415 - only where there is one
+    except ModuleNotFoundError:
+        warnings.warn(
+            "this system cannot lock a part of a file, so how many Python processes hold a part of the cache is not "
+            "bounded: each holds at most one part",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    return fcntl
 
 
 @cache
@@ -32,6 +51,9 @@ def _file() -> int | None:
 
 def take_seat(name: str, seats: int) -> int | None:
     """Take one of the seats under this name, for good; None if all are taken by other processes."""
+    fcntl = _locks()
+    if fcntl is None:
+        return 0
     file = _file()
     if file is None:
         return None
@@ -44,8 +66,9 @@ def take_seat(name: str, seats: int) -> int | None:
 
 def leave_seat(name: str, seat: int) -> None:
     """Give a seat back."""
-    file = _file()
-    if file is not None:
+    fcntl = _locks()
+    file = None if fcntl is None else _file()
+    if fcntl is not None and file is not None:
         fcntl.lockf(file, fcntl.LOCK_UN, 1, _byte(name, seat))
 
 

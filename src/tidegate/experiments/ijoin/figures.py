@@ -13,6 +13,7 @@ import numpy as np
 from tidegate.experiments import recorded
 from tidegate.experiments.claims import Claim, Interval, judged
 from tidegate.experiments.ijoin.measured import RUNS, Measured, Workload, measured, schemes, workload_measured
+from tidegate.experiments.picture import lines
 from tidegate.experiments.reproduced import Reproduced
 from tidegate.policies import IJoin, Offline, Policy
 from tidegate.policies.ijoin import Recompute
@@ -109,12 +110,24 @@ def frontier(runs: int = RUNS) -> Reproduced:
     compared: dict[str, str | Policy] = {
         f"{fairness:.3f}": IJoin(fairness=fairness) for fairness in np.linspace(0, 1, 9).tolist()
     }
+    rivals = {name: schemes()[name] for name in RIVALS}
     found = [
         one
         for skew in SKEWS
-        for one in workload_measured(f"skew {skew:g}", Workload(memory=LARGER, skew=skew), compared, runs)
+        for one in workload_measured(
+            f"skew {skew:g}", Workload(memory=LARGER, skew=skew), compared | rivals, runs
+        )
     ]
-    return _table("importance against fairness", found)
+    table = _table("importance against fairness", found)
+    return table._replace(picture=_frontier([one for one in found if one.case == f"skew {SKEWS[-1]:g}"]))
+
+
+def _frontier(found: Iterable[Measured]) -> str:
+    places = {one.scheme: (float(one.fairness.mean()), float(one.importance.mean())) for one in found}
+    ours = [place for scheme, place in places.items() if scheme not in RIVALS]
+    rivals = {scheme: places[scheme] for scheme in RIVALS}
+    title = "ijoin as fairness goes from 0 to 1, and its rivals"
+    return lines(title, "fairness (Jain's index)", "total importance", {"ijoin": ours}, marked=rivals)
 
 
 def tickers(folder: str | Path) -> Reproduced:
