@@ -104,8 +104,8 @@ def nested_loop(left: dict[str, Array], right: dict[str, Array], reach: int, chu
     found = 0
     for start in range(0, len(left["key"]), chunk):
         key, when = (left[name][start : start + chunk, None] for name in ("key", "time"))
-        found += np.count_nonzero((key < right["key"]) & (np.abs(right["time"] - when) <= reach))
-    return int(found)
+        found += int(np.count_nonzero((key < right["key"]) & (np.abs(right["time"] - when) <= reach)))
+    return found
 
 
 def comparisons(console: Console) -> None:

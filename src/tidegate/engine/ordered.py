@@ -166,15 +166,20 @@ def _count(
         while first < last and start < last:
             stop = min(start + (1 << bits), len(keys))
             begin, end, gap, resume = _matching(rule, keys, start, stop, key[i])
-            for j in range(begin, end):
+            j = begin
+            while j < end:
+                if gap <= j < resume:
+                    j = resume
+                    continue
                 place = order[j]
-                if first <= place < last and not gap <= j < resume:
+                if first <= place < last:
                     found += 1
                     hits_indexed[place] += 1
                     if weighed:
                         worth += combined(combine, worth_indexed[place], worth_probing[i])
                     if watched:
                         note_age(watch, low[i], lows[place])
+                j += 1
             start = stop
         hits_probing[i] += found
         total += found
@@ -196,13 +201,18 @@ def _emit(
         while first < last and start < last:
             stop = min(start + (1 << bits), len(keys))
             begin, end, gap, resume = _matching(rule, keys, start, stop, key[i])
-            for j in range(max(begin, at), end):
-                if first <= order[j] < last and not gap <= j < resume:
+            j = max(begin, at)
+            while j < end:
+                if gap <= j < resume:
+                    j = resume
+                    continue
+                if first <= order[j] < last:
                     if n == room:
                         return n, i, j
                     out_indexed[n] = order[j]
                     out_probing[n] = i
                     n += 1
+                j += 1
             start = stop
         at = 0
     return n, -1, 0
