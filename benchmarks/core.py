@@ -99,6 +99,40 @@ def exact_joins(console: Console) -> None:
     console.print(table)
 
 
+def nested_loop(left: dict[str, Array], right: dict[str, Array], reach: int, chunk: int = 256) -> int:
+    """The plain way for a comparison: every left row against every right one, some left rows at a time."""
+    found = 0
+    for start in range(0, len(left["key"]), chunk):
+        key, when = (left[name][start : start + chunk, None] for name in ("key", "time"))
+        found += int(np.count_nonzero((key < right["key"]) & (np.abs(right["time"] - when) <= reach)))
+    return found
+
+
+def comparisons(console: Console) -> None:
+    """`l.key < r.key` in one step of all rows: the cost should follow the results, and not rows times rows."""
+    table = Table(
+        "l.key < r.key, one step", "results", "x the nested loop in NumPy", "x the time at 10,000 rows"
+    )
+    for share in (None, 0.01, 1.0):
+        first = 0.0
+        for rows in (10_000, 20_000, 40_000):
+            left, right = columns(rows, rows, rows, 9), columns(rows, rows, rows, 10)
+            reach = 1 if share is None else int(share * rows)
+            window = Window(reach, reach)
+            arrivals = encode(Trace.of(left), Trace.of(right), window, "<", None).arrivals
+            cuts = arrivals.cuts(2 * rows)
+            join = Join(window, condition="<")
+            results = run(arrivals, join, cuts, cuts).tally.results
+            if results != nested_loop(left, right, reach):
+                raise SystemExit(f"{results} results, not those of the nested loop")
+            took = seconds(partial(run, arrivals, join, cuts, cuts), 3)
+            loop = seconds(partial(nested_loop, left, right, reach), 1)
+            first = first or took
+            title = f"{rows:,} rows a side, window {reach:,}"
+            table.add_row(title, f"{results:,}", f"{loop / took:.1f}", f"{took / first:.1f}")
+    console.print(table)
+
+
 def python_heap(rows: list[tuple[int, int, int]], window: int, budget: int) -> int:
     """The fifo join by hand: dictionaries and a heap, for this one policy."""
     held: tuple[dict[int, dict[int, int]], ...] = ({}, {})
@@ -205,7 +239,7 @@ def memory(console: Console) -> None:
 def main() -> None:
     """Run all of it."""
     console = Console()
-    for part in (exact_joins, unit_step_joins, flatness, memory):
+    for part in (exact_joins, comparisons, unit_step_joins, flatness, memory):
         part(console)
 
 

@@ -5,8 +5,7 @@ streams the buffered rows of the other side past them: nothing has to be rebuilt
 rows are shed, and a buffer takes the bytes of its rows.
 
 For equality the arrivals are laid out by hash bucket and by time within it, so that a row finds its partners
-by one look and, in a long bucket, a binary search of the window. For comparisons and bands they are sorted by
-value.
+by one look and, in a long bucket, a binary search of the window. For comparisons and bands they are `Ordered`.
 
 An index over one side is probed by the other. With `low` and `high` the axes that bound an indexed row from
 below and above, a pair joins iff `probe.low - indexed.low <= reach_low` and `indexed.high - probe.high <=
@@ -16,18 +15,21 @@ reach_high`. Always differences: with floats any other form would round differen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.engine.ages import NO_WATCH, Watch, note_age
-from tidegate.types import Band, Combine, Pairs
+from tidegate.engine.ages import NO_WATCH, note_age
+from tidegate.engine.combining import COMBINES, combined
+from tidegate.engine.ordered import Ordered, within
+from tidegate.types import Pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidegate.types import Array, Condition, Side, Time
+    from tidegate.engine.ages import Watch
+    from tidegate.types import Array, Combine, Condition, Side, Time
 
 PAIRS_AT_A_TIME: Final = 1 << 18
 """Results leave in chunks of at most this many, so that a hot key cannot exhaust memory."""
@@ -37,48 +39,6 @@ _FINER: Final = (3, 5)
 """The presence filter has 2**3 to 2**5 times as many buckets as the index; the more the better,
 while it has no more than 2**20 and so fits a cache."""
 _CACHED: Final = 20
-_FREE, _CLOSED, _OPEN = 0, 1, 2
-_MIN, _MAX, _SUM, _PRODUCT, _MEAN = range(5)
-COMBINES: Final[dict[Combine, int]] = {
-    "min": _MIN,
-    "max": _MAX,
-    "sum": _SUM,
-    "product": _PRODUCT,
-    "mean": _MEAN,
-}
-
-
-class _Rule(NamedTuple):
-    """Which indexed keys match a probing key: equal ones, those beyond it, or those `low` to `high` from it."""
-
-    equal: bool
-    band: bool
-    negated: bool
-    low_end: int
-    high_end: int
-    low: Any
-    high: Any
-
-
-def _rule(condition: Condition, indexed: Side, dtype: np.dtype[np.generic]) -> _Rule:
-    number = dtype.type
-    if isinstance(condition, Band):
-        low, high = condition.low, condition.high
-        if dtype.kind == "i":
-            low, high = int(np.ceil(low)), int(np.floor(high))
-        if indexed == "left":
-            low, high = -high, -low
-        return _Rule(False, True, False, _CLOSED, _CLOSED, number(low), number(high))
-    zero = number(0)
-    if condition == "=":
-        return _Rule(True, False, False, _CLOSED, _CLOSED, zero, zero)
-    if condition == "!=":
-        return _Rule(False, False, True, _CLOSED, _CLOSED, zero, zero)
-    end = _CLOSED if condition.endswith("=") else _OPEN
-    # `l < r`: an indexed l lies below the probing r, an indexed r above the probing l.
-    if condition.startswith("<") == (indexed == "left"):
-        return _Rule(False, False, False, _FREE, end, zero, zero)
-    return _Rule(False, False, False, end, _FREE, zero, zero)
 
 
 @kernel
@@ -133,88 +93,22 @@ def _likely(present: Array, finer: Any, key: Array) -> Array:
 
 
 @kernel
-def _first(values: Array, start: Any, stop: Any, bound: Any, past: bool) -> Any:
-    """The first position in the sorted stretch whose value is >= bound, or > bound when `past`."""
-    while start < stop:
-        middle = (start + stop) >> 1
-        if values[middle] < bound or (past and values[middle] == bound):
-            start = middle + 1
-        else:
-            stop = middle
-    return start
-
-
-@kernel
-def _within(values: Array, start: Any, stop: Any, origin: Any, reach: Any, past: bool) -> Any:
-    """The first position whose distance from the origin is >= reach, or > reach when `past`."""
-    while start < stop:
-        middle = (start + stop) >> 1
-        value = values[middle]
-        apart = value - origin
-        # Integers further apart than 64 bits can say have wrapped around; floats never do.
-        wrapped_up = value >= 0 and origin < 0 and apart < 0
-        wrapped_down = value < 0 and origin >= 0 and apart > 0
-        if wrapped_down or (not wrapped_up and (apart < reach or (past and apart == reach))):
-            start = middle + 1
-        else:
-            stop = middle
-    return start
-
-
-@kernel
-def _span(
-    rule: _Rule, shift: Any, starts: Array, keys: Array, lows: Array, highs: Array,
+def _bucket(
+    shift: Any, starts: Array, lows: Array, highs: Array,
     key: Any, low: Any, high: Any, reach_low: Any, reach_high: Any,
 ) -> Any:  # fmt: skip
-    """Where partners may be: `[begin, end)`, less `[gap, resume)`."""
-    equal, band, negated, low_end, high_end, low_offset, high_offset = rule
-    if equal:
-        b = hashed(key, shift)
-        begin, end = np.int64(starts[b]), np.int64(starts[b + np.uint64(1)])
-        if end - begin > _LONG_BUCKET:
-            begin = _within(lows, begin, end, low, -reach_low, False)
-            end = _within(highs, begin, end, high, reach_high, True)
-        return begin, end, end, end
-    begin, end = np.int64(0), np.int64(len(keys))
-    if band:
-        begin = np.int64(_within(keys, begin, end, key, low_offset, False))
-        end = np.int64(_within(keys, begin, end, key, high_offset, True))
-        return begin, end, end, end
-    if low_end != _FREE:
-        begin = np.int64(_first(keys, begin, end, key, low_end == _OPEN))
-    if high_end != _FREE:
-        end = np.int64(_first(keys, begin, end, key, high_end == _CLOSED))
-    if negated:
-        return np.int64(0), np.int64(len(keys)), begin, end
-    return begin, end, end, end
-
-
-@kernel
-def combined(combine: int, a: float, b: float) -> float:
-    """The importance of a result from its partners'."""
-    if combine == _MIN:
-        return min(a, b)
-    if combine == _MAX:
-        return max(a, b)
-    if combine == _SUM:
-        return a + b
-    if combine == _PRODUCT:
-        return a * b
-    return (a + b) / 2.0
-
-
-@kernel
-def importances(combine: int, left: Array, right: Array, at_left: Array, at_right: Array) -> Array:
-    """The importance of each of some pairs."""
-    found = np.empty(len(at_left))
-    for i in range(len(at_left)):
-        found[i] = combined(combine, left[at_left[i]], right[at_right[i]])
-    return found
+    """Where partners may be: `[begin, end)`."""
+    b = hashed(key, shift)
+    begin, end = np.int64(starts[b]), np.int64(starts[b + np.uint64(1)])
+    if end - begin > _LONG_BUCKET:
+        begin = within(lows, begin, end, low, -reach_low, False)
+        end = within(highs, begin, end, high, reach_high, True)
+    return begin, end
 
 
 @kernel
 def _count(
-    rule: _Rule, shift: Any, starts: Array, order: Array, keys: Array, lows: Array, highs: Array,
+    shift: Any, starts: Array, order: Array, keys: Array, lows: Array, highs: Array,
     likely: Array, key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
     hits_indexed: Array, hits_probing: Array, worth_indexed: Array, worth_probing: Array, combine: int,
     watch: Watch,
@@ -222,29 +116,20 @@ def _count(
     """Count partners without forming pairs; returns results and their importance."""
     total = 0
     worth = 0.0
-    equal = rule[0]
     weighed = len(worth_probing) > 0
     watched = watch.counts.shape[1] > 0
     for i in likely:
-        begin, end, gap, resume = _span(
-            rule, shift, starts, keys, lows, highs, key[i], low[i], high[i], reach_low, reach_high
-        )
+        begin, end = _bucket(shift, starts, lows, highs, key[i], low[i], high[i], reach_low, reach_high)
         found = 0
-        j = begin
-        while j < end:
-            if j == gap:
-                j = resume
-                if j >= end:
-                    break
+        for j in range(begin, end):
             near = low[i] - lows[j] <= reach_low and highs[j] - high[i] <= reach_high
-            if near and (not equal or keys[j] == key[i]):
+            if near and keys[j] == key[i]:
                 found += 1
                 hits_indexed[order[j]] += 1
                 if weighed:
                     worth += combined(combine, worth_indexed[order[j]], worth_probing[i])
                 if watched:
                     note_age(watch, low[i], lows[j])
-            j += 1
         hits_probing[i] += found
         total += found
     return total, worth
@@ -252,40 +137,47 @@ def _count(
 
 @kernel
 def _emit(
-    rule: _Rule, shift: Any, starts: Array, order: Array, keys: Array, lows: Array, highs: Array,
+    shift: Any, starts: Array, order: Array, keys: Array, lows: Array, highs: Array,
     likely: Array, key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
     row: int, at: int, out_indexed: Array, out_probing: Array,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Write pairs until the output is full; returns how many, and the row and place to go on from."""
+    """Write pairs until the output is full; returns how many, and the row and place to go on from, or -1."""
     n = 0
-    equal = rule[0]
     room = len(out_indexed)
     for nth in range(row, len(likely)):
         i = likely[nth]
-        begin, end, gap, resume = _span(
-            rule, shift, starts, keys, lows, highs, key[i], low[i], high[i], reach_low, reach_high
-        )
-        j = max(begin, at)
-        at = 0
-        while j < end:
-            if gap <= j < resume:
-                j = resume
-                if j >= end:
-                    break
+        begin, end = _bucket(shift, starts, lows, highs, key[i], low[i], high[i], reach_low, reach_high)
+        for j in range(max(begin, at), end):
             near = low[i] - lows[j] <= reach_low and highs[j] - high[i] <= reach_high
-            if near and (not equal or keys[j] == key[i]):
+            if near and keys[j] == key[i]:
                 if n == room:
                     return n, nth, j
                 out_indexed[n] = order[j]
                 out_probing[n] = i
                 n += 1
-            j += 1
-    return n, len(likely), 0
+        at = 0
+    return n, -1, 0
+
+
+class _Hashed:
+    """Rows of one side, arranged for equality."""
+
+    count = staticmethod(_count)
+    emit = staticmethod(_emit)
+
+    def __init__(self, key: Array, low: Array, high: Array) -> None:
+        bits = max(1, len(key).bit_length())
+        self._shift = np.uint64(64 - bits)
+        self._finer = np.uint64(64 - bits - min(max(_CACHED - bits, _FINER[0]), _FINER[1]))
+        self._present, *self._layout = _layout(key, low, high, low is high, self._shift, self._finer)
+
+    def search(self, key: Array, low: Array, high: Array, reaches: tuple[Any, Any]) -> tuple[Any, ...]:
+        """What both compiled loops begin with, for these probing rows."""
+        likely = _likely(self._present, self._finer, key)
+        return (self._shift, *self._layout, likely, key, low, high, *reaches)
 
 
 _NO_WORTH: Final = np.empty(0, np.float64)
-_NO_PLACES: Final = np.empty(0, np.int32)
-_LIKELY: Final = 7
 
 
 @dataclass(frozen=True)
@@ -314,21 +206,11 @@ class Index:
         self, side: Side, rows: Axes, condition: Condition, reach_left: Time, reach_right: Time
     ) -> None:
         self._side = side
-        self._rule = _rule(condition, side, rows.key.dtype)
         number = rows.left.dtype.type
         reaches = number(reach_left), number(reach_right)
         self._reaches = reaches if side == "left" else reaches[::-1]
-        bits = max(1, len(rows.key).bit_length())
-        self._shift = np.uint64(64 - bits)
-        self._finer = np.uint64(64 - bits - min(max(_CACHED - bits, _FINER[0]), _FINER[1]))
-        low, high = self._bounds(rows)
-        if self._rule.equal:
-            self._present, *self._layout = _layout(rows.key, low, high, low is high, self._shift, self._finer)
-        else:
-            order = np.argsort(rows.key, kind="stable").astype(np.int32)
-            lows = low[order]
-            highs = lows if low is high else high[order]
-            self._layout = [_NO_PLACES, order, rows.key[order], lows, highs]
+        columns = rows.key, *self._bounds(rows)
+        self._rows = _Hashed(*columns) if condition == "=" else Ordered(*columns, condition, side)
 
     def _bounds(self, rows: Axes) -> tuple[Array, Array]:
         # An indexed left row is bounded from below by the left window and from above by the right one;
@@ -336,20 +218,7 @@ class Index:
         return (rows.left, rows.right) if self._side == "left" else (rows.right, rows.left)
 
     def _search(self, probing: Axes) -> tuple[Any, ...]:
-        """What both compiled loops begin with; the rows that may have partners come seventh."""
-        everyone = not self._rule.equal
-        count = len(probing.key)
-        likely = np.arange(count) if everyone else _likely(self._present, self._finer, probing.key)
-        found = likely.astype(np.int32, copy=False)
-        return (
-            self._rule,
-            self._shift,
-            *self._layout,
-            found,
-            probing.key,
-            *self._bounds(probing),
-            *self._reaches,
-        )
+        return self._rows.search(probing.key, *self._bounds(probing), self._reaches)
 
     def count(
         self,
@@ -362,17 +231,17 @@ class Index:
         """Count results and add up their importance; `hits` and `worth` are (indexed, probing)."""
         worths = worth or (_NO_WORTH, _NO_WORTH)
         arguments = (*self._search(probing), *hits, *worths, COMBINES[combine], watch)
-        total, importance = _count(*arguments)
+        total, importance = self._rows.count(*arguments)
         return int(total), float(importance)
 
     def pairs(self, probing: Axes, chunk: int = PAIRS_AT_A_TIME) -> Iterator[Pairs]:
         """Yield results as (left, right) positions, at most `chunk` at a time."""
         search = self._search(probing)
-        row, at, rows = 0, 0, len(search[_LIKELY])
-        while row < rows:
+        row, at = 0, 0
+        while row >= 0:
             out_indexed, out_probing = np.empty(chunk, np.int32), np.empty(chunk, np.int32)
             arguments = (*search, row, at, out_indexed, out_probing)
-            n, row, at = _emit(*arguments)
+            n, row, at = self._rows.emit(*arguments)
             if n:
                 found = (out_indexed[:n], out_probing[:n])
                 yield Pairs(*(found if self._side == "left" else found[::-1]))

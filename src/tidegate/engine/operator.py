@@ -17,7 +17,8 @@ from tidegate.compiled import kernel
 from tidegate.engine.ages import Ages, Origin, Watch, note_ages
 from tidegate.engine.arrivals import Floors
 from tidegate.engine.buffer import Buffer, kept
-from tidegate.engine.index import COMBINES, PAIRS_AT_A_TIME, Axes, Index, importances
+from tidegate.engine.combining import COMBINES, importances
+from tidegate.engine.index import PAIRS_AT_A_TIME, Axes, Index
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.engine.tally import Tally
 from tidegate.policies import find

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tidegate.engine import unit_steps
+from tidegate.engine.combining import COMBINES, importances
 from tidegate.engine.encode import encode
-from tidegate.engine.index import COMBINES, importances
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.engine.tally import Measured, Tally
 from tidegate.engine.valuing import Redefined, value

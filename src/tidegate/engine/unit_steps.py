@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import inlined, kernel
-from tidegate.engine.index import COMBINES, combined, hashed
+from tidegate.engine.combining import COMBINES, combined
+from tidegate.engine.index import hashed
 from tidegate.engine.tally import Measured, Tally
 from tidegate.models.age_curve import Tables, priorities
 from tidegate.policies import Age, Random, find

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from tidegate.relations.relation import OpenRelation, Relation, UnreachableError, parts_of
@@ -21,7 +22,8 @@ class FileRelation(Relation):
     Parameters
     ----------
     path
-        The file; every process of the query must see it under this name.
+        The file; every process of the query must see it under this name. A relative one starts from where this is
+        called.
     table
         The table or view, with its schema if need be.
     """
@@ -33,7 +35,8 @@ class FileRelation(Relation):
     table: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", str(self.path))
+        # A worker may have been started elsewhere.
+        object.__setattr__(self, "path", str(Path(self.path).absolute()))
         parts_of(self.table)
 
     @property

@@ -1,0 +1,248 @@
+"""Arrivals arranged for comparisons and bands: cut by time into blocks, and sorted by key within each.
+
+Where keys match by order, neither order alone will do: a narrow window leaves few of the many rows whose keys
+match, a narrow band few of the many within the window. So both are used. Arrivals come in order of time, which
+makes a probing row's window a stretch of their places, found by binary search; that stretch touches few blocks,
+and in each of them the keys that match are a stretch again.
+
+The blocks are about as long as a window has rows, in the mean over the probing rows. A row then touches three of
+them in the mean, and looks in vain only at rows with a matching key in the two at the ends. Where the window
+takes in everything there is one block, which is the arrivals sorted by key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.engine.ages import note_age
+from tidegate.engine.combining import combined
+from tidegate.types import Band
+
+if TYPE_CHECKING:
+    from tidegate.engine.ages import Watch
+    from tidegate.types import Array, Condition, Side
+
+_SHORTEST: Final = 5
+"""Blocks have at least 2**5 rows: among fewer there is nothing to gain."""
+_SAMPLE: Final = 4096
+"""How many probing rows tell how long a window is."""
+_FREE, _CLOSED, _OPEN = 0, 1, 2
+
+
+class _Rule(NamedTuple):
+    """Which indexed keys match a probing key: other ones, those beyond it, or those `low` to `high` from it."""
+
+    band: bool
+    negated: bool
+    low_end: int
+    high_end: int
+    low: Any
+    high: Any
+
+
+def _rule(condition: Condition, indexed: Side, dtype: np.dtype[np.generic]) -> _Rule:
+    number = dtype.type
+    if isinstance(condition, Band):
+        low, high = condition.low, condition.high
+        if dtype.kind == "i":
+            low, high = int(np.ceil(low)), int(np.floor(high))
+        if indexed == "left":
+            low, high = -high, -low
+        return _Rule(True, False, _CLOSED, _CLOSED, number(low), number(high))
+    zero = number(0)
+    if condition == "!=":
+        return _Rule(False, True, _CLOSED, _CLOSED, zero, zero)
+    end = _CLOSED if condition.endswith("=") else _OPEN
+    # `l < r`: an indexed l lies below the probing r, an indexed r above the probing l.
+    if condition.startswith("<") == (indexed == "left"):
+        return _Rule(False, False, _FREE, end, zero, zero)
+    return _Rule(False, False, end, _FREE, zero, zero)
+
+
+@kernel
+def _first(values: Array, start: Any, stop: Any, bound: Any, past: bool) -> Any:
+    """The first position in the sorted stretch whose value is >= bound, or > bound when `past`."""
+    while start < stop:
+        middle = (start + stop) >> 1
+        if values[middle] < bound or (past and values[middle] == bound):
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+@kernel
+def within(values: Array, start: Any, stop: Any, origin: Any, reach: Any, past: bool) -> Any:
+    """The first position whose distance from the origin is >= reach, or > reach when `past`."""
+    while start < stop:
+        middle = (start + stop) >> 1
+        value = values[middle]
+        apart = value - origin
+        # Integers further apart than 64 bits can say have wrapped around; floats never do.
+        wrapped_up = value >= 0 and origin < 0 and apart < 0
+        wrapped_down = value < 0 and origin >= 0 and apart > 0
+        if wrapped_down or (not wrapped_up and (apart < reach or (past and apart == reach))):
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+@kernel
+def _window(
+    lows: Array, highs: Array, low: Any, high: Any, reach_low: Any, reach_high: Any
+) -> tuple[Any, Any]:
+    """The places in order of time, `[first, last)`, that the window of a probing row takes in."""
+    first = np.int64(within(lows, np.int64(0), np.int64(len(lows)), low, -reach_low, False))
+    return first, np.int64(within(highs, first, np.int64(len(highs)), high, reach_high, True))
+
+
+@kernel
+def _matching(rule: _Rule, keys: Array, start: Any, stop: Any, key: Any) -> Any:
+    """Where keys match in a sorted stretch: `[begin, end)`, less `[gap, resume)`."""
+    band, negated, low_end, high_end, low_offset, high_offset = rule
+    begin, end = start, stop
+    if band:
+        begin = np.int64(within(keys, begin, end, key, low_offset, False))
+        end = np.int64(within(keys, begin, end, key, high_offset, True))
+        return begin, end, end, end
+    if low_end != _FREE:
+        begin = np.int64(_first(keys, begin, end, key, low_end == _OPEN))
+    if high_end != _FREE:
+        end = np.int64(_first(keys, begin, end, key, high_end == _CLOSED))
+    if negated:
+        return start, stop, begin, end
+    return begin, end, end, end
+
+
+@kernel
+def _block_bits(lows: Array, highs: Array, low: Array, high: Array, reach_low: Any, reach_high: Any) -> int:
+    """The logarithm of a block's length: as many rows as a window takes in, in the mean."""
+    taken, asked = 0, 0
+    for i in range(0, len(low), 1 + len(low) // _SAMPLE):
+        first, last = _window(lows, highs, low[i], high[i], reach_low, reach_high)
+        taken += max(last - first, 0)
+        asked += 1
+    bits = _SHORTEST
+    while asked << bits < taken:
+        bits += 1
+    return bits
+
+
+@kernel
+def _blocks(by_key: Array, key: Array, bits: int) -> tuple[Array, Array]:
+    """Deal rows out to their blocks in order of key; returns which they are, and their keys."""
+    order = np.empty_like(by_key)
+    keys = np.empty_like(key)
+    ends = np.arange((len(key) >> bits) + 1) << bits
+    for i in by_key:
+        block = i >> bits
+        at = ends[block]
+        ends[block] = at + 1
+        order[at] = i
+        keys[at] = key[i]
+    return order, keys
+
+
+@kernel
+def _count(
+    rule: _Rule, bits: int, order: Array, keys: Array, lows: Array, highs: Array,
+    key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
+    hits_indexed: Array, hits_probing: Array, worth_indexed: Array, worth_probing: Array, combine: int,
+    watch: Watch,
+) -> tuple[int, float]:  # fmt: skip
+    """Count partners without forming pairs; returns results and their importance."""
+    total = 0
+    worth = 0.0
+    weighed = len(worth_probing) > 0
+    watched = watch.counts.shape[1] > 0
+    for i in range(len(key)):
+        first, last = _window(lows, highs, low[i], high[i], reach_low, reach_high)
+        found = 0
+        start = first >> bits << bits
+        while first < last and start < last:
+            stop = min(start + (1 << bits), len(keys))
+            begin, end, gap, resume = _matching(rule, keys, start, stop, key[i])
+            j = begin
+            while j < end:
+                if gap <= j < resume:
+                    j = resume
+                    continue
+                place = order[j]
+                if first <= place < last:
+                    found += 1
+                    hits_indexed[place] += 1
+                    if weighed:
+                        worth += combined(combine, worth_indexed[place], worth_probing[i])
+                    if watched:
+                        note_age(watch, low[i], lows[place])
+                j += 1
+            start = stop
+        hits_probing[i] += found
+        total += found
+    return total, worth
+
+
+@kernel
+def _emit(
+    rule: _Rule, bits: int, order: Array, keys: Array, lows: Array, highs: Array,
+    key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
+    row: int, at: int, out_indexed: Array, out_probing: Array,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Write pairs until the output is full; returns how many, and the row and place to go on from, or -1."""
+    n = 0
+    room = len(out_indexed)
+    for i in range(row, len(key)):
+        first, last = _window(lows, highs, low[i], high[i], reach_low, reach_high)
+        start = max(first, at) >> bits << bits
+        while first < last and start < last:
+            stop = min(start + (1 << bits), len(keys))
+            begin, end, gap, resume = _matching(rule, keys, start, stop, key[i])
+            j = max(begin, at)
+            while j < end:
+                if gap <= j < resume:
+                    j = resume
+                    continue
+                if first <= order[j] < last:
+                    if n == room:
+                        return n, i, j
+                    out_indexed[n] = order[j]
+                    out_probing[n] = i
+                    n += 1
+                j += 1
+            start = stop
+        at = 0
+    return n, -1, 0
+
+
+class Ordered:
+    """Rows of one side, arranged for a comparison or a band.
+
+    Parameters
+    ----------
+    key, low, high
+        Their columns, in order of time.
+    condition, indexed
+        What joins, and which side these are.
+    """
+
+    count = staticmethod(_count)
+    emit = staticmethod(_emit)
+
+    def __init__(self, key: Array, low: Array, high: Array, condition: Condition, indexed: Side) -> None:
+        self._rule = _rule(condition, indexed, key.dtype)
+        by_key = np.argsort(key, kind="stable").astype(np.int32)
+        self._sorted = by_key, key[by_key]
+        self._key, self._bounds = key, (low, high)
+
+    def search(self, key: Array, low: Array, high: Array, reaches: tuple[Any, Any]) -> tuple[Any, ...]:
+        """What both compiled loops begin with, for these probing rows."""
+        bits = _SHORTEST
+        if len(self._key) > 1 << bits:
+            bits = _block_bits(*self._bounds, low, high, *reaches)
+        one_block = len(self._key) <= 1 << bits
+        blocks = self._sorted if one_block else _blocks(self._sorted[0], self._key, bits)
+        return (self._rule, bits, *blocks, *self._bounds, key, low, high, *reaches)
