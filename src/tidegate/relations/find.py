@@ -29,7 +29,7 @@ def find(relation: Relation | str | Path, table: str | None = None) -> Relation:
     Examples
     --------
     >>> find("users.duckdb", "users")
-    DuckDB(path='users.duckdb', table='users')
+    DuckDB(path='.../users.duckdb', table='users')
     >>> find("postgresql://ann:secret@db/shop", "users")
     PostgreSQL(table='users')
     >>> find("users.csv", "users")
