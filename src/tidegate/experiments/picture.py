@@ -56,8 +56,8 @@ def lines(
         (right, level), (place, _) = at((across, up * share)), at((across * share, 0))
         parts += [
             f'<line x1="{_LEFT}" x2="{right:.1f}" y1="{level:.1f}" y2="{level:.1f}" stroke="#d6dce1"/>',
-            _faint(_LEFT - 8, level + 4, "end", f"{up * share:,.4g}"),
-            _faint(place, _HIGH - _BOTTOM + 18, "middle", f"{across * share:.4g}"),
+            _faint(_LEFT - 8, level + 4, "end", _number(up * share)),
+            _faint(place, _HIGH - _BOTTOM + 18, "middle", _number(across * share)),
         ]
     named = [*series.items(), *((name, [point]) for name, point in alone.items())]
     for number, (name, line) in enumerate(named):
@@ -77,6 +77,10 @@ def lines(
 
 def _faint(x: float, y: float, anchor: str, text: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="#5d6d7e">{text}</text>'
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"  # noqa: PLR2004 - where digits want grouping
 
 
 def _rounded(most: float) -> float:
