@@ -44,6 +44,16 @@ def test_claims_are_judged_below_their_table(monkeypatch: pytest.MonkeyPatch) ->
     assert "│ 70 " in output("reproduce", "made/up", "--full")
 
 
+def test_pictures_are_drawn_where_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    drawn = Reproduced("made up", ("a", "b"), [("1", "2")], picture="<svg/>")
+    monkeypatch.setitem(experiments.ALL, "made/up", lambda: drawn)
+    output("reproduce", "made/up", "--pictures", str(tmp_path / "new"))
+    assert (tmp_path / "new" / "made-up.svg").read_text() == "<svg/>"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"made-up.svg cannot be written .* by --pictures"):
+        output("reproduce", "made/up", "--pictures", str(tmp_path / "file"))
+
+
 def test_what_cannot_be_reproduced_is_named() -> None:
     with pytest.raises(InputError, match="'fig99' cannot be reproduced yet; there is ijoin/table2"):
         output("reproduce", "fig99")

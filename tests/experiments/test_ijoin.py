@@ -99,7 +99,10 @@ def test_every_figure_has_rows_and_claims(monkeypatch: pytest.MonkeyPatch) -> No
         found = figure(runs=2)
         assert all(len(row) == len(found.header) for row in found.rows)
         assert found.claims
-    assert len(ijoin.frontier(runs=1).rows) == 9
+    frontier = ijoin.frontier(runs=1)
+    assert len(frontier.rows) == 9 + len(figures.RIVALS)
+    assert frontier.picture is not None
+    assert frontier.picture.count("<circle") == 9 + len(figures.RIVALS)
 
 
 def test_ijoin_of_section_5_needs_no_more_than_its_defaults() -> None:
