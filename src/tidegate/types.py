@@ -30,6 +30,12 @@ Split: TypeAlias = Literal["shared", "even", "optimal"] | tuple[int, int]
 
 SIDES: tuple[Side, Side] = get_args(Side)
 
+
+def other_side(side: Side) -> Side:
+    """The side that rows of this one are matched with."""
+    return "right" if side == "left" else "left"
+
+
 FAR = 2**61
 """Times lie between `-FAR` and `FAR`, so that no difference of two can overflow 64 bits."""
 
@@ -127,6 +133,11 @@ class Window:
         if span is None:
             return FOREVER
         return span.rows - 1 if isinstance(span, Last) else span
+
+    def lifetimes(self) -> dict[Side, Time]:
+        """How long a row of each side stays joinable, in time: without end where rows are counted."""
+        counted = {"left": isinstance(self.left, Last), "right": isinstance(self.right, Last)}
+        return {side: FOREVER if counted[side] else self.length(side) for side in SIDES}
 
 
 def _span(value: WindowSpan, side: Side) -> Time | Last | None:

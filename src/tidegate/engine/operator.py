@@ -43,6 +43,7 @@ from tidegate.types import (
     Step,
     Window,
     check_choice,
+    other_side,
 )
 
 if TYPE_CHECKING:
@@ -335,7 +336,7 @@ class Operator:
         spans = (self.join.window.length("left"), self.join.window.length("right"))
         indexes: dict[Side, Index] = {}
         for origin, side, indexed, probing in encounters:
-            other: Side = "right" if side == "left" else "left"
+            other = other_side(side)
             axes, arrivals = _axes(rows[other], probing), _axes(rows[side], indexed)
             if not len(axes.key) or not len(arrivals.key):
                 continue

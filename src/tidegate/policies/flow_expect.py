@@ -12,7 +12,7 @@ from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.outlook import Foretold, Learning, Outlook, check_processes
 from tidegate.policies.policy import Policy, need_numbers
 from tidegate.policies.selection import best
-from tidegate.types import FOREVER, SIDES, InputError, Last, Learned
+from tidegate.types import SIDES, InputError, Learned, other_side
 
 if TYPE_CHECKING:
     from tidegate.models.meeting import Coming
@@ -124,10 +124,7 @@ class _Planning(Policy):
 
     def __init__(self, config: FlowExpect, setting: Setting) -> None:
         self.config = config
-        ends = zip(SIDES, (setting.window.left, setting.window.right), strict=True)
-        self._spans: dict[Side, Time] = {
-            side: FOREVER if isinstance(end, Last) else setting.window.length(side) for side, end in ends
-        }
+        self._spans = setting.window.lifetimes()
         self._known: Outlook = (
             Foretold({"left": config.left, "right": config.right}, config.ahead)
             if config.left and config.right
@@ -159,7 +156,7 @@ class _Planning(Policy):
         self, side: Side, times: Array, chances: Array, coming: dict[Side, Coming], moments: dict[Side, Array]
     ) -> Array:
         """What rows of a side that came at these times gain in each step, by their chances with each row to come."""
-        other = _other(side)
+        other = other_side(side)
         age = coming[other].times[None, :] - times[:, None]
         joinable = (age <= self._spans[side]) & (age >= -self._spans[other])
         steps = max(int(some.max(initial=1)) for some in moments.values())
@@ -169,14 +166,14 @@ class _Planning(Policy):
 
     def _here(self, rows: Rows, coming: dict[Side, Coming], moments: dict[Side, Array]) -> Array:
         """What rows that are here gain in each step."""
-        chances = coming[_other(rows.side)].chances(rows.key)
+        chances = coming[other_side(rows.side)].chances(rows.key)
         return self._gains(rows.side, rows.time, chances, coming, moments)
 
     def _later(self, side: Side, coming: dict[Side, Coming], moments: dict[Side, Array]) -> Array:
         """What rows that are still to come gain in each step."""
-        chances = coming[side].meeting(coming[_other(side)])
+        chances = coming[side].meeting(coming[other_side(side)])
         # Rows of one step meet each other whoever is held.
-        chances[moments[side][:, None] >= moments[_other(side)][None, :]] = 0.0
+        chances[moments[side][:, None] >= moments[other_side(side)][None, :]] = 0.0
         return self._gains(side, coming[side].times, chances, coming, moments)
 
     def scores(self, rows: Rows, now: Time) -> Array:
@@ -267,7 +264,3 @@ def _solver() -> Any:  # noqa: ANN401 - OR-tools ships no types
             "policy 'flow_expect' needs OR-tools, which is not there; pip install 'tidegate[flow]'"
         ) from error
     return SimpleMinCostFlow()
-
-
-def _other(side: Side) -> Side:
-    return "right" if side == "left" else "left"

@@ -17,7 +17,7 @@ from tidegate.policies.outlook import check_processes
 from tidegate.policies.policy import Policy, grouped, need_numbers
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival
-from tidegate.types import FOREVER, SIDES, InputError, Last
+from tidegate.types import FOREVER, SIDES, InputError, other_side
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -135,7 +135,7 @@ class _Foretelling(Policy):
     def __init__(self, config: Heeb, processes: dict[Side, Process], setting: Setting) -> None:
         self.config = config
         self._processes = processes
-        self._spans = _spans(setting)
+        self._spans = setting.window.lifetimes()
         for side, met in zip(SIDES, (processes["right"], processes["left"]), strict=True):
             given = config.survival
             if given and self._spans[side] == FOREVER and not given.converges(met, "joining"):
@@ -165,7 +165,7 @@ class _Foretelling(Policy):
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the results expected until the row leaves its window or memory."""
-        other: Side = "right" if rows.side == "left" else "left"
+        other = other_side(rows.side)
         process, survival, last = self._processes[other], self.survival(), self._last[other]
         if last is None and isinstance(process, Markov):
             return np.zeros(len(rows))
@@ -209,7 +209,7 @@ class _Learning(Foreseeing):
     def __init__(self, config: Heeb, setting: Setting) -> None:
         super().__init__(Prob(capacity=config.capacity, horizon=config.horizon), setting)
         self._heeb = config
-        self._windows = _spans(setting)
+        self._windows = setting.window.lifetimes()
         self.lifetime = Lifetime(remembered(config.horizon, max(self._windows.values())))
 
     def __repr__(self) -> str:
@@ -239,9 +239,3 @@ class _Learning(Foreseeing):
         super().restore(state)
         self.lifetime.restore(grouped(state)["lifetime"])
         return self
-
-
-def _spans(setting: Setting) -> dict[Side, Time]:
-    """How long a row of each side stays joinable, in time."""
-    spans: tuple[tuple[Side, object], ...] = (("left", setting.window.left), ("right", setting.window.right))
-    return {side: FOREVER if isinstance(span, Last) else setting.window.length(side) for side, span in spans}

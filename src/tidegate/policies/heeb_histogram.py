@@ -11,7 +11,7 @@ from tidegate.models.histogram import Histogram
 from tidegate.policies.departures import Departed, Departures
 from tidegate.policies.policy import Policy, grouped, need_numbers
 from tidegate.policies.random import salt
-from tidegate.types import SIDES, InputError, check_choice
+from tidegate.types import SIDES, InputError, check_choice, other_side
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -152,7 +152,7 @@ class _Watching(Policy):
 
     def _places(self, side: Side, keys: Array) -> Array:
         """How far keys of a side are from where the other stream is; 0 while it has brought nothing."""
-        at = self._at["right" if side == "left" else "left"]
+        at = self._at[other_side(side)]
         return np.zeros(len(keys)) if np.isnan(at) else keys - at
 
     def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - the streams' places tell the time

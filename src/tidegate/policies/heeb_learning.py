@@ -12,10 +12,10 @@ from tidegate.models import ProcessLearner
 from tidegate.models.horizon import remembered
 from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.survival import Exponential
-from tidegate.types import FAR, SIDES, Last, Learned, Rows, Step, Window
+from tidegate.types import SIDES, Last, Learned, Rows, Step, Window, other_side
 
 if TYPE_CHECKING:
-    from tidegate.models import Belief, Payoff
+    from tidegate.models import Belief
     from tidegate.policies.heeb import Heeb
     from tidegate.policies.lifetime import Lifetime
     from tidegate.types import Array, Setting, Side, Time
@@ -73,11 +73,7 @@ class Choosing(Policy):
         self._shares = shares
         self._lifetime = lifetime
         self._setting = setting
-        spans = (setting.window.left, setting.window.right)
-        self._spans: dict[Side, Time] = {
-            side: FAR if isinstance(span, Last | None) else span
-            for side, span in zip(SIDES, spans, strict=True)
-        }
+        self._spans = setting.window.lifetimes()
         horizon = remembered(config.horizon, max(self._spans.values()))
         self._learners = {side: ProcessLearner(horizon) for side in SIDES}
         self._last: dict[Side, tuple[Time, int]] = {}
@@ -96,7 +92,7 @@ class Choosing(Policy):
             learner, before = self._learners[side], self._learners[side].belief
             learner.observe(rows.time[fresh:], rows.key[fresh:])
             self._last[side] = rows.time[-1].item(), int(rows.key[-1])
-            scored: Side = _other(side)
+            scored = other_side(side)
             if learner.belief is not before:
                 self._look_ahead(scored, learner.belief)
             if scored in self._outlooks:
@@ -133,10 +129,6 @@ class Choosing(Policy):
             replace(rows, time=outlook.clock(rows.time)), float(outlook.clock(now))
         )
         return found * outlook.rows
-
-    def payoffs(self) -> tuple[Payoff, Payoff] | None:
-        """What memory yields by shares."""
-        return self._shares.payoffs()
 
     def learned(self) -> list[Learned]:
         """Rates and shares; and where a side has a process its parameters, in steps from row to row."""
@@ -176,7 +168,7 @@ class Choosing(Policy):
                 last = parts[f"last_{side}"]
                 self._last[side] = last["time"][0].item(), int(last["key"][0])
         for side in SIDES:
-            other = _other(side)
+            other = other_side(side)
             belief = self._learners[other].belief
             if f"outlook_{side}" in parts and belief is not None:
                 rows, alpha = parts[f"outlook_{side}"]["strides"].tolist()
@@ -202,7 +194,3 @@ def _numbers(plain: dict[str, Any]) -> dict[str, float]:
             f"{kind}.{at}": v for at, v in (inner or {name: value}).items() if isinstance(v, int | float)
         }
     return found
-
-
-def _other(side: Side) -> Side:
-    return "right" if side == "left" else "left"

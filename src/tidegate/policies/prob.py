@@ -12,10 +12,10 @@ from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.policy import Policy, grouped
 from tidegate.policies.random import draws, salt
 from tidegate.policies.reach import Reach, check_trends, remade
-from tidegate.types import FAR, SIDES, InputError, Learned
+from tidegate.types import FAR, SIDES, InputError, Learned, other_side
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
+    from tidegate.types import Array, Budget, Rows, Setting, Step, Time
 
 _ENOUGH: Final = 1 << 13
 """Of more arrivals in a step than this, so many on average are looked at."""
@@ -108,7 +108,7 @@ class Prob(Policy):
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the given shares."""
-        return self.given().share(_other(rows.side), rows.key) * self.weight(rows, now)
+        return self.given().share(other_side(rows.side), rows.key) * self.weight(rows, now)
 
     def given(self) -> Frequency:
         """The shares that were given."""
@@ -173,7 +173,7 @@ class Foreseeing(Policy):
         return worth if reach is None else np.where(reach > 0, worth, _PASSED)
 
     def _rated(self, rows: Rows, weight: Array | float) -> Array:
-        other = _other(rows.side)
+        other = other_side(rows.side)
         if self._learner is None:
             shares: Array = self.config.given().share(other, rows.key) * weight
             return shares
@@ -243,7 +243,3 @@ def _capacity(budget: Budget | None) -> int:
         return high
     rows = budget.limit if budget.unit == "rows" else budget.limit // _ROW_BYTES
     return min(max(_KEYS_A_ROW * rows, low), high)
-
-
-def _other(side: Side) -> Side:
-    return "right" if side == "left" else "left"

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.models import LinearTrend
 from tidegate.policies.policy import need_numbers
-from tidegate.types import FAR, SIDES, InputError
+from tidegate.types import FAR, SIDES, InputError, other_side
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -49,7 +49,7 @@ class Reach:
 
     def left(self, rows: Rows, now: Time) -> Array:
         """How many more rows the other side brings until it has passed each row; 0 or below, it has."""
-        other: Side = "right" if rows.side == "left" else "left"
+        other = other_side(rows.side)
         # In steps of one row, the other side's row of this very time may be still to come.
         since = max(math.floor(now) - 1, self._latest[other])
         return self._trends[other].last(rows.key) - since

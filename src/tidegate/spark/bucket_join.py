@@ -32,7 +32,7 @@ from tidegate.spark.saved import Counts, check_layout, standing
 from tidegate.spark.settings import Settings
 from tidegate.spark.worth import Files, Held, Noted
 from tidegate.streams.trace import one_chunk
-from tidegate.types import FOREVER, SIDES, InputError, Pairs, Rows
+from tidegate.types import FOREVER, SIDES, InputError, Pairs, Rows, other_side
 
 if TYPE_CHECKING:
     from tidegate.importance import Content, Watched
@@ -312,7 +312,7 @@ class BucketJoin:
 
     def _unmatched(self, outcome: Outcome, batches: dict[Side, Candidates]) -> Iterator[pa.RecordBatch]:
         for side in SIDES:
-            other: Side = "right" if side == "left" else "left"
+            other = other_side(side)
             if self.plan.keeps_unmatched(other) and len(outcome.evicted[side].rows):
                 self._mark(outcome.evicted[side].rows)
         for side in SIDES:
@@ -333,7 +333,7 @@ class BucketJoin:
 
     def _uncertain(self, rows: Rows) -> Array:
         """Whether a partner may have been shed: one with the same hash whose window reached these rows."""
-        other: Side = "right" if rows.side == "left" else "left"
+        other = other_side(rows.side)
         uncertain: Array = self.marks[other][self._slot(rows.key)] >= rows.time
         return uncertain
 
