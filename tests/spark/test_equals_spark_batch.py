@@ -206,7 +206,9 @@ WHERES = [
 ]
 
 
-@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize(
+    "how", [how if how in ("inner", "full") else pytest.param(how, marks=pytest.mark.slow) for how in HOWS]
+)
 def test_where(spark: SparkSession, how: How) -> None:
     """Nulls, NaN, mixed numbers; what one side computes alone; guarded division."""
     rng = random.Random(5)  # noqa: S311 - not for secrets

@@ -92,7 +92,11 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "settings", [{"policy": "random", "seed": 7}, {"policy": Random(seed=5)}], ids=["join", "policy"]
+    "settings",
+    [
+        pytest.param({"policy": "random", "seed": 7}, marks=pytest.mark.slow, id="join"),
+        pytest.param({"policy": Random(seed=5)}, id="policy"),
+    ],
 )
 def test_the_lowest_scores_are_evicted_next(
     spark: SparkSession, rows: Path, tmp_path: Path, settings: dict[str, Any]

@@ -158,7 +158,7 @@ def test_batch(spark: SparkSession, zone: str) -> None:
         ]
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("zone", [pytest.param("UTC", marks=pytest.mark.slow), "America/New_York"])
 def test_stream(spark: SparkSession, tmp_path: Path, zone: str) -> None:
     """Through state, timers and `inspect` too: rows come in two micro-batches, then those without a partner leave."""
     with conf(spark, spark__sql__session__timeZone=zone):
