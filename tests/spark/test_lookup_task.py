@@ -64,10 +64,11 @@ class _OpenSquares(OpenRelation):
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(Squares, "opened", [])
+    kept: dict[str, lookup_task._WorkerCache] = {}
+    monkeypatch.setattr(lookup_task, "_KEPT", kept)
     yield
-    for cache in lookup_task._KEPT.values():
+    for cache in kept.values():
         cache.leave()
-    lookup_task._KEPT.clear()
 
 
 def a_task(name: str | None = None, **changed: Any) -> LookupTask:  # noqa: ANN401
