@@ -112,7 +112,7 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
             return rows.join(F.broadcast(spark.read.parquet(str(root / "relation.parquet"))), "id")
 
         def idle(rows: DataFrame) -> DataFrame:
-            made = arrow_udf(nothing, "struct<name string, level double>")  # type: ignore[call-overload]
+            made = arrow_udf(nothing, "struct<name string, level double>")  # type: ignore[call-overload]  # its types know no struct
             return rows.withColumn("of", made("id")).select("*", "of.name", "of.level").drop("of")
 
         def looked_up(rows: DataFrame) -> DataFrame:

@@ -9,11 +9,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidegate.engine.simulate import simulate
-from tidegate.policies import IJoin, Policy, Prob
+from tidegate.policies import Heeb, IJoin, Policy, Prob
 from tidegate.streams import Trace, Zipf
 from tidegate.types import Array, Combine, Order, Report, Split, StepSize, Window
 
 RUNS: Final = 10
+EXACT: Final = "EXACT"
+"""The scheme without a limit of memory, under which nobody has to go."""
 UNPRODUCTIVE: Final = 3.0
 
 
@@ -74,6 +76,7 @@ class Measured(NamedTuple):
 def schemes(unproductive: float = UNPRODUCTIVE) -> dict[str, str | Policy]:
     """The schemes that section 5 compares; IJOIN also as printed; and ours, that expects instead of looking back."""
     return {
+        EXACT: "fifo",
         "FIFO": "fifo",
         "RAND": "random",
         "SIZE": "size",
@@ -81,6 +84,7 @@ def schemes(unproductive: float = UNPRODUCTIVE) -> dict[str, str | Policy]:
         "IJOIN": IJoin(unproductive=unproductive),
         "IJOIN as printed": IJoin(maturity=2.0, unproductive=unproductive, immature="priority"),
         "expected": IJoin(expects=Prob()),
+        "expected by heeb": IJoin(expects=Heeb()),
     }
 
 
@@ -99,9 +103,10 @@ def measured(
     """Run streams under some schemes."""
     found = []
     for scheme, policy in compared.items():
+        limit = None if scheme == EXACT else memory
         reports = [
             simulate(
-                left, right, window=window, budget=memory, policy=policy, split=split, order=order, step=step,
+                left, right, window=window, budget=limit, policy=policy, split=split, order=order, step=step,
                 combine=combine, seed=seed,
             )
             for seed, (left, right) in enumerate(streams)
