@@ -123,7 +123,7 @@ def _looked_up(curve: Array, distance: int, spacing: int) -> float:
         return 0.0
     w = cubic(part)
     found = w[0] * curve[place - 1] + w[1] * curve[place] + w[2] * curve[place + 1] + w[3] * curve[place + 2]
-    return max(found, 0.0)  # type: ignore[no-any-return]
+    return max(found, 0.0)  # type: ignore[no-any-return]  # a compiled array has no type of its own
 
 
 @kernel
