@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _SKEW: Final = 1.5
 BUDGETS: Final = (1_000, 100_000, 1_000_000)
-STEPS: Final = {1: 40, 1_000: 20, 100_000: 6}
+STEPS: Final = {1: 40, 1_000: 20, 100_000: 30}
 """How many steps of each size are measured."""
 
 
@@ -103,17 +103,28 @@ def measured(policy: Policy, arrivals: Arrivals, budget: int, size: int, steps: 
 
 
 def main() -> None:
-    """Print a table: nanoseconds a row, and times fifo."""
+    """Print a table a step size: nanoseconds a row, and times fifo."""
     console = Console()
-    table = Table("step", "budget", *policies(1), title="ns a row (times fifo), buffer full, window = budget")
-    cases = [(size, budget) for size in STEPS for budget in BUDGETS]
-    for size, budget in track(cases, "measuring", console=Console(stderr=True), transient=True):
-        steps = STEPS[size]
-        arrivals = recorded(budget, size, steps)
-        costs = {n: measured(p, arrivals, budget, size, steps) for n, p in policies(budget).items()}
-        cells = [f"{cost:,.0f} ({cost / costs['fifo']:.1f})" for cost in costs.values()]
-        table.add_row(f"{size:,}", f"{budget:,}", *cells)
-    console.print(table)
+    for size, steps in STEPS.items():
+        costs = {
+            budget: _costs(budget, size, steps)
+            for budget in track(
+                BUDGETS, f"steps of {size:,} rows", console=Console(stderr=True), transient=True
+            )
+        }
+        title = f"ns a row (times fifo) in steps of {size:,} rows, buffer full, window = budget"
+        table = Table("budget", *(f"{budget:,}" for budget in BUDGETS), title=title)
+        for name in policies(1):
+            cells = (f"{some[name]:,.0f} ({some[name] / some['fifo']:.1f})" for some in costs.values())
+            table.add_row(name, *cells)
+        console.print(table)
+
+
+def _costs(budget: int, size: int, steps: int) -> dict[str, float]:
+    arrivals = recorded(budget, size, steps)
+    return {
+        name: measured(policy, arrivals, budget, size, steps) for name, policy in policies(budget).items()
+    }
 
 
 if __name__ == "__main__":

@@ -87,11 +87,12 @@ def test_what_a_policy_needs_must_be_there() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
-@pytest.mark.parametrize("room", [1, 50, 4_999, 9_000, 9_999])
-def test_the_best_stay(dtype: type, room: int) -> None:
+@pytest.mark.parametrize("room", [1, 50, 4_800, 5_200, 9_000, 9_999])
+@pytest.mark.parametrize("different", [1, 2, 20, 3_000])
+def test_the_best_stay(dtype: type, room: int, different: int) -> None:
     """By score, then by number; as a full sort says."""
     rng = np.random.default_rng(room)
-    scores: Array = rng.integers(0, 3_000, 10_000).astype(dtype)
+    scores: Array = rng.integers(0, different, 10_000).astype(dtype)
     ids = rng.permutation(10_000)
     stays = best(scores, [ids[:4_000], ids[4_000:]], None, Budget(rows=room))
     expected = np.zeros(10_000, bool)

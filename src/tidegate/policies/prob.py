@@ -179,7 +179,9 @@ class Foreseeing(Policy):
             return shares
         # Until time has passed there is no rate to tell, and none is needed to compare rows of one side.
         rate = self._rates.rate(other) or 1.0
-        return self._learner.share(other, rows.key) * (rate * weight)
+        learned = self._learner.share(other, rows.key)
+        learned *= rate * weight
+        return learned
 
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
         """What memory yields by the shares and rates; reckoned at times only, since that looks at all keys."""

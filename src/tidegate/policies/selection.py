@@ -23,7 +23,7 @@ def best(scores: Array, ids: Sequence[Array], sizes: Array | None, budget: Budge
     scores
         Higher stays.
     ids
-        Row numbers, in as many parts as they come in; of equal scores the higher number stays.
+        Row numbers, in one part or two; of equal scores the higher number stays.
     sizes
         Bytes of each row, where the budget is in bytes. A row that no longer fits is passed over, and
         smaller ones that follow it may still stay.
@@ -47,11 +47,21 @@ def best(scores: Array, ids: Sequence[Array], sizes: Array | None, budget: Budge
     if not 1 <= wanted <= len(tied):
         raise InputError("a policy's scores contain NaN, which cannot be ranked; use -inf for what should go")
     if wanted < len(tied):
-        numbers = np.concatenate(ids)[tied]
+        numbers = _of_parts(ids[0], ids[-1], tied)
         tied = tied[numbers <= _smallest(numbers, wanted - 1)]
     keep[below] = False
     keep[tied] = False
     return keep
+
+
+@kernel
+def _of_parts(first: Array, second: Array, places: Array) -> Array:
+    """What stands at these places of two arrays laid end to end, or of one, without laying them so."""
+    found = np.empty(len(places), first.dtype)
+    for i in range(len(places)):
+        at = places[i]
+        found[i] = first[at] if at < len(first) else second[at - len(first)]
+    return found
 
 
 _SAMPLE: Final = 1024
@@ -69,11 +79,14 @@ def _smallest(scores: Array, k: int) -> float:
         middle, margin = int(share * len(sample)), 2 + int(4 * (share * (1 - share) * len(sample)) ** 0.5)
         low = sample[middle - margin] if middle > margin else _least_of(scores.dtype)
         high = sample[min(len(sample) - 1, middle + margin)]
-        below, inside = _between(scores, low, high)
-        if below <= k < below + len(inside):
-            if low == high:
-                return float(low)
-            return float(np.partition(inside, k - below)[k - below])
+        below, lowest, inside, highest = _between(scores, low, high)
+        rank = k - below - lowest
+        if -lowest <= rank < 0:
+            return float(low)
+        if 0 <= rank < len(inside):
+            return float(np.partition(inside, rank)[rank])
+        if 0 <= rank - len(inside) < highest:
+            return float(high)
     return float(np.partition(scores, k)[k])
 
 
@@ -85,15 +98,20 @@ def _least_of(dtype: np.dtype[np.generic]) -> float:
 
 
 @kernel
-def _between(scores: Array, low: float, high: float) -> tuple[int, Array]:
-    """How many scores lie below `low`, and those from `low` to `high`."""
-    below, n = 0, 0
+def _between(scores: Array, low: float, high: float) -> tuple[int, int, Array, int]:
+    """How many scores lie below `low` and at it, those between it and `high`, and how many lie there.
+
+    Many may be equal to a bound, and those need no partitioning.
+    """
+    below, lowest, n, highest = 0, 0, 0, 0
     inside = np.empty(len(scores), scores.dtype)
     for score in scores:
         inside[n] = score
         below += score < low
-        n += (score >= low) & (score <= high)
-    return below, inside[:n]
+        lowest += score == low
+        n += (score > low) & (score < high)
+        highest += (score == high) & (high > low)
+    return below, lowest, inside[:n], highest
 
 
 @kernel
