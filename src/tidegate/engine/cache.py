@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.compiled import kernel
+from tidegate.draws import draws, mix
 from tidegate.engine.foretold import run_foretold
 from tidegate.models import Process, Stationary
 from tidegate.models.process import whole
 from tidegate.policies import Survival
-from tidegate.policies.random import draws, mix
 from tidegate.types import InputError, check_choice
 
 if TYPE_CHECKING:

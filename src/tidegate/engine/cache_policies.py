@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import numpy as np
 
+from tidegate.draws import draws, mix
 from tidegate.models.horizon import REMEMBERED_WINDOWS
 from tidegate.models.learned_frequency import LearnedFrequency
-from tidegate.policies.random import draws, mix
 from tidegate.types import check_choice
 
 if TYPE_CHECKING:

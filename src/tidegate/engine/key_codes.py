@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.compiled import kernel
-from tidegate.policies.random import mix
+from tidegate.draws import mix
 
 if TYPE_CHECKING:
     from tidegate.types import Array

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import inlined, kernel
+from tidegate.draws import mix
 from tidegate.engine.combining import COMBINES, combined
 from tidegate.engine.index import hashed
 from tidegate.engine.tally import Measured, Tally
 from tidegate.models.age_curve import Tables, priorities
 from tidegate.policies import Age, Random, find
-from tidegate.policies.random import mix
 from tidegate.types import SIDES, Last, Pairs
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import kernel
+from tidegate.draws import scattered
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -81,15 +82,6 @@ def as_keys(keys: object) -> Array:
             f"keys of type {found.dtype} in {found.ndim} dimensions cannot be counted; give one array of integers"
         )
     return np.ascontiguousarray(found, np.int64)
-
-
-@kernel
-def scattered(key: int) -> np.uint64:
-    """Scatter 64-bit integers (the finaliser of splitmix64)."""
-    z = np.uint64(key) + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 @kernel

@@ -11,7 +11,8 @@ import numpy as np
 from datasketches import PyLongsSerDe, frequent_items_error_type, frequent_items_sketch
 
 from tidegate.compiled import kernel
-from tidegate.models.key_table import entries, fill, scattered, table_for
+from tidegate.draws import scattered
+from tidegate.models.key_table import entries, fill, table_for
 
 if TYPE_CHECKING:
     from tidegate.types import Array

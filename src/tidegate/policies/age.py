@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Sel
 
 import numpy as np
 
+from tidegate.draws import draws, salt
 from tidegate.models import AgeCurve, CurveLearner, Payoff, Rates
 from tidegate.models.horizon import REMEMBERED_WINDOWS, half_life, remembered
 from tidegate.policies.policy import Policy, grouped
-from tidegate.policies.random import draws, salt
 from tidegate.types import FAR, SIDES, Buckets, InputError, Last, Learned, Side, check_choice
 
 if TYPE_CHECKING:

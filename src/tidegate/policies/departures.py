@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from tidegate.policies.random import draws
+from tidegate.draws import draws
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 import numpy as np
 
+from tidegate.draws import salt
 from tidegate.models.histogram import Histogram
 from tidegate.policies.departures import Departed, Departures
 from tidegate.policies.policy import Policy, grouped, need_numbers
-from tidegate.policies.random import salt
 from tidegate.types import SIDES, InputError, check_choice, other_side
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 
+from tidegate.draws import draws, salt
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.policy import Policy, grouped
-from tidegate.policies.random import draws, salt
 from tidegate.policies.reach import Reach, check_trends, remade
 from tidegate.types import FAR, SIDES, InputError, Learned, other_side
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numba import vectorize
 
+from tidegate.draws import draws, mix, salt
 from tidegate.models import LinearTrend
 from tidegate.policies.policy import Policy
 from tidegate.policies.reach import Reach, check_trends, remade
@@ -100,24 +100,3 @@ class _Aware(Policy):
         """Take up what `snapshot` gave."""
         self._reach.restore(state)
         return self
-
-
-def salt(setting: Setting) -> int:
-    """What sets the draws of one join and partition apart from those of another."""
-    mixed = mix(mix(np.uint64(int(setting.seed) % 2**64)) ^ np.uint64(setting.partition))
-    return int(mixed >> np.uint64(1))
-
-
-def draws(ids: Array, salts: Array | int) -> Array:
-    """Draw a number from 0 to 1, 1 excluded, for each row; the same salt draws the same."""
-    drawn: Array = mix((ids ^ salts).view(np.uint64))
-    return (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-@vectorize(["uint64(uint64)"], cache=True)
-def mix(z: Any) -> Any:
-    """Scatter 64-bit integers (the finaliser of splitmix64)."""
-    z += np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.draws import mix
 from tidegate.engine.arrivals import Floors, Moment
 from tidegate.engine.buffer import Buffer
 from tidegate.engine.operator import Operator, Outcome, Residual
 from tidegate.engine.row_sizes import row_sizes
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import find
-from tidegate.policies.random import mix
 from tidegate.spark.columns import Candidates, column, in_order, in_utc, micros
 from tidegate.spark.ordering import ordered
 from tidegate.spark.packing import CHECK, CONTENT, KEY, from_bytes, to_bytes

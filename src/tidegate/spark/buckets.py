@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tidegate.policies.random import mix
+from tidegate.draws import mix
 
 if TYPE_CHECKING:
     from tidegate.types import Array
