@@ -194,7 +194,7 @@ class BucketJoin:
             batches,
         )
         if len(outcome.firsts):
-            yield self._assembled({"left": batches["left"].take(outcome.firsts)})
+            yield self._assembled({"left": batches["left"].take(outcome.firsts)}, {})
         yield from self._unmatched(outcome, batches)
         for side in SIDES:
             if batches[side]:
@@ -308,7 +308,8 @@ class BucketJoin:
                 outcome: Outcome = stop.value
                 return outcome
             if self.plan.how != "left_semi":
-                yield self._assembled({side: batches[side].take(getattr(pairs, side)) for side in SIDES})
+                tables = {side: batches[side].take(getattr(pairs, side)) for side in SIDES}
+                yield self._assembled(tables, self._told(pairs))
 
     def _unmatched(self, outcome: Outcome, batches: dict[Side, Candidates]) -> Iterator[pa.RecordBatch]:
         for side in SIDES:
@@ -344,10 +345,14 @@ class BucketJoin:
         return slots.astype(np.int64)
 
     def _alone(self, side: Side, table: pa.Table, uncertain: Array) -> pa.RecordBatch:
-        return self._assembled({side: table}, uncertain)
+        return self._assembled({side: table}, {UNCERTAIN: uncertain})
 
-    def _assembled(self, tables: dict[Side, pa.Table], uncertain: Array | None = None) -> pa.RecordBatch:
-        """Lay out the result's columns; a side that is missing is null."""
+    def _told(self, pairs: Pairs) -> dict[str, Array]:
+        """What a result says beside its rows' columns."""
+        return {UNCERTAIN: np.zeros(len(pairs.left), bool)} if self.plan.flags_uncertain else {}
+
+    def _assembled(self, tables: dict[Side, pa.Table], told: dict[str, Array]) -> pa.RecordBatch:
+        """Lay out the result's columns, and behind them what else is told; a side that is missing is null."""
         count = next(iter(tables.values())).num_rows
         columns = []
         for out in self.plan.output:
@@ -358,10 +363,7 @@ class BucketJoin:
             # One type whatever it came with: a session's time zone is part of Arrow's type of a timestamp.
             columns.append(pa.nulls(count, out.type) if found is None else one_chunk(found).cast(out.type))
         names = [f"o{i}" for i in range(len(columns))]
-        if self.plan.flags_uncertain:
-            columns.append(pa.array(np.zeros(count, bool) if uncertain is None else uncertain))
-            names.append(UNCERTAIN)
-        return pa.record_batch(columns, names)
+        return pa.record_batch([*columns, *map(pa.array, told.values())], [*names, *told])
 
     def _without_nulls(self, side: Side, table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
         key, time = table.column(KEY), table.column(self.plan.side(side).time)
