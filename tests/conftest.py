@@ -22,6 +22,14 @@ settings.register_profile(
 settings.load_profile("tidegate")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of several processes one runs all that share the Spark session, and begins with it: it takes longest."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One small Spark for the whole run."""
