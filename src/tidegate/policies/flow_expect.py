@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.models import Process
 from tidegate.models.horizon import half_life, remembered
-from tidegate.policies.outlook import Foretold, Learning, Outlook, check_processes
+from tidegate.policies.arrivals_to_come import Foretold, Learning, Outlook, check_processes
 from tidegate.policies.policy import Policy, need_numbers
 from tidegate.policies.selection import best
 from tidegate.types import SIDES, InputError, Learned, other_side

@@ -10,10 +10,10 @@ import numpy as np
 
 from tidegate.models import History, Markov, Process, Rates
 from tidegate.models.horizon import half_life, remembered
+from tidegate.policies.arrivals_to_come import check_processes
 from tidegate.policies.expected import expected_within, stretches
 from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
-from tidegate.policies.outlook import check_processes
 from tidegate.policies.policy import Policy, grouped, need_numbers
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival

@@ -30,7 +30,7 @@ from tidegate.spark.pool_folder import Desk
 from tidegate.spark.pool_shares import Standing, told
 from tidegate.spark.saved import Counts, check_layout, standing
 from tidegate.spark.settings import Settings
-from tidegate.spark.worth import Files, Held, Noted
+from tidegate.spark.valuation import Files, Held, Noted
 from tidegate.streams.trace import one_chunk
 from tidegate.types import FOREVER, SIDES, InputError, Pairs, Rows, other_side
 

@@ -12,7 +12,7 @@ from tidegate.importance.definition import walk
 from tidegate.policies import Policy
 from tidegate.spark.columns import travelled
 from tidegate.spark.side import SideFrame
-from tidegate.spark.worth import Valuation
+from tidegate.spark.valuation import Valuation
 from tidegate.types import InputError, Side
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from tidegate.engine.operator import Join
 from tidegate.spark.buckets import labels
 from tidegate.spark.pool import Member
+from tidegate.spark.valuation import Valuation
 from tidegate.spark.where import Where
-from tidegate.spark.worth import Valuation
 from tidegate.types import InputError
 
 if TYPE_CHECKING:

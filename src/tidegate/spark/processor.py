@@ -14,7 +14,7 @@ from tidegate.spark.bucket_join import BucketJoin
 from tidegate.spark.packing import from_bytes, to_bytes
 from tidegate.spark.plan import QueryPlan
 from tidegate.spark.pool_folder import Desk
-from tidegate.spark.worth import Files
+from tidegate.spark.valuation import Files
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:

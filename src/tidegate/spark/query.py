@@ -24,8 +24,8 @@ from tidegate.spark.pool import Member
 from tidegate.spark.processor import Processor, batch_job
 from tidegate.spark.session import PARTITIONS, check_provider
 from tidegate.spark.side import Keyed, On, SideFrame, keyed, quoted
+from tidegate.spark.valuation import Valuation
 from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, take_apart
-from tidegate.spark.worth import Valuation
 from tidegate.types import SIDES, Condition, InputError
 
 if TYPE_CHECKING:

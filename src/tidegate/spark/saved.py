@@ -14,7 +14,7 @@ from tidegate.policies import Policy
 from tidegate.spark.packing import from_bytes
 from tidegate.spark.pool_shares import Standing
 from tidegate.spark.settings import Settings
-from tidegate.spark.worth import Noted
+from tidegate.spark.valuation import Noted
 from tidegate.types import SIDES, InputError, Window
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from tidegate.importance.definition import walk
 from tidegate.policies import Importance
 from tidegate.spark.bucket_join import BucketJoin
 from tidegate.spark.saved import Saved
-from tidegate.spark.worth import Valuation
+from tidegate.spark.valuation import Valuation
 from tidegate.types import SIDES, InputError, Side
 
 if TYPE_CHECKING:
