@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import checks, importance, models, policies, relations, streams
+from tidegate import checks, importance, models, policies, relations, sampling, streams
 from tidegate.allocation import allocate, predict_recall
-from tidegate.engine import simulate, simulate_cache
+from tidegate.engine import SampleReport, simulate, simulate_cache, simulate_sample
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ __all__ = [
     "Last",
     "Pool",
     "Report",
+    "SampleReport",
     "Window",
     "allocate",
     "checks",
@@ -31,8 +32,10 @@ __all__ = [
     "policies",
     "predict_recall",
     "relations",
+    "sampling",
     "simulate",
     "simulate_cache",
+    "simulate_sample",
     "streams",
 ]
 
