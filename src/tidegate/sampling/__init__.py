@@ -1,7 +1,11 @@
 """Samples of a join, with what is known of them."""
 
+from tidegate.sampling.grouped import GroupedReservoir, GroupedSample
+from tidegate.sampling.join_reservoir import JoinReservoir
 from tidegate.sampling.merge import merge
 from tidegate.sampling.progressive import ProgressiveReservoir
+from tidegate.sampling.progressive_join import ProgressiveJoinReservoir, expected_results
+from tidegate.sampling.ranks import Wants
 from tidegate.sampling.reservoir import Reservoir
 from tidegate.sampling.slots import Sample, Taken
 from tidegate.sampling.uniformity import (
@@ -13,10 +17,16 @@ from tidegate.sampling.uniformity import (
 )
 
 __all__ = [
+    "GroupedReservoir",
+    "GroupedSample",
+    "JoinReservoir",
+    "ProgressiveJoinReservoir",
     "ProgressiveReservoir",
     "Reservoir",
     "Sample",
     "Taken",
+    "Wants",
+    "expected_results",
     "inclusion_chances",
     "merge",
     "recovery_count",
