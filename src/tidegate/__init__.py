@@ -10,7 +10,7 @@ from tidegate.engine import SampleReport, simulate, simulate_cache, simulate_sam
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
-    from tidegate.spark import Pool, configure, inspect, join, lookup
+    from tidegate.spark import Pool, configure, inspect, join, lookup, reservoir, sample
 
 __all__ = [
     "Band",
@@ -32,6 +32,8 @@ __all__ = [
     "policies",
     "predict_recall",
     "relations",
+    "reservoir",
+    "sample",
     "sampling",
     "simulate",
     "simulate_cache",
@@ -40,7 +42,7 @@ __all__ = [
 ]
 
 
-_ON_SPARK = ("Pool", "configure", "inspect", "join", "lookup")
+_ON_SPARK = ("Pool", "configure", "inspect", "join", "lookup", "reservoir", "sample")
 
 
 def __getattr__(name: str) -> object:

@@ -60,6 +60,12 @@ class Control:
         self._floor, self._quiet = self.level, self._now
         self.lowered += 1
 
+    def cap(self, level: int) -> None:
+        """Let no new draw have a higher probability than that of this level."""
+        self._highest = max(self._highest, level)
+        self._floor = max(self._floor, level)
+        self.level = max(self.level, level)
+
     def settle(
         self, now: Time, held: float, room: float, span: float, theory: Callable[[], Taking | None]
     ) -> None:

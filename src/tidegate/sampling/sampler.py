@@ -14,6 +14,7 @@ step by step backwards, at all: estimates by weights are unbiased, however p was
 from __future__ import annotations
 
 import difflib
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self
@@ -24,7 +25,7 @@ from tidegate.draws import salt
 from tidegate.sampling.control import Control
 from tidegate.sampling.expecting import Expecting, Model, check_model
 from tidegate.sampling.fraction import Taking, check_overflow
-from tidegate.sampling.ladder import chances, coins
+from tidegate.sampling.ladder import STEPS, chances, coins
 from tidegate.types import SIDES, InputError, Sampled, Setting, Window
 
 if TYPE_CHECKING:
@@ -91,6 +92,11 @@ class Sampling(ABC):
     def fraction(self) -> float:
         """The probability of new draws; of one match, where that depends on the matches that a row expects."""
         return float(chances(self.base, np.array([self.control.level]))[0])
+
+    def cap(self, fraction: float) -> None:
+        """Let new draws have no higher probability than one just above this fraction: more would be of no use."""
+        if 0 < fraction < self.base:
+            self.control.cap(math.floor(STEPS * math.log2(self.base / fraction)))
 
     def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
         """Learn from the arrivals of a step, before they are taken up."""

@@ -212,6 +212,8 @@ class BucketJoin:
         if len(outcome.firsts):
             yield self._assembled({"left": batches["left"].take(outcome.firsts)}, {})
         yield from self._unmatched(outcome, batches)
+        if self.sample and isinstance(self.operator, SamplingOperator):
+            self.sample.settle(self.operator.sampling)
         for side in SIDES:
             if batches[side]:
                 self.payload[side] = batches[side].take(outcome.kept(side))
@@ -327,7 +329,7 @@ class BucketJoin:
                 tables = {side: batches[side].take(getattr(pairs, side)) for side in SIDES}
                 results = self._assembled(tables, self._told(pairs))
                 if self.sample and isinstance(pairs, Sampled):
-                    self.sample.offer(results, pairs.probability, self._numbers(pairs), self._least())
+                    self.sample.offer(results, pairs.probability, self._numbers(pairs))
                 else:
                     yield results
 

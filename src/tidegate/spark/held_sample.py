@@ -14,6 +14,7 @@ from tidegate.sampling.ranks import RankedReservoir
 from tidegate.spark.packing import from_bytes, to_bytes
 
 if TYPE_CHECKING:
+    from tidegate.sampling import Sampling, Taken
     from tidegate.types import Array
 
 PROBABILITY: Final = "probability"
@@ -33,17 +34,25 @@ class HeldSample:
     reservoir: RankedReservoir
     rows: pa.Table | None = field(default=None)
 
-    def offer(self, results: pa.RecordBatch, probability: Array, numbers: Array, least: float) -> None:
-        """Show results; `least` is the least probability that any had since the last offer, shown or not."""
-        taken = self.reservoir.offer(probability, numbers, least)
-        held = results.schema.empty_table() if self.rows is None else self.rows
-        if taken.kept is not None:
-            held = held.take(pa.array(taken.kept))
+    def offer(self, results: pa.RecordBatch, probability: Array, numbers: Array) -> None:
+        """Show results, with the probability of each and a number that no other has."""
+        taken = self.reservoir.offer(probability, numbers)
+        held = results.schema.empty_table() if self.rows is None else self._kept(taken)
         count = max(held.num_rows, 1 + int(taken.slots.max(initial=-1)))
         source = np.arange(count)
         source[taken.slots] = held.num_rows + np.arange(len(taken.slots))
         arrived = pa.Table.from_batches([results.take(pa.array(taken.rows))])
         self.rows = pa.concat_tables([held, arrived]).take(pa.array(source)).combine_chunks()
+
+    def settle(self, sampling: Sampling) -> None:
+        """After a step: no result to come may have stayed hidden below a rank that is held, nor need more be shown."""
+        taken = self.reservoir.offer(np.empty(0), least=sampling.fraction)
+        if self.rows is not None:
+            self.rows = self._kept(taken)
+        sampling.cap(self.reservoir.wants().fraction)
+
+    def _kept(self, taken: Taken) -> pa.Table:
+        return self.rows if taken.kept is None or self.rows is None else self.rows.take(pa.array(taken.kept))
 
     def told(self, batch: int) -> Iterator[pa.RecordBatch]:
         """The results that are held, each with the chance that it had to be, and its rank."""

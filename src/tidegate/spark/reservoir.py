@@ -71,8 +71,8 @@ def reservoir(
     least = min(bound.least for bound in bounds)
     rows = _rows(states, StructType.fromJson(saved.layout["reservoir"]["columns"]))
     lowest = rows.where(F.col(RANK) < least).orderBy(RANK).limit(size)
-    found = lowest.agg(F.count("*").alias("rows"), F.max(RANK).alias("highest")).collect()[0]
-    chance = chance_of(found.rows, size, found.highest or 0.0, least)
+    ranks = np.array([row.rank for row in lowest.select(RANK).collect()])
+    chance = chance_of(ranks, size, least)
     return lowest.select(
         f"{_RESULT}.*", F.lit(chance).alias(PROBABILITY), F.lit(1 / chance).alias(WEIGHT), OWNER
     )
