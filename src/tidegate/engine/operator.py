@@ -596,7 +596,8 @@ class Operator:
         parts: dict[str, dict[str, Array]] = {"left": {}, "right": {}, "policy": {}}
         for name, array in state.items():
             part, _, column = name.partition(".")
-            parts[part][column] = array
+            # A sampler's part is of no concern to who only looks at the rows.
+            parts.setdefault(part, {})[column] = array
         for side in SIDES:
             self.buffers[side] = Buffer(side)
             notes: dict[str, Any] = {name: parts[side].pop(name) for name in NOTES if name in parts[side]}

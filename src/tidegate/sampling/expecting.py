@@ -118,6 +118,10 @@ class Expecting:
 
     def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
         """Learn from the arrivals of a step."""
+        if self._now == -FAR:
+            # A first step of many rows tells rates at once: it began with its first row.
+            for side, rows in arrivals.items():
+                self._rates.observe(side, 0, min((r.time[0].item() for r in arrivals.values() if len(r)), default=now))
         for side, rows in arrivals.items():
             if self._given is None:
                 self._rates.observe(side, len(rows), now)

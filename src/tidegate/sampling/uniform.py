@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidegate.sampling.expecting import Expecting
     from tidegate.types import Array, Rows, Setting
 
-_NEVER: Final = 2**62
+_NEVER: Final = 2**31
 
 
 @dataclass(frozen=True)

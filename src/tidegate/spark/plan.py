@@ -58,7 +58,7 @@ class SamplePlan:
     @property
     def described(self) -> list[str | int | None]:
         """What a state must agree on to be taken up again."""
-        return [self.sampler.name, self.reservoir and self.reservoir.size]
+        return [self.sampler.name, self.reservoir.size if self.reservoir else None]
 
 
 @dataclass(frozen=True)

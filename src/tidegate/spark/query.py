@@ -17,8 +17,8 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Struc
 
 from tidegate.engine.operator import Join
 from tidegate.spark.columns import travelled
-from tidegate.spark.importance import parts as importance_parts
 from tidegate.spark.held_sample import BATCH, OWNER, PROBABILITY, RANK, WEIGHT
+from tidegate.spark.importance import parts as importance_parts
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.plan import OUTER, UNCERTAIN, BucketPlan, How, Output, QueryPlan, SamplePlan, SideColumns
 from tidegate.spark.pool import Member
@@ -130,7 +130,11 @@ class Query:
                 layout=_layout(frames, buckets, how, keys, parts)
                 | {"importance": _expressions(valuation)}
                 | ({"sample": sampling.described} if sampling else {})
-                | ({"reservoir": {"columns": _plain(schema, output)}} if sampling and sampling.reservoir else {}),
+                | (
+                    {"reservoir": {"columns": _plain(schema, output)}}
+                    if sampling and sampling.reservoir
+                    else {}
+                ),
                 valuation=valuation,
                 sampling=sampling,
             ),

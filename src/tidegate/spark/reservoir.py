@@ -80,7 +80,7 @@ def reservoir(
 
 def _rows(states: DataFrame, schema: StructType) -> DataFrame:
     """What all buckets hold, a result as a whole with its owner and rank."""
-    # A result is carried as a whole: were each of its columns put back by itself, Spark's plan would double each time.
+    # Carried as a whole: were each of its columns put back by itself, Spark's plan would double each time.
     how = carrier(schema, _RESULT)
     travelling = how.type if how else schema
     told = StructType().add(_RESULT, travelling).add(OWNER, "bigint").add(RANK, "double")

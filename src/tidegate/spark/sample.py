@@ -95,7 +95,9 @@ def _chosen(method: Method | Sampler, p: float | None) -> Sampler:
             raise InputError(f"p={p!r} was given beside {method!r}; give it there")
         return method
     if method not in get_args(Method):
-        raise InputError(f"method={method!r} is not known; use one of {', '.join(get_args(Method))}, or a sampler")
+        raise InputError(
+            f"method={method!r} is not known; use one of {', '.join(get_args(Method))}, or a sampler"
+        )
     if method == "reservoir":
         return Uniform(p=p)
     return type(find_sampler(method))(p=p)
