@@ -83,7 +83,7 @@ def _rows(states: DataFrame, schema: StructType) -> DataFrame:
     # Carried as a whole: were each of its columns put back by itself, Spark's plan would double each time.
     how = carrier(schema, _RESULT)
     travelling = how.type if how else schema
-    told = StructType().add(_RESULT, travelling).add(OWNER, "bigint").add(RANK, "double")
+    told = StructType().add(_RESULT, travelling).add(OWNER, "long").add(RANK, "double")
     rows = states.mapInArrow(_Held(travelled(to_arrow_type(travelling, timezone="UTC"))), told)
     return rows.withColumn(_RESULT, how.returned(F.col(_RESULT), nullable=True)) if how else rows
 
