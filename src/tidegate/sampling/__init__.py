@@ -2,6 +2,7 @@
 
 from tidegate.sampling.grouped import GroupedReservoir, GroupedSample
 from tidegate.sampling.join_reservoir import JoinReservoir
+from tidegate.sampling.memory import best_size, reservoir_memory, sample_error
 from tidegate.sampling.merge import merge
 from tidegate.sampling.progressive import ProgressiveReservoir
 from tidegate.sampling.progressive_join import ProgressiveJoinReservoir, expected_results
@@ -26,11 +27,14 @@ __all__ = [
     "Sample",
     "Taken",
     "Wants",
+    "best_size",
     "expected_results",
     "inclusion_chances",
     "merge",
     "recovery_count",
     "refill_confidence",
+    "reservoir_memory",
     "retained_chances",
+    "sample_error",
     "uniformity_confidence",
 ]
