@@ -7,7 +7,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from tidegate.draws import draws
+from tidegate.compiled import kernel
+from tidegate.draws import drawn
 from tidegate.models.numbers import is_number
 from tidegate.sampling.slots import Taken
 from tidegate.types import Array, InputError
@@ -85,7 +86,8 @@ class RankedReservoir:
             raise InputError(f"{len(names)} numbers for {len(shown)} results; give one each")
         self.seen += len(shown)
         kept = self._lower(min(self._least, lowest))
-        return self._take(shown * draws(names.astype(np.int64), self._salt), kept)
+        rows, ranks = _below(self.fraction, shown, names.astype(np.int64), self._salt)
+        return self._take(rows, ranks, kept)
 
     def _lower(self, least: float) -> Array | None:
         """Let go of ranks that others like them no longer reach."""
@@ -97,10 +99,9 @@ class RankedReservoir:
         self._ranks = self._ranks[kept]
         return kept
 
-    def _take(self, ranks: Array, kept: Array | None) -> Taken:
+    def _take(self, rows: Array, ranks: Array, kept: Array | None) -> Taken:
         held = len(self._ranks)
-        rows = np.flatnonzero(ranks < self.fraction)
-        both = np.concatenate([self._ranks, ranks[rows]])
+        both = np.concatenate([self._ranks, ranks])
         if len(both) > self.size:
             lowest = np.sort(np.argpartition(both, self.size - 1)[: self.size])
         else:
@@ -145,3 +146,15 @@ def _fraction(value: float) -> float:
     if not is_number(value) or not 0 < value <= 1:
         raise InputError(f"least is {value!r}; give a probability above 0 and up to 1")
     return float(value)
+
+
+@kernel
+def _below(bound: float, probability: Array, numbers: Array, salted: int) -> tuple[Array, Array]:
+    """The results whose rank is below a bound, and these ranks."""
+    rows, ranks = np.empty(len(probability), np.int64), np.empty(len(probability))
+    n = 0
+    for i in range(len(probability)):
+        rank = probability[i] * drawn(numbers[i], salted)
+        rows[n], ranks[n] = i, rank
+        n += rank < bound
+    return rows[:n], ranks[:n]
