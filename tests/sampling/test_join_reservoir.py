@@ -279,6 +279,7 @@ def test_the_printed_reservoir_grows_once_and_is_refilled() -> None:
     running = config(printed=True, use_at=2000).start(3)
     held = run(running, 3, 2000, 20)
     assert len(held) == running.size > 150
+    assert running.results == pytest.approx(200_000, rel=0.2)
     assert len(set(held.tolist())) == len(held)
 
 
