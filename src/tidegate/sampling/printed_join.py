@@ -16,8 +16,6 @@ from tidegate.sampling.slots import Taken
 from tidegate.sampling.uniformity import retained, uniformity_confidence
 from tidegate.types import Array
 
-_NOBODY = np.empty(0, np.int64)
-
 
 class PrintedJoinReservoir(RankedReservoir):
     """Algorithm 4, and lines 25 to 29 of algorithm 5.
@@ -88,7 +86,7 @@ class PrintedJoinReservoir(RankedReservoir):
         kept = at_random(self._filled, self._kept, apart(salted, 1))
         self.size += delta
         self._filled, self._refilled, self._refill, self._least = len(kept), 0, refill, fraction
-        return Taken(_NOBODY, _NOBODY, kept)
+        return Taken.nobody(kept)
 
     def snapshot(self) -> dict[str, Array]:
         """How far it is."""
