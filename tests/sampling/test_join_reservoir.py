@@ -20,6 +20,7 @@ from tidegate.sampling import (
     JoinReservoir,
     ProgressiveJoinReservoir,
     expected_results,
+    merge_ranked,
     refill_confidence,
     uniformity_confidence,
 )
@@ -117,6 +118,46 @@ def test_ranks_are_those_of_a_slow_reference(seed: int, size: int, parts: int) -
     least = min(fractions[shown], default=1.0)
     lowest = sorted((i for i in ranks if ranks[i] < least), key=ranks.__getitem__)[:size]
     assert sorted(held) == sorted(lowest)
+
+
+def test_partitions_merge_into_a_uniform_sample() -> None:
+    # The second partition is sampled at a lower fraction and sees fewer results.
+    fractions = [np.ones(6), np.full(3, 0.7)]
+    runs, found, full = 3000, Counter[tuple[int, ...]](), 0
+    for seed in range(runs):
+        parts, held = [], []
+        for number, some in enumerate(fractions):
+            parts.append(JoinReservoir(2, 9).start(seed, number))
+            held.append(6 * number + watched(2 * seed + number, len(some), parts[-1], some)[1])
+        slots = merge_ranked(parts, 2)
+        merged = np.concatenate([some[which] for some, which in zip(held, slots, strict=True)])
+        if len(merged) == 2:
+            found[tuple(sorted(merged.tolist()))] += 1
+            full += 1
+    counts = [found[pair] for pair in combinations(range(9), 2)]
+    assert full > 0.9 * runs
+    assert abs(deviations(counts, full / comb(9, 2))) < 4
+
+
+def test_partitions_that_are_not_full_merge_at_the_lowest_fraction() -> None:
+    runs, held = 400, np.zeros(2)
+    for seed in range(runs):
+        parts = [JoinReservoir(50, 90).start(seed, number) for number in range(2)]
+        for part, fraction in zip(parts, (1.0, 0.3), strict=True):
+            watched(seed, 20, part, np.full(20, fraction))
+            part.offer(np.empty(0), least=fraction)
+        held += [len(slots) for slots in merge_ranked(parts, 50)]
+    assert held / (20 * runs) == pytest.approx([0.3, 0.3], abs=4 * (0.21 / (20 * runs)) ** 0.5)
+
+
+def test_what_cannot_be_merged_is_refused() -> None:
+    parts = [JoinReservoir(2, 9).start()]
+    with pytest.raises(InputError, match="no reservoirs"):
+        merge_ranked([], 2)
+    with pytest.raises(InputError, match="size is 0"):
+        merge_ranked(parts, 0)
+    with pytest.raises(InputError, match="no ranks to merge by"):
+        merge_ranked([JoinReservoir(2, 9, printed=True).start()], 2)
 
 
 @pytest.mark.parametrize("printed", [False, True])

@@ -31,7 +31,7 @@ def test_the_mean_inverse_is_exact(most: int, trials: int, chance: float) -> Non
     assert mean_inverse(most, trials, chance) == pytest.approx(float(exact), rel=1e-9)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.integers(2, 90), st.sampled_from([50, 400, 5000, 100_000]))
 def test_no_other_size_has_a_smaller_error(budget: int, results: int) -> None:
     def error(size: int) -> float:

@@ -6,7 +6,7 @@ from tidegate.sampling.memory import best_size, reservoir_memory, sample_error
 from tidegate.sampling.merge import merge
 from tidegate.sampling.progressive import ProgressiveReservoir
 from tidegate.sampling.progressive_join import ProgressiveJoinReservoir, expected_results
-from tidegate.sampling.ranks import Wants
+from tidegate.sampling.ranks import Wants, merge_ranked
 from tidegate.sampling.reservoir import Reservoir
 from tidegate.sampling.slots import Sample, Taken
 from tidegate.sampling.uniformity import (
@@ -31,6 +31,7 @@ __all__ = [
     "expected_results",
     "inclusion_chances",
     "merge",
+    "merge_ranked",
     "recovery_count",
     "refill_confidence",
     "reservoir_memory",

@@ -14,7 +14,7 @@ from tidegate.sampling.ranks import RankedReservoir, checked
 from tidegate.sampling.reservoir import places
 from tidegate.sampling.slots import Taken
 from tidegate.sampling.uniformity import retained, uniformity_confidence
-from tidegate.types import Array
+from tidegate.types import Array, InputError
 
 
 class PrintedJoinReservoir(RankedReservoir):
@@ -45,6 +45,11 @@ class PrintedJoinReservoir(RankedReservoir):
 
     def __len__(self) -> int:
         return self._filled
+
+    @property
+    def ranks(self) -> Array:
+        """None: results are not ranked here."""
+        raise InputError("a reservoir as printed has no ranks to merge by; make it with printed=False")
 
     @property
     def fraction(self) -> float:
