@@ -39,6 +39,16 @@ def test_the_quota_is_the_largest_and_holds_in_any_grouping(
     assert (1 / one.probability).sum() == pytest.approx(len(groups))
 
 
+def test_full_groups_take_rows_on() -> None:
+    groups = np.arange(2000) % 5
+    whole, parts = GroupedReservoir(50).start(1), GroupedReservoir(50).start(1)
+    whole.offer({"x": np.arange(2000)}, groups)
+    for begin in range(0, 2000, 100):
+        parts.offer({"x": np.arange(begin, begin + 100)}, groups[begin : begin + 100])
+    assert sorted(whole.sample().columns["x"]) == sorted(parts.sample().columns["x"])
+    assert max(parts.sample().columns["x"]) > 1000
+
+
 def test_within_a_group_every_subset_is_equally_likely() -> None:
     runs, found = 2100, Counter[tuple[int, ...]]()
     for seed in range(runs):

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from tests.sampling.chi_square import deviations
 from tidegate import InputError
+from tidegate.draws import drawn, draws
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.models import AgeCurve, sample_rows
 from tidegate.sampling import (
     JoinReservoir,
     ProgressiveJoinReservoir,
     expected_results,
+    merge_ranked,
     refill_confidence,
     uniformity_confidence,
 )
@@ -58,13 +60,13 @@ def test_every_subset_is_equally_likely_while_the_fraction_falls() -> None:
 
 
 def test_results_are_equally_likely_if_the_sampler_does_as_it_is_told() -> None:
-    runs, results, size = 1500, 120, 8
+    runs, results, size = 600, 120, 8
     counts = np.zeros(results)
     for seed in range(runs):
         running, rng, slots = JoinReservoir(size, 50).start(seed), np.random.default_rng(seed), Slots()
-        for begin in range(0, results, 4):
+        for begin in range(0, results, 8):
             fraction = running.wants().fraction
-            shown = begin + np.flatnonzero(rng.random(4) < fraction)
+            shown = begin + np.flatnonzero(rng.random(8) < fraction)
             slots.put({"x": shown}, running.offer(np.full(len(shown), fraction), shown, least=fraction))
         assert len(running) == size, "lowering the fraction to what is wanted loses nothing"
         counts[slots.columns()["x"]] += 1
@@ -112,12 +114,50 @@ def test_ranks_are_those_of_a_slow_reference(seed: int, size: int, parts: int) -
     fractions = np.sort(np.random.default_rng(seed + 1000).uniform(0.3, 1.0, 100))[::-1]
     running = JoinReservoir(size, 500).start(seed)
     shown, held = watched(seed, 100, running, fractions, parts)
-    from tidegate.draws import draws  # noqa: PLC0415 - to look behind the scenes only here
-
     ranks = {i: p * u for i, p, u in zip(shown, fractions[shown], draws(shown, running._salt), strict=True)}
     least = min(fractions[shown], default=1.0)
     lowest = sorted((i for i in ranks if ranks[i] < least), key=ranks.__getitem__)[:size]
     assert sorted(held) == sorted(lowest)
+
+
+def test_partitions_merge_into_a_uniform_sample() -> None:
+    # The second partition is sampled at a lower fraction and sees fewer results.
+    fractions = [np.ones(6), np.full(3, 0.7)]
+    runs, found, full = 3000, Counter[tuple[int, ...]](), 0
+    for seed in range(runs):
+        parts, held = [], []
+        for number, some in enumerate(fractions):
+            parts.append(JoinReservoir(2, 9).start(seed, number))
+            held.append(6 * number + watched(2 * seed + number, len(some), parts[-1], some)[1])
+        slots = merge_ranked(parts, 2)
+        merged = np.concatenate([some[which] for some, which in zip(held, slots, strict=True)])
+        if len(merged) == 2:
+            found[tuple(sorted(merged.tolist()))] += 1
+            full += 1
+    counts = [found[pair] for pair in combinations(range(9), 2)]
+    assert full > 0.9 * runs
+    assert abs(deviations(counts, full / comb(9, 2))) < 4
+
+
+def test_partitions_that_are_not_full_merge_at_the_lowest_fraction() -> None:
+    runs, held = 400, np.zeros(2)
+    for seed in range(runs):
+        parts = [JoinReservoir(50, 90).start(seed, number) for number in range(2)]
+        for part, fraction in zip(parts, (1.0, 0.3), strict=True):
+            watched(seed, 20, part, np.full(20, fraction))
+            part.offer(np.empty(0), least=fraction)
+        held += [len(slots) for slots in merge_ranked(parts, 50)]
+    assert held / (20 * runs) == pytest.approx([0.3, 0.3], abs=4 * (0.21 / (20 * runs)) ** 0.5)
+
+
+def test_what_cannot_be_merged_is_refused() -> None:
+    parts = [JoinReservoir(2, 9).start()]
+    with pytest.raises(InputError, match="no reservoirs"):
+        merge_ranked([], 2)
+    with pytest.raises(InputError, match="size is 0"):
+        merge_ranked(parts, 0)
+    with pytest.raises(InputError, match="no ranks to merge by"):
+        merge_ranked([JoinReservoir(2, 9, printed=True).start()], 2)
 
 
 @pytest.mark.parametrize("printed", [False, True])
@@ -133,7 +173,7 @@ def test_a_restart_changes_nothing(printed: bool) -> None:  # noqa: FBT001 - a c
 
 
 def test_the_printed_reservoir_is_about_uniform_at_one_fraction() -> None:
-    runs, results, size, p = 1500, 200, 10, 0.5
+    runs, results, size, p = 700, 200, 10, 0.5
     counts = np.zeros(results)
     for seed in range(runs):
         running = JoinReservoir(size, 100, printed=True).start(seed)
@@ -147,8 +187,6 @@ def test_the_printed_reservoir_is_about_uniform_at_one_fraction() -> None:
 
 
 def test_the_printed_reservoir_samples_as_a_loop_does() -> None:
-    from tidegate.draws import drawn  # noqa: PLC0415 - to look behind the scenes only here
-
     running = JoinReservoir(4, 100, printed=True).start(2)
     fractions = np.repeat([0.9, 0.5, 0.2], 40)
     slots = Slots()
@@ -199,7 +237,7 @@ def run(running: RunningProgressiveJoin | PrintedProgressiveJoin, seed: int, unt
 
 def test_the_reservoir_grows_and_is_full_and_uniform_when_it_is_used() -> None:
     full, sizes, early = 0, [], []
-    for seed in range(60):
+    for seed in range(40):
         running = config(use_at=2000).start(seed)
         held = run(running, seed, 2000, 20)
         full += len(held) == running.size
@@ -207,7 +245,7 @@ def test_the_reservoir_grows_and_is_full_and_uniform_when_it_is_used() -> None:
         if len(held) == running.size:  # of 200,000 results
             early.append(float((held < 100_000).mean()))
     assert min(sizes) > 1000
-    assert full >= 0.9 * 60 - 4 * (60 * 0.09) ** 0.5
+    assert full >= 0.9 * 40 - 4 * (40 * 0.09) ** 0.5
     # Half of all results came in the first half of the time; four standard errors.
     assert np.mean(early) == pytest.approx(0.5, abs=4 * float(0.25 / (np.mean(sizes) * len(early))) ** 0.5)
 
@@ -279,6 +317,7 @@ def test_the_printed_reservoir_grows_once_and_is_refilled() -> None:
     running = config(printed=True, use_at=2000).start(3)
     held = run(running, 3, 2000, 20)
     assert len(held) == running.size > 150
+    assert running.results == pytest.approx(200_000, rel=0.2)
     assert len(set(held.tolist())) == len(held)
 
 

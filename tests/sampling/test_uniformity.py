@@ -101,8 +101,8 @@ def test_refilling_from_many_results() -> None:
 
 
 def test_sampling_goes_on_once_enough_was_sampled() -> None:
-    assert recovers(k=1000, m=100, size=150, fraction=0.05)
-    assert not recovers(k=1000, m=99, size=150, fraction=0.05)
+    assert recovers(k=999, m=100, size=150, fraction=0.05)
+    assert not recovers(k=999, m=99, size=150, fraction=0.05)
 
 
 def test_edges() -> None:

@@ -1,18 +1,19 @@
-"""Unbiased samples of a join, each result with its inclusion probability, and reservoirs that hold them."""
+"""Unbiased samples of a join, each result with its inclusion probability; reservoirs that hold them; answers from them."""
 
 from tidegate.sampling.eq_cluster import EqCluster
 from tidegate.sampling.fraction import proportional, safe_mean
-from tidegate.sampling.pps_cluster import PpsCluster
-from tidegate.sampling.sampler import Owners, Sampler, Sampling, find, names, thinned
-from tidegate.sampling.uniform import Uniform
 from tidegate.sampling.grouped import GroupedReservoir, GroupedSample
 from tidegate.sampling.join_reservoir import JoinReservoir
+from tidegate.sampling.memory import best_size, reservoir_memory, sample_error
 from tidegate.sampling.merge import merge
+from tidegate.sampling.pps_cluster import PpsCluster
 from tidegate.sampling.progressive import ProgressiveReservoir
 from tidegate.sampling.progressive_join import ProgressiveJoinReservoir, expected_results
-from tidegate.sampling.ranks import Wants
+from tidegate.sampling.ranks import Wants, merge_ranked
 from tidegate.sampling.reservoir import Reservoir
+from tidegate.sampling.sampler import Owners, Sampler, Sampling, find, names, thinned
 from tidegate.sampling.slots import Sample, Taken
+from tidegate.sampling.uniform import Uniform
 from tidegate.sampling.uniformity import (
     inclusion_chances,
     recovery_count,
@@ -37,16 +38,20 @@ __all__ = [
     "Taken",
     "Uniform",
     "Wants",
+    "best_size",
     "expected_results",
     "find",
     "inclusion_chances",
     "merge",
+    "merge_ranked",
     "names",
     "proportional",
     "recovery_count",
     "refill_confidence",
+    "reservoir_memory",
     "retained_chances",
     "safe_mean",
+    "sample_error",
     "thinned",
     "uniformity_confidence",
 ]

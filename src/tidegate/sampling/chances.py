@@ -51,6 +51,19 @@ def at_least(least: int, trials: int, chance: float) -> float:
     return 1.0 if chance >= 1 else _at_least(least, trials, chance)
 
 
+def mean_inverse(most: int, trials: int, chance: float) -> float:
+    """The mean of `1 / n`, where n trials succeed but at most `most` count, and at least one is taken to.
+
+    Examples
+    --------
+    >>> mean_inverse(2, trials=2, chance=0.5)
+    0.875
+    """
+    if chance <= 0:
+        return 1.0
+    return 1 / min(most, trials) if chance >= 1 else _mean_inverse(most, trials, chance)
+
+
 def chosen(weights: Array, draw: float) -> int:
     """The place that a draw from 0 to 1 falls on, where places have these weights."""
     ends = np.cumsum(weights)
@@ -128,3 +141,23 @@ def _at_least(least: int, trials: int, chance: float) -> float:
         weight *= odds * float(trials - x) / float(x + 1)
         x += 1
     return within / (within + short)
+
+
+@kernel
+def _mean_inverse(most: int, trials: int, chance: float) -> float:
+    odds = chance / (1 - chance)
+    likeliest = min(trials, int(float(trials + 1) * chance))
+    total, mean = 0.0, 0.0
+    weight, x = 1.0, likeliest
+    while x >= 0 and weight > _NOTHING:
+        total += weight
+        mean += weight / max(1, min(most, x))
+        weight *= float(x) / (float(trials - x + 1) * odds)
+        x -= 1
+    weight, x = odds * float(trials - likeliest) / float(likeliest + 1), likeliest + 1
+    while x <= trials and weight > _NOTHING:
+        total += weight
+        mean += weight / max(1, min(most, x))
+        weight *= odds * float(trials - x) / float(x + 1)
+        x += 1
+    return mean / total

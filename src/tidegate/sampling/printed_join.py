@@ -14,9 +14,7 @@ from tidegate.sampling.ranks import RankedReservoir, checked
 from tidegate.sampling.reservoir import places
 from tidegate.sampling.slots import Taken
 from tidegate.sampling.uniformity import retained, uniformity_confidence
-from tidegate.types import Array
-
-_NOBODY = np.empty(0, np.int64)
+from tidegate.types import Array, InputError
 
 
 class PrintedJoinReservoir(RankedReservoir):
@@ -47,6 +45,11 @@ class PrintedJoinReservoir(RankedReservoir):
 
     def __len__(self) -> int:
         return self._filled
+
+    @property
+    def ranks(self) -> Array:
+        """None: results are not ranked here."""
+        raise InputError("a reservoir as printed has no ranks to merge by; make it with printed=False")
 
     @property
     def fraction(self) -> float:
@@ -88,7 +91,7 @@ class PrintedJoinReservoir(RankedReservoir):
         kept = at_random(self._filled, self._kept, apart(salted, 1))
         self.size += delta
         self._filled, self._refilled, self._refill, self._least = len(kept), 0, refill, fraction
-        return Taken(_NOBODY, _NOBODY, kept)
+        return Taken.nobody(kept)
 
     def snapshot(self) -> dict[str, Array]:
         """How far it is."""

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from tidegate.models.age_curve import AgeCurve
 from tidegate.models.joint import Curves, curves_of, lengths_of, rates_of
 from tidegate.models.numbers import column, finite, positive
@@ -26,7 +24,6 @@ from tidegate.sampling.uniformity import (
 from tidegate.types import Time, Window, WindowSpan
 
 _HALVINGS = 50
-_NOBODY = np.empty(0, np.int64)
 
 
 def expected_results(
@@ -83,6 +80,7 @@ class ProgressiveJoinReservoir:
 
     Examples
     --------
+    >>> import numpy as np
     >>> keys = [1 / 50] * 50
     >>> config = ProgressiveJoinReservoir(
     ...     size=100, budget=1600, use_at=10_000, model=(keys, keys), rates=(1, 5), window=(500, 500)
@@ -160,9 +158,9 @@ class RunningProgressiveJoin(RankedReservoir):
         """Grow if that can be: between steps, before `wants`; returns who stays."""
         fraction, delta = self._growth(self.config.left(now))
         if not delta:
-            return Taken(_NOBODY, _NOBODY)
+            return Taken.nobody()
         self.size += delta
-        return Taken(_NOBODY, _NOBODY, self._lower(fraction))
+        return Taken.nobody(self._lower(fraction))
 
     def _growth(self, results: int) -> tuple[float, int]:
         """The fraction that frees most memory of which all will be used, and how much that is."""
@@ -198,7 +196,7 @@ class PrintedProgressiveJoin(PrintedJoinReservoir):
         results = self.config.left(now)
         fraction, delta = self._growth(results)
         if not delta:
-            return Taken(_NOBODY, _NOBODY)
+            return Taken.nobody()
         return self.grow(delta, int(results * fraction), fraction)
 
     def _growth(self, results: int) -> tuple[float, int]:

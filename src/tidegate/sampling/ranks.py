@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from tidegate.draws import draws
-from tidegate.models.numbers import is_number
+from tidegate.compiled import kernel
+from tidegate.draws import drawn
+from tidegate.models.numbers import at_least_one, is_number
 from tidegate.sampling.slots import Taken
 from tidegate.types import Array, InputError
 
@@ -47,6 +48,11 @@ class RankedReservoir:
 
     def __len__(self) -> int:
         return len(self._ranks)
+
+    @property
+    def ranks(self) -> Array:
+        """The rank of the result in each slot."""
+        return self._ranks.copy()
 
     @property
     def fraction(self) -> float:
@@ -100,7 +106,8 @@ class RankedReservoir:
             raise InputError(f"{len(names)} numbers for {len(shown)} results; give one each")
         self.seen += len(shown)
         kept = self._lower(min(self._least, lowest))
-        return self._take(shown * draws(names.astype(np.int64), self._salt), kept)
+        rows, ranks = _below(self.fraction, shown, names.astype(np.int64), self._salt)
+        return self._take(rows, ranks, kept)
 
     def _lower(self, least: float) -> Array | None:
         """Let go of ranks that others like them no longer reach."""
@@ -112,10 +119,9 @@ class RankedReservoir:
         self._ranks = self._ranks[kept]
         return kept
 
-    def _take(self, ranks: Array, kept: Array | None) -> Taken:
+    def _take(self, rows: Array, ranks: Array, kept: Array | None) -> Taken:
         held = len(self._ranks)
-        rows = np.flatnonzero(ranks < self.fraction)
-        both = np.concatenate([self._ranks, ranks[rows]])
+        both = np.concatenate([self._ranks, ranks])
         if len(both) > self.size:
             lowest = np.sort(np.argpartition(both, self.size - 1)[: self.size])
         else:
@@ -177,3 +183,48 @@ def _fraction(value: float) -> float:
     if not is_number(value) or not 0 < value <= 1:
         raise InputError(f"least is {value!r}; give a probability above 0 and up to 1")
     return float(value)
+
+
+def merge_ranked(parts: Sequence[RankedReservoir], size: int) -> list[Array]:
+    """The slots of each partition's reservoir whose results make up one reservoir of all partitions.
+
+    Results of the lowest ranks are uniform over all partitions as they are over one, without counting what each
+    saw. Ranks above what any partition could still take are left out, since others like them are not known there.
+
+    Parameters
+    ----------
+    parts
+        Reservoirs of disjoint parts of a join, started with different partitions.
+    size
+        Results wanted; there are as many if every partition's reservoir is full and holds so many.
+
+    Examples
+    --------
+    >>> from tidegate.sampling import JoinReservoir
+    >>> parts = [JoinReservoir(50, 100).start(partition=number) for number in range(2)]
+    >>> taken = parts[0].offer(np.full(9000, 0.9)), parts[1].offer(np.full(300, 0.3))
+    >>> [len(slots) for slots in merge_ranked(parts, size=50)]
+    [45, 5]
+    """
+    if not parts:
+        raise InputError("no reservoirs to merge; give at least one")
+    at_least_one(size, "size", "results")
+    bound = min(part.fraction for part in parts)
+    ranks = np.concatenate([part.ranks for part in parts])
+    lowest = np.argsort(ranks, kind="stable")[:size]
+    chosen = np.zeros(len(ranks), np.bool_)
+    chosen[lowest[ranks[lowest] <= bound]] = True
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    return [np.flatnonzero(some) for some in np.split(chosen, ends)]
+
+
+@kernel
+def _below(bound: float, probability: Array, numbers: Array, salted: int) -> tuple[Array, Array]:
+    """The results whose rank is below a bound, and these ranks."""
+    rows, ranks = np.empty(len(probability), np.int64), np.empty(len(probability))
+    n = 0
+    for i in range(len(probability)):
+        rank = probability[i] * drawn(numbers[i], salted)
+        rows[n], ranks[n] = i, rank
+        n += rank < bound
+    return rows[:n], ranks[:n]

@@ -24,6 +24,11 @@ class Taken(NamedTuple):
     kept: Array | None = None
 
     @classmethod
+    def nobody(cls, kept: Array | None = None) -> Self:
+        """Nobody came; those kept stay."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), kept)
+
+    @classmethod
     def last(cls, slots: Array, rows: Array, kept: Array | None = None) -> Self:
         """Of rows that came to the same slot one after the other, only the last."""
         found, places = np.unique(slots[::-1], return_index=True)
