@@ -1,0 +1,156 @@
+"""Over many seeds, samples are what they say: fixed seeds, bounds in standard errors."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tidegate as tg
+from tests.sampling.workload import MODEL, stream
+from tidegate.sampling import EqCluster, PpsCluster, Uniform
+from tidegate.types import Array
+
+SEEDS = 250
+LEFT, RIGHT, WINDOW = stream(60, 1), stream(60, 2), (25, 15)
+RATES = (1.0, 1.0)
+
+
+class Runs(NamedTuple):
+    """For each seed and each result of the exact join, its weight: one over its probability, 0 if it is not there."""
+
+    weights: Array
+    probability: Array
+    owner: Array
+    overflows: Array
+
+
+@cache
+def runs(sampler: tg.sampling.Sampler, budget: int | None, step: int = 15) -> Runs:
+    exact = tg.simulate(LEFT, RIGHT, window=WINDOW, collect=True).pairs
+    assert exact is not None
+    place = np.full((60, 60), -1)
+    place[exact.left, exact.right] = np.arange(len(exact.left))
+    weights = np.zeros((SEEDS, len(exact.left)))
+    probability = np.zeros_like(weights)
+    owner, overflows = np.zeros(len(exact.left), np.int64), np.zeros(SEEDS)
+    for seed in range(SEEDS):
+        report = tg.simulate_sample(
+            LEFT, RIGHT, window=WINDOW, budget=budget, sampler=sampler, step=step, seed=seed
+        )
+        assert budget is None or report.peak_rows <= budget
+        at = place[report.pairs.left, report.pairs.right]
+        assert (at >= 0).all()
+        weights[seed, at] = 1 / report.pairs.probability
+        probability[seed, at] = report.pairs.probability
+        owner[at] = report.pairs.owner
+        overflows[seed] = report.overflows
+    return Runs(weights, probability, owner, overflows)
+
+
+def deviation(samples: Array, mean: float) -> float:
+    """By how many standard errors the mean of independent samples is off."""
+    return float((samples.mean() - mean) / (samples.std(ddof=1) / np.sqrt(len(samples))))
+
+
+SAMPLERS = [
+    Uniform(0.3, MODEL, RATES),
+    EqCluster(0.3),
+    PpsCluster(0.05, MODEL, RATES),
+]
+BUDGETED: list[tuple[tg.sampling.Sampler, int]] = [
+    (Uniform(model=MODEL, rates=RATES), 4),
+    (Uniform(0.3, MODEL, RATES), 4),
+    (EqCluster(), 4),
+    (EqCluster(0.9), 2),
+    (PpsCluster(model=MODEL, rates=RATES), 4),
+    (PpsCluster(), 8),
+]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda s: s.name)
+def test_each_result_is_there_as_often_as_its_probability_says(sampler: tg.sampling.Sampler) -> None:
+    found = runs(sampler, None)
+    p = found.probability.max(axis=0)
+    often = (found.weights > 0).sum(axis=0)
+    assert (p > 0).all()
+    assert np.array_equal(found.probability > 0, found.weights > 0)
+    sure = p == 1
+    assert (often[sure] == SEEDS).all()
+    score = (often - SEEDS * p)[~sure] / np.sqrt(SEEDS * p * (1 - p))[~sure]
+    assert abs(score).max() < 4.5
+    assert abs(deviation(found.weights.sum(axis=1), found.weights.shape[1])) < 3
+
+
+def test_uniform_is_uniform_and_independent() -> None:
+    found = runs(SAMPLERS[0], None)
+    results, p = found.weights.shape[1], 0.3
+    often = (found.weights > 0).sum(axis=0)
+    # Chi-square: its mean is the number of results, its variance twice that.
+    chi_square = ((often - SEEDS * p) ** 2 / (SEEDS * p * (1 - p))).sum()
+    assert abs(chi_square - results) < 4 * np.sqrt(2 * results)
+    # Were results of one row drawn together, the size of the sample would vary far more.
+    sizes = (found.weights > 0).sum(axis=1)
+    assert sizes.var(ddof=1) / (results * p * (1 - p)) == pytest.approx(1, abs=4 * np.sqrt(2 / SEEDS))
+
+
+def test_a_cluster_is_there_as_a_whole_or_not_at_all() -> None:
+    found = runs(SAMPLERS[1], None)
+    for owner in np.unique(found.owner):
+        mine = found.weights[:, found.owner == owner] > 0
+        assert (mine.all(axis=1) | ~mine.any(axis=1)).all()
+    sizes = np.unique(found.owner, return_counts=True)[1]
+    varies = (found.weights > 0).sum(axis=1).var(ddof=1)
+    assert varies / (sizes**2).sum() == pytest.approx(0.3 * 0.7, rel=4 * np.sqrt(2 / SEEDS))
+
+
+@pytest.mark.parametrize(("sampler", "budget"), BUDGETED, ids=lambda v: getattr(v, "name", str(v)))
+def test_weights_are_right_in_the_mean_however_often_memory_overflows(
+    sampler: tg.sampling.Sampler, budget: int
+) -> None:
+    found = runs(sampler, budget)
+    assert found.overflows.mean() > 1
+    assert len(np.unique(found.probability)) > 10
+    assert abs(deviation(found.weights.sum(axis=1), found.weights.shape[1])) < 3
+    # Also of early and of late results by themselves.
+    for part in np.array_split(np.arange(found.weights.shape[1]), 3):
+        assert abs(deviation(found.weights[:, part].sum(axis=1), len(part))) < 3.5
+
+
+def halved_and_doubled(make: Any) -> list[float]:
+    """How far estimates are off, in standard errors, if twice and if half as many matches are expected as come."""
+    found = [runs(make(rates), None) for rates in ((2.0, 2.0), (0.5, 0.5))]
+    return [deviation(some.weights.sum(axis=1), some.weights.shape[1]) for some in found]
+
+
+def test_a_model_that_is_wrong_by_two_biases_uniform_only_where_it_expects_too_few() -> None:
+    over, under = halved_and_doubled(lambda rates: Uniform(0.3, MODEL, rates, cutoff="mean"))
+    assert abs(over) < 3
+    assert under < -10
+    for make in (lambda rates: EqCluster(0.3, MODEL, rates), lambda rates: PpsCluster(0.05, MODEL, rates)):
+        assert max(map(abs, halved_and_doubled(make))) < 3
+
+
+def test_the_printed_cutoff_loses_what_lies_beyond_the_mean() -> None:
+    printed = runs(Uniform(0.3, MODEL, RATES, cutoff="mean"), None)
+    assert deviation(printed.weights.sum(axis=1), printed.weights.shape[1]) < -5
+
+
+def test_a_sample_can_be_thinned_to_one_probability() -> None:
+    sampler, budget = BUDGETED[1]
+    thinned = 0.0
+    exact = runs(sampler, budget).weights.shape[1]
+    totals = []
+    for seed in range(60):
+        report = tg.simulate_sample(
+            LEFT, RIGHT, window=WINDOW, budget=budget, sampler=sampler, step=15, seed=seed
+        )
+        p = min(0.01, report.pairs.probability.min(initial=1.0))
+        even = tg.sampling.thinned(report.pairs, p, seed)
+        assert set(even.probability) <= {p}
+        totals.append(len(even.left) / p)
+        thinned += len(even.left)
+    assert thinned > 0
+    assert abs(deviation(np.array(totals), exact)) < 3
