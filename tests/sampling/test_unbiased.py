@@ -10,10 +10,16 @@ import pytest
 
 import tidegate as tg
 from tests.sampling.workload import MODEL, stream
+from tidegate.engine.encode import encode
+from tidegate.engine.operator import Join, collected
+from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.simulate import run
+from tidegate.engine.simulate_sample import NOTHING, joined_samples
 from tidegate.sampling import EqCluster, PpsCluster, Uniform
-from tidegate.types import Array
+from tidegate.streams import Trace
+from tidegate.types import Array, Budget, Sampled, Window
 
-SEEDS = 250
+SEEDS = 200
 LEFT, RIGHT, WINDOW = stream(60, 1), stream(60, 2), (25, 15)
 RATES = (1.0, 1.0)
 
@@ -27,26 +33,47 @@ class Runs(NamedTuple):
     overflows: Array
 
 
+ARRIVALS = encode(Trace.of(LEFT), Trace.of(RIGHT), Window(*WINDOW), "=", None).arrivals
+CUTS = ARRIVALS.cuts(20)
+PLACES = np.full((120, 120), -1)
+
+
+def exact() -> int:
+    """Number the results of the exact join, by their rows' numbers; returns how many there are."""
+    pairs = run(ARRIVALS, Join(Window(*WINDOW)), CUTS, CUTS, collect=True).pairs
+    assert pairs is not None
+    PLACES[pairs.left, pairs.right] = np.arange(len(pairs.left))
+    return len(pairs.left)
+
+
+RESULTS = exact()
+
+
+def sampled(sampler: tg.sampling.Sampler, budget: int | None, seed: int) -> tuple[Sampled, int]:
+    """The sample of one seed by row numbers, and how often memory overflowed."""
+    operator = SamplingOperator(Join(Window(*WINDOW), Budget.of(budget), seed=seed), sampler)
+    found = []
+    for left, right, moment in ARRIVALS.steps(CUTS, whole_instants=False):
+        old = (buffer.rows.id for buffer in operator.buffers.values())
+        ids = [np.concatenate(both) for both in zip(old, (left.id, right.id), strict=True)]
+        for chunk in collected(operator.step(left, right, moment))[0]:
+            assert isinstance(chunk, Sampled)
+            found.append(Sampled(ids[0][chunk.left], ids[1][chunk.right], chunk.probability, chunk.owner))
+        assert budget is None or operator.rows <= budget
+    return joined_samples([NOTHING, *found]), operator.sampling.control.lowered
+
+
 @cache
-def runs(sampler: tg.sampling.Sampler, budget: int | None, step: int = 15) -> Runs:
-    exact = tg.simulate(LEFT, RIGHT, window=WINDOW, collect=True).pairs
-    assert exact is not None
-    place = np.full((60, 60), -1)
-    place[exact.left, exact.right] = np.arange(len(exact.left))
-    weights = np.zeros((SEEDS, len(exact.left)))
-    probability = np.zeros_like(weights)
-    owner, overflows = np.zeros(len(exact.left), np.int64), np.zeros(SEEDS)
+def runs(sampler: tg.sampling.Sampler, budget: int | None) -> Runs:
+    weights = np.zeros((SEEDS, RESULTS))
+    owner, overflows = np.zeros(RESULTS, np.int64), np.zeros(SEEDS)
     for seed in range(SEEDS):
-        report = tg.simulate_sample(
-            LEFT, RIGHT, window=WINDOW, budget=budget, sampler=sampler, step=step, seed=seed
-        )
-        assert budget is None or report.peak_rows <= budget
-        at = place[report.pairs.left, report.pairs.right]
+        sample, overflows[seed] = sampled(sampler, budget, seed)
+        at = PLACES[sample.left, sample.right]
         assert (at >= 0).all()
-        weights[seed, at] = 1 / report.pairs.probability
-        probability[seed, at] = report.pairs.probability
-        owner[at] = report.pairs.owner
-        overflows[seed] = report.overflows
+        weights[seed, at] = 1 / sample.probability
+        owner[at] = sample.owner
+    probability = np.divide(1, weights, out=np.zeros_like(weights), where=weights > 0)
     return Runs(weights, probability, owner, overflows)
 
 
@@ -140,17 +167,11 @@ def test_the_printed_cutoff_loses_what_lies_beyond_the_mean() -> None:
 
 def test_a_sample_can_be_thinned_to_one_probability() -> None:
     sampler, budget = BUDGETED[1]
-    thinned = 0.0
-    exact = runs(sampler, budget).weights.shape[1]
     totals = []
     for seed in range(60):
-        report = tg.simulate_sample(
-            LEFT, RIGHT, window=WINDOW, budget=budget, sampler=sampler, step=15, seed=seed
-        )
-        p = min(0.01, report.pairs.probability.min(initial=1.0))
-        even = tg.sampling.thinned(report.pairs, p, seed)
+        sample, _ = sampled(sampler, budget, seed)
+        p = min(0.01, sample.probability.min(initial=1.0))
+        even = tg.sampling.thinned(sample, p, seed)
         assert set(even.probability) <= {p}
         totals.append(len(even.left) / p)
-        thinned += len(even.left)
-    assert thinned > 0
-    assert abs(deviation(np.array(totals), exact)) < 3
+    assert abs(deviation(np.array(totals), RESULTS)) < 3
