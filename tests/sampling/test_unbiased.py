@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import tidegate as tg
-from tests.sampling.workload import MODEL, stream
+from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.simulate import run
 from tidegate.engine.simulate_sample import NOTHING, joined_samples
+from tidegate.models import Frequency
 from tidegate.sampling import EqCluster, PpsCluster, Uniform
 from tidegate.streams import Trace
 from tidegate.types import Array, Budget, Sampled, Window
@@ -34,7 +35,7 @@ class Runs(NamedTuple):
 
 
 ARRIVALS = encode(Trace.of(LEFT), Trace.of(RIGHT), Window(*WINDOW), "=", None).arrivals
-CUTS = ARRIVALS.cuts(20)
+CUTS = ARRIVALS.cuts(30)
 PLACES = np.full((120, 120), -1)
 
 
@@ -77,16 +78,43 @@ def runs(sampler: tg.sampling.Sampler, budget: int | None) -> Runs:
     return Runs(weights, probability, owner, overflows)
 
 
+@cache
+def copies(make: Any, factor: float = 1.0) -> Runs:
+    """As many copies of the streams, each with keys of its own, joined at once: as good as seeds without a budget.
+
+    The model expects `factor` times the matches that there are.
+    """
+    many = [
+        {
+            "key": (np.arange(SEEDS) * 10 + np.array(side["key"])[:, None]).ravel(),
+            "time": np.repeat(side["time"], SEEDS),
+        }
+        for side in (LEFT, RIGHT)
+    ]
+    shares = {copy * 10 + key: share / SEEDS for copy in range(SEEDS) for key, share in SHARES.items()}
+    rate = factor * SEEDS
+    sampler = make(model=Frequency(shares, shares), rates=(rate, rate))
+    sample = tg.simulate_sample(*many, window=WINDOW, sampler=sampler, step=3000, seed=3).pairs
+    # Rows of one time stand together, copy by copy.
+    copy, (left, right) = sample.left % SEEDS, (side // SEEDS for side in sample[:2])
+    ids = ARRIVALS.left.id[left], ARRIVALS.right.id[right]
+    at = PLACES[ids]
+    assert np.array_equal(copy, sample.right % SEEDS)
+    assert (at >= 0).all()
+    weights, owner = np.zeros((SEEDS, RESULTS)), np.zeros(RESULTS, np.int64)
+    weights[copy, at] = 1 / sample.probability
+    owner[at] = np.minimum(*ids)
+    probability = np.divide(1, weights, out=np.zeros_like(weights), where=weights > 0)
+    return Runs(weights, probability, owner, np.zeros(SEEDS))
+
+
 def deviation(samples: Array, mean: float) -> float:
     """By how many standard errors the mean of independent samples is off."""
     return float((samples.mean() - mean) / (samples.std(ddof=1) / np.sqrt(len(samples))))
 
 
-SAMPLERS = [
-    Uniform(0.3, MODEL, RATES),
-    EqCluster(0.3),
-    PpsCluster(0.05, MODEL, RATES),
-]
+UNIFORM, PRINTED = partial(Uniform, 0.3), partial(Uniform, 0.3, cutoff="mean")
+EQUAL, PROPORTIONAL = partial(EqCluster, 0.3), partial(PpsCluster, 0.05)
 BUDGETED: list[tuple[tg.sampling.Sampler, int]] = [
     (Uniform(model=MODEL, rates=RATES), 4),
     (Uniform(0.3, MODEL, RATES), 4),
@@ -97,9 +125,9 @@ BUDGETED: list[tuple[tg.sampling.Sampler, int]] = [
 ]
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda s: s.name)
-def test_each_result_is_there_as_often_as_its_probability_says(sampler: tg.sampling.Sampler) -> None:
-    found = runs(sampler, None)
+@pytest.mark.parametrize("make", [UNIFORM, EQUAL, PROPORTIONAL], ids=lambda m: m.func.name)
+def test_each_result_is_there_as_often_as_its_probability_says(make: Any) -> None:
+    found = copies(make)
     p = found.probability.max(axis=0)
     often = (found.weights > 0).sum(axis=0)
     assert (p > 0).all()
@@ -112,7 +140,7 @@ def test_each_result_is_there_as_often_as_its_probability_says(sampler: tg.sampl
 
 
 def test_uniform_is_uniform_and_independent() -> None:
-    found = runs(SAMPLERS[0], None)
+    found = copies(UNIFORM)
     results, p = found.weights.shape[1], 0.3
     often = (found.weights > 0).sum(axis=0)
     # Chi-square: its mean is the number of results, its variance twice that.
@@ -124,7 +152,7 @@ def test_uniform_is_uniform_and_independent() -> None:
 
 
 def test_a_cluster_is_there_as_a_whole_or_not_at_all() -> None:
-    found = runs(SAMPLERS[1], None)
+    found = copies(EQUAL)
     for owner in np.unique(found.owner):
         mine = found.weights[:, found.owner == owner] > 0
         assert (mine.all(axis=1) | ~mine.any(axis=1)).all()
@@ -146,23 +174,19 @@ def test_weights_are_right_in_the_mean_however_often_memory_overflows(
         assert abs(deviation(found.weights[:, part].sum(axis=1), len(part))) < 3.5
 
 
-def halved_and_doubled(make: Any) -> list[float]:
-    """How far estimates are off, in standard errors, if twice and if half as many matches are expected as come."""
-    found = [runs(make(rates), None) for rates in ((2.0, 2.0), (0.5, 0.5))]
-    return [deviation(some.weights.sum(axis=1), some.weights.shape[1]) for some in found]
-
-
 def test_a_model_that_is_wrong_by_two_biases_uniform_only_where_it_expects_too_few() -> None:
-    over, under = halved_and_doubled(lambda rates: Uniform(0.3, MODEL, rates, cutoff="mean"))
-    assert abs(over) < 3
-    assert under < -10
-    for make in (lambda rates: EqCluster(0.3, MODEL, rates), lambda rates: PpsCluster(0.05, MODEL, rates)):
-        assert max(map(abs, halved_and_doubled(make))) < 3
+    def off(make: Any, factor: float) -> float:
+        return deviation(copies(make, factor).weights.sum(axis=1), RESULTS)
+
+    assert abs(off(PRINTED, 2.0)) < 3
+    assert off(PRINTED, 0.5) < -10
+    assert off(UNIFORM, 0.5) < -3
+    for make in (EQUAL, PROPORTIONAL):
+        assert max(abs(off(make, factor)) for factor in (0.5, 2.0)) < 3
 
 
 def test_the_printed_cutoff_loses_what_lies_beyond_the_mean() -> None:
-    printed = runs(Uniform(0.3, MODEL, RATES, cutoff="mean"), None)
-    assert deviation(printed.weights.sum(axis=1), printed.weights.shape[1]) < -5
+    assert deviation(copies(PRINTED).weights.sum(axis=1), RESULTS) < -5
 
 
 def test_a_sample_can_be_thinned_to_one_probability() -> None:
