@@ -105,7 +105,7 @@ def simulate_sample(
     checks = thinned_cuts(cuts, arrivals, start)
     exact = run(arrivals, Join(join.window, condition=condition), checks, checks, start)
     begin = None if start is None else arrivals.before(start)
-    arrived, found = [0, 0], [_NOTHING]
+    arrived, found = [0, 0], [NOTHING]
     watched: list[tuple[Time, float, int]] = []
     lowered = 0
     for lefts, rights, moment in arrivals.steps(cuts, whole_instants=step == "instant"):
@@ -144,7 +144,7 @@ def simulate_sample(
 
 
 _NONE = np.empty(0, np.int64)
-_NOTHING = Sampled(_NONE, _NONE, np.empty(0), _NONE)
+NOTHING = Sampled(_NONE, _NONE, np.empty(0), _NONE)
 
 
 def joined_samples(parts: Sequence[Sampled]) -> Sampled:

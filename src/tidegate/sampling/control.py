@@ -56,7 +56,8 @@ class Control:
         """
         self.level = max(self.level, certain)
         self.level += max(1, math.ceil(STEPS * math.log2(held / (_ROOM * room))))
-        self.level = min(self.level, LOWEST)
+        # Far enough below the lowest probability that even rows which expect the most matches get to it.
+        self.level = min(self.level, 2 * LOWEST)
         self._floor, self._quiet = self.level, self._now
         self.lowered += 1
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LEAST: Final = 2.0**-7
 """No row counts as expecting fewer matches, so that none is beyond all chance."""
+MOST: Final = 2.0**40
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,9 @@ class PpsCluster(Sampler):
 
 class _Proportional(ClusterSampling):
     def offsets(self, rows: Rows) -> Array:
-        expected = np.clip(self.expecting.matches(rows), LEAST, 2.0**60) * (self.config.p or 1.0)
+        matches = self.expecting.matches(rows)
+        # Where nothing is known yet all rows are alike.
+        expected = np.where(np.isinf(matches), 1.0, np.clip(matches, LEAST, MOST)) * (self.config.p or 1.0)
         return np.rint(STEPS * np.log2(expected)).astype(np.int64)
 
     def lower(self, held: float, room: float, rows: Iterable[Rows]) -> None:

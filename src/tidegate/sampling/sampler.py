@@ -25,7 +25,7 @@ from tidegate.draws import salt
 from tidegate.sampling.control import Control
 from tidegate.sampling.expecting import Expecting, Model, check_model
 from tidegate.sampling.fraction import Taking, check_overflow
-from tidegate.sampling.ladder import STEPS, chances, coins
+from tidegate.sampling.ladder import STEPS, chance, coins
 from tidegate.types import SIDES, InputError, Sampled, Setting, Window
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Sampling(ABC):
     @property
     def fraction(self) -> float:
         """The probability of new draws; of one match, where that depends on the matches that a row expects."""
-        return float(chances(self.base, np.array([self.control.level]))[0])
+        return min(1.0, chance(self.base, self.control.level))
 
     def cap(self, fraction: float) -> None:
         """Let new draws have no higher probability than one just above this fraction: more would be of no use."""

@@ -71,7 +71,7 @@ class Uniform(Sampler):
     model counts one row more of each key than was seen.
 
     Theorems 4.2 and 4.3 hold for the printed cutoff and matches that come as if by a timetable, and are used for
-    `cutoff="mean"`. For the quantile the memory is reckoned for matches that come at random (`held_time`); either is
+    `cutoff="mean"`. Where there is no budget there is no cutoff. For the quantile the memory is reckoned for matches that come at random (`held_time`); either is
     corrected by the memory that is really held.
 
     Beside what every buffered row has, among it its matches so far (`num`), a row takes two bytes: its level of
@@ -98,6 +98,11 @@ class Uniform(Sampler):
         if self.cutoff == "mean":
             return np.floor(np.minimum(matches, float(_NEVER))).astype(np.int64)
         return _cutoffs(matches, self.cutoff, NormalDist().inv_cdf(self.cutoff))
+
+
+def _unending(matches: Array) -> Array:
+    """Where memory has no limit, every match is waited for."""
+    return np.full(len(matches), _NEVER)
 
 
 @kernel
@@ -180,7 +185,7 @@ class UniformSampling(Sampling):
 
     def __init__(self, config: Uniform, setting: Setting) -> None:
         super().__init__(config, setting, base=1.0 if config.p is None else float(config.p))
-        self._cutoffs = config.cutoffs
+        self._cutoffs = config.cutoffs if setting.budget else _unending
         self._printed = config.cutoff == "mean"
 
     def cutoffs(self, rows: Rows) -> Array:
