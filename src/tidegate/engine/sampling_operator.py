@@ -207,8 +207,7 @@ class SamplingOperator(Operator):
             hits = np.zeros(count, np.int64)
             index.count(axes, (np.zeros(arrivals.stop - arrivals.start, np.int64), hits), watch=watch)
             watched = False
-            # What a residual condition rejects is no match, so who is due cannot be told from the number.
-            places = np.flatnonzero(hits) if residual else _due(rows.matches, rows.wait, hits)
+            places = _due(rows.matches, rows.wait, hits)
             if not len(places):
                 return
             axes = axes_of(rows, places)
@@ -218,13 +217,10 @@ class SamplingOperator(Operator):
         for local in index.pairs(axes, chunk):
             owner = local.left if side == "left" else local.right
             found = Pairs(placed(at["left"], local.left), placed(at["right"], local.right))
-            if residual is not None:
-                holds = residual(found)
-                found, owner = Pairs(found.left[holds], found.right[holds]), owner[holds]
             if watched:
                 at_owner, at_other = (found.left, found.right) if side == "left" else (found.right, found.left)
                 note_ages(watch, times[side], times[other], at_owner, at_other)
-            yield from self._leaving(owners, owner, found, side)
+            yield from self._leaving(owners, owner, found, side, residual)
         self._write(side, owners, places, spent)
 
     def _of_arrivals(
@@ -250,22 +246,27 @@ class SamplingOperator(Operator):
             local_left = among["left"][local.left]
             found = Pairs(new["left"].start + local.left.astype(np.int64), places["right"][local.right])
             own = {"left": local_left, "right": local.right}
-            if residual is not None:
-                holds = residual(found)
-                found = Pairs(found.left[holds], found.right[holds])
-                own = {side: owner[holds] for side, owner in own.items()}
             note_ages(watch, rows["right"].time, rows["left"].time, found.right, found.left)
             left_first = rows["left"].id[found.left] < rows["right"].id[found.right]
             for side, mine in (("left", left_first), ("right", ~left_first)):
                 some = Pairs(found.left[mine], found.right[mine])
                 if len(some.left):
-                    yield from self._leaving(owners[side], own[side][mine], some, side)
+                    yield from self._leaving(owners[side], own[side][mine], some, side, residual)
         for side in SIDES:
             self._write(side, owners[side], places[side], spent[side])
 
-    def _leaving(self, owners: Owners, owner: Array, found: Pairs, side: Side) -> Iterator[Sampled]:
-        """What leaves of some matches of these owners."""
+    def _leaving(
+        self, owners: Owners, owner: Array, found: Pairs, side: Side, residual: Residual | None
+    ) -> Iterator[Sampled]:
+        """What leaves of some matches of these owners.
+
+        A residual condition is asked of what was drawn alone: each draw is by itself, so what it rejects takes
+        nothing from the rest.
+        """
         at, levels = owners.picked(owner)
+        if residual is not None and len(at):
+            holds = residual(Pairs(found.left[at], found.right[at]))
+            at, levels = at[holds], levels[holds]
         if len(at):
             left, right = found.left[at], found.right[at]
             ids = self.buffers[side].rows.id[left if side == "left" else right]

@@ -45,7 +45,7 @@ class HeldSample:
         self.rows = pa.concat_tables([held, arrived]).take(pa.array(source)).combine_chunks()
 
     def settle(self, sampling: Sampling) -> None:
-        """After a step: hold no rank below which results may stay hidden from now on, and have no more shown than needed."""
+        """After a step: hold no rank below which results may stay hidden from now on, nor have more shown."""
         taken = self.reservoir.offer(np.empty(0), least=sampling.fraction)
         if self.rows is not None:
             self.rows = self._kept(taken)
