@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tidegate
-from tidegate import engine, importance, models, policies, relations, streams
+from tidegate import engine, importance, models, policies, relations, sampling, streams
 from tidegate import types as vocabulary
 
-MODULES = [tidegate, engine, importance, models, policies, relations, streams]
+MODULES = [tidegate, engine, importance, models, policies, relations, sampling, streams]
 NUMBERS = np.arange(3)
 FROZEN = [
     tidegate.Window(1, 1),

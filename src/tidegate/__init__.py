@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import checks, importance, models, policies, relations, streams
+from tidegate import checks, importance, models, policies, relations, sampling, streams
 from tidegate.allocation import allocate, predict_recall
 from tidegate.engine import simulate, simulate_cache
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
-    from tidegate.spark import Pool, configure, inspect, join, lookup
+    from tidegate.spark import Pool, configure, estimate, inspect, join, lookup
 
 __all__ = [
     "Band",
@@ -23,6 +23,7 @@ __all__ = [
     "allocate",
     "checks",
     "configure",
+    "estimate",
     "importance",
     "inspect",
     "join",
@@ -31,13 +32,14 @@ __all__ = [
     "policies",
     "predict_recall",
     "relations",
+    "sampling",
     "simulate",
     "simulate_cache",
     "streams",
 ]
 
 
-_ON_SPARK = ("Pool", "configure", "inspect", "join", "lookup")
+_ON_SPARK = ("Pool", "configure", "estimate", "inspect", "join", "lookup")
 
 
 def __getattr__(name: str) -> object:

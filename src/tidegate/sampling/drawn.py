@@ -145,7 +145,7 @@ def _sizes(unit: Array, chance: Array) -> Array:
     mixed = np.flatnonzero(most > least * (1 + _ROUNDED))
     if len(mixed):
         raise InputError(
-            f"one reservoir has results of probability {least[mixed[0]]:g} and {most[mixed[0]]:g}; where several were "
-            "merged, name the column that tells them apart with stratum="
+            f"one reservoir has results of probability {least[mixed[0]]:g} and {most[mixed[0]]:g}; where several "
+            "were merged, name the column that tells them apart with stratum="
         )
     return counts[unit]

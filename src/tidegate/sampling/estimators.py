@@ -37,37 +37,37 @@ def estimate(
     """Estimate an aggregate over all results of a join from a sample of them.
 
     A sampled result stands for `1 / probability` results. That makes COUNT and SUM unbiased (Horvitz and Thompson).
-    AVG is the ratio of the two (Hajek), biased in small samples by about its relative variance: on 10 clusters of very
-    unequal size we saw 1 %, on 100 a tenth of that. Quantiles are those of the weighted sample.
+    AVG is the ratio of the two (Hajek): biased in small samples, by less than a tenth of its standard error once some
+    ten draws are behind it. Quantiles are those of the weighted sample.
 
     Parameters
     ----------
     sample
         The sampled results: a dict of arrays, a data frame, an Arrow table.
     what
-        `count(*)`, `count(x)`, `sum(x)`, `avg(x)`, `median(x)` or `quantile(x, 0.9)`, where `x` is a column. Nulls are
-        skipped, as in SQL.
+        `count(*)`, `count(x)`, `sum(x)`, `avg(x)`, `median(x)` or `quantile(x, 0.9)`, where `x` is a column. Nulls
+        are skipped, as in SQL.
     by
-        One estimate for each value of this column, or of these; null is a value. A group of which no result was sampled is
-        not in the answer: absent does not mean zero.
+        One estimate for each value of this column, or of these; null is a value. A group of which no result was
+        sampled is not in the answer: absent does not mean zero.
     window
-        One estimate for each span of event time `[end - window, end)`, too. The same holds for one without a result.
+        One estimate for each span of event time `[end - window, end)`, too; not for one without a sampled result.
     every
         How far the ends of these are apart, counted from 0; `window` by default, so that each time is in one.
     level
         How often the interval shall hold the truth.
     method
         How the sample was drawn. By default, results that have an `owner` were in or out with all of their owner's
-        (which is right for clusters, and too cautious for "uniform"), and without that column each was drawn by itself.
+        (right for clusters, too cautious for "uniform"); without that column each was drawn by itself.
     time, probability, owner, stratum
-        Names of columns: event time; the probability with which the result came into the sample; whose match it is (null: drawn
-        by itself); and, where several reservoirs were merged, the one that the result was in.
+        Names of columns: event time; the probability with which the result came into the sample; whose match it is
+        (null: drawn by itself); and, where several reservoirs were merged, the one that the result was in.
 
     Returns
     -------
     pyarrow.Table
-        The columns `by`, `window_end`, then `estimate`, `low`, `high`, and `rows`: how many sampled results with a value
-        are behind it. An end that the sample is too small to tell is null.
+        The columns `by`, `window_end`, then `estimate`, `low`, `high`, and `rows`: how many sampled results with a
+        value are behind it. An end that the sample is too small to tell is null.
 
     Examples
     --------
@@ -83,8 +83,8 @@ def estimate(
 
     Deviations
     ----------
-    The paper weighs clusters by the inverse of their size; the inverse of the probability is what makes it unbiased, also where
-    that is capped at 1. It gives no intervals.
+    The paper weighs clusters by the inverse of their size; the inverse of the probability is what makes it unbiased,
+    also where that is capped at 1. It gives no intervals.
     """
     aggregate = Aggregate.parse(what)
     if not 0 < level < 1:
@@ -116,13 +116,11 @@ class _Asked:
 
 
 class _Answer(NamedTuple):
-    """One row a group and window."""
+    """One row a group and window; of the figures, one column each for estimate, low and high."""
 
     code: Array
     end: Array | None
-    estimate: Array
-    low: Array
-    high: Array
+    figures: Array
     rows: Array
 
 
@@ -167,7 +165,7 @@ def _answer(asked: _Asked, drawn: Drawn, groups: Coded, part: Spans) -> _Answer:
     ends = (
         None if part.ends is None else part.ends[np.insert(np.diff(part.ends) != 0, 0, values=True)][windows]
     )
-    return _Answer(codes, ends, *figures, behind)
+    return _Answer(codes, ends, figures, behind)
 
 
 def _dense(codes: Array) -> tuple[Array, Array]:
@@ -201,17 +199,16 @@ def _assembled(
     table: pa.Table, names: list[str], groups: Coded, clock: pa.ChunkedArray | None, found: list[_Answer]
 ) -> pa.Table:
     """One table of all answers, with the values that groups stand for."""
-
-    def joined(name: str, empty: type) -> Array:
-        return np.concatenate([np.empty(0, empty), *(getattr(part, name) for part in found)])
-
-    first = groups.first[joined("code", np.int64).astype(np.int64)]
+    none = np.empty(0, np.int64)
+    first = groups.first[np.concatenate([none, *(part.code for part in found)])]
     columns = {name: table.column(name).take(pa.array(first)) for name in names}
     if clock is not None:
-        columns["window_end"] = _ends(joined("end", np.int64), clock.type)
-    for name in ("estimate", "low", "high"):
-        columns[name] = pa.array(joined(name, np.float64), from_pandas=True)
-    columns["rows"] = pa.array(joined("rows", np.int64).astype(np.int64))
+        ends = [part.end for part in found if part.end is not None]
+        columns["window_end"] = _ends(np.concatenate(ends or [none]), clock.type)
+    figures = np.concatenate([np.empty((3, 0)), *(part.figures for part in found)], axis=1)
+    for name, figure in zip(("estimate", "low", "high"), figures, strict=True):
+        columns[name] = pa.array(figure, from_pandas=True)
+    columns["rows"] = pa.array(np.concatenate([none, *(part.rows for part in found)]))
     return pa.table(columns)
 
 

@@ -1,12 +1,12 @@
 """From moments to intervals that hold the truth as often as they say.
 
-The textbook's `estimate +- z * standard error` fails on samples of a join: where few or only small clusters were drawn,
-the estimated total and its estimated error are both too small, so that such intervals miss on one side (nine times in ten
-meant seven in ten on a hundred skewed clusters). What is done about it depends on what is estimated:
+The textbook's `estimate +- z * standard error` fails on samples of a join: where few or only small clusters were
+drawn, the estimated total and its estimated error are both too small, so that such intervals miss on one side. What
+is done about it depends on what is estimated:
 
-- a total (COUNT, SUM) leans: its error is skewed and goes along with its estimated variance. The ends of the interval
-  are moved by the first terms of the Edgeworth expansion, in a form that is monotone in z. For a count of
-  independent results these are, but for small terms, the mid-P limits of a Poisson variable;
+- a total (COUNT, SUM) leans: its error is skewed and goes along with its estimated variance. The ends of the
+  interval are moved by the first terms of the Edgeworth expansion, in a form that is monotone in z. For a count
+  of independent results these are, but for small terms, the mid-P limits of a Poisson variable;
 - a mean (AVG, and the share below a quantile) hardly leans, but its variance is uncertain: Student's t takes the
   place of z, with as many degrees of freedom as the fourth moments say.
 
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 def of_total(moments: Moments, level: float) -> tuple[Array, Array]:
     """The interval of a total.
 
-    With `s` the standard error, studentised totals lie below `x` with probability `N(x) + (a + b x^2) n(x)`. The cubic
-    `t + a + b t^2 + b^2 t^3 / 3` is nearly normal and never falls, so its inverse at -z and z gives the ends.
+    A total less the truth, over its estimated standard error, lies below `x` with a probability of about
+    `N(x) + (a + b x^2) n(x)`. The cubic `t + a + b t^2 + b^2 t^3 / 3` of it is nearly normal and never falls; its
+    inverse at -z and z gives the ends.
     """
     total, variance = moments.total, moments.variance
     error = np.sqrt(variance)
@@ -58,7 +59,8 @@ def half_width(residuals: Moments, level: float) -> Array:
         # Twice the squared mean of an estimated variance over its own variance.
         uncertain = residuals.fourth / variance**2 - 1 / draws
         freedom = np.minimum(2 / np.maximum(uncertain, 1e-9), draws - 1)
-        width = student(freedom, level) * np.sqrt(variance)
+        # The mean was fitted to the same draws, which costs one of them.
+        width = student(freedom, level) * np.sqrt(variance * draws / (draws - 1))
     return np.where(draws > 1, width, np.where(draws > 0, np.nan, 0.0))
 
 

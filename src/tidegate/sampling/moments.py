@@ -6,9 +6,10 @@ in with probability p stands for 1/p results (Horvitz and Thompson). A total is 
 about its error is a sum over them, too.
 
 Of the results of one cluster some may have been in with a lesser probability than others: where the fraction is
-lowered on the way, a cluster that was in may be dropped. One that is in at the lesser probability was in at the greater,
-so two of its results were in together with the lesser of theirs, which adds `(1 - the greater) x y / (p q)` to the
-variance for every pair of them. If all are alike, that is the well-known `(1 - p) / p^2` times the cluster's total squared.
+lowered on the way, a cluster that was in may be dropped. One that is in at the lesser probability was in at the
+greater, so two of its results were in together with the lesser of theirs, which adds `(1 - the greater) x y / (p q)`
+to the variance for every pair of them. If all are alike, that is the well-known `(1 - p) / p^2` times the square of
+the cluster's total.
 """
 
 from __future__ import annotations
@@ -101,6 +102,10 @@ class Draws:
     def totals(self, values: Array) -> Array:
         """The estimated total of each group."""
         return np.bincount(self.group, values / self.probability, self.groups)
+
+    def alone(self) -> Array:
+        """The variance of each group's count, had each result been drawn by itself."""
+        return np.bincount(self.group, (1 - self.probability) / self.probability**2, self.groups)
 
     def moments(self, values: Array) -> Moments:
         """Estimate the total of each group, and how far off it may be."""

@@ -33,6 +33,9 @@ def quantiles(draws: Draws, values: Array, q: float, level: float) -> tuple[Arra
     found = ranked.at(np.full(draws.groups, q))
     share = (values <= found[draws.group]) - q
     residuals = draws.moments(share / ranked.weight[draws.group])
+    # Far out few values, or none, lie beyond: what is seen then says less than what q itself does.
+    least = q * (1 - q) * draws.alone() / ranked.weight**2
+    residuals = residuals._replace(variance=np.maximum(residuals.variance, least))
     width = half_width(residuals, level)
     ends = []
     for end in (q - width, q + width):
@@ -66,4 +69,5 @@ class _Ranked:
     def _at(self, place: Array) -> Array:
         # What adding up has rounded must not count as one more result.
         target = self._before + place - 1e-9 * self.weight
-        return self._values[np.clip(np.searchsorted(self._running, target), self._first, self._last)]
+        found: Array = self._values[np.clip(np.searchsorted(self._running, target), self._first, self._last)]
+        return found

@@ -1,9 +1,10 @@
-"""The only room that imports pyspark: joins as DataFrame functions."""
+"""The only room that imports pyspark: joins, and estimates from samples of them, as DataFrame functions."""
 
+from tidegate.spark.estimate import estimate
 from tidegate.spark.inspection import inspect
 from tidegate.spark.join import join
 from tidegate.spark.lookup import lookup
 from tidegate.spark.pool import Pool
 from tidegate.spark.session import configure
 
-__all__ = ["Pool", "configure", "inspect", "join", "lookup"]
+__all__ = ["Pool", "configure", "estimate", "inspect", "join", "lookup"]
