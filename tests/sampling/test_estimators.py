@@ -74,7 +74,7 @@ def test_nulls_are_skipped_as_in_sql() -> None:
     st.sampled_from([np.int64, np.float64]),
 )
 def test_windows_hold_what_they_should(times: list[int], length: int, every: int | None, kind: type) -> None:
-    clock = np.array(times, kind)
+    clock: Array = np.array(times, kind)
     rng = np.random.default_rng(len(times))
     given = sample(len(times)) | {"time": clock, "probability": np.full(len(times), 0.5)}
     apart = every or length

@@ -49,8 +49,12 @@ class _Ranked:
     """The values of each group in order, each as often as its weight says."""
 
     def __init__(self, draws: Draws, values: Array) -> None:
-        order = np.argsort(values, kind="stable")
-        order = order[np.argsort(draws.group[order], kind="stable")]
+        order = np.argsort(values)
+        if draws.groups > 1:
+            # NumPy sorts short integers in linear time.
+            short = draws.groups <= np.iinfo(np.uint16).max
+            group = draws.group.astype(np.uint16) if short else draws.group
+            order = order[np.argsort(group[order], kind="stable")]
         self._values = values[order]
         self._running = np.cumsum(1 / draws.probability[order])
         self._first = np.searchsorted(draws.group[order], np.arange(draws.groups))
