@@ -86,6 +86,19 @@ def test_merged_reservoirs_and_a_group_of_them() -> None:
     assert found[:, 1].mean() == pytest.approx(found[:, 0].var())
 
 
+def test_of_a_reservoir_higher_moments_are_about_the_mean() -> None:
+    """With the zeros of other groups: three of eight results are of this one."""
+    chance, values = 0.4, [3.0, 1.0, 9.0]
+    apart = np.array([*values, 0, 0, 0, 0, 0]) / chance
+    apart -= apart.mean()
+    found = Moments(*moments([(0, chance, value) for value in values], [8]))
+    out = 1 - chance
+    assert found.third == pytest.approx(out * (out - chance) * (apart**3).sum())
+    assert found.lean == pytest.approx(out**2 * (apart**3).sum())
+    assert found.fourth == pytest.approx(out**2 * (apart**4).sum())
+    assert found.draws == 3
+
+
 def test_groups_are_apart() -> None:
     group = np.array([1, 0, 1, 0, 1])
     unit = np.array([5, 5, 5, 6, 7])
