@@ -10,7 +10,7 @@ from tidegate.engine import SampleReport, simulate, simulate_cache, simulate_sam
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
-    from tidegate.spark import Pool, configure, inspect, join, lookup, reservoir, sample
+    from tidegate.spark import Pool, configure, estimate, inspect, join, lookup, reservoir, sample
 
 __all__ = [
     "Band",
@@ -24,6 +24,7 @@ __all__ = [
     "allocate",
     "checks",
     "configure",
+    "estimate",
     "importance",
     "inspect",
     "join",
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 
-_ON_SPARK = ("Pool", "configure", "inspect", "join", "lookup", "reservoir", "sample")
+_ON_SPARK = ("Pool", "configure", "estimate", "inspect", "join", "lookup", "reservoir", "sample")
 
 
 def __getattr__(name: str) -> object:

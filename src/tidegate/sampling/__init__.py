@@ -1,6 +1,7 @@
 """Unbiased samples of a join, each result with its inclusion probability; reservoirs that hold them; answers from them."""
 
 from tidegate.sampling.eq_cluster import EqCluster
+from tidegate.sampling.estimators import estimate
 from tidegate.sampling.fraction import proportional, safe_mean
 from tidegate.sampling.grouped import GroupedReservoir, GroupedSample
 from tidegate.sampling.join_reservoir import JoinReservoir
@@ -39,6 +40,7 @@ __all__ = [
     "Uniform",
     "Wants",
     "best_size",
+    "estimate",
     "expected_results",
     "find",
     "inclusion_chances",
