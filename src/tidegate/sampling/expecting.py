@@ -24,6 +24,8 @@ _BUCKETS: Final = 32
 """How many ages a learned curve tells apart."""
 _KINDS: Final = 8
 """How many kinds of rows are told apart in an octave of expected matches."""
+_FEWEST: Final = 2.0**-20
+"""Rows that expect fewer matches are all of one kind."""
 _CAPACITY: Final = 1 << 16
 
 
@@ -251,9 +253,7 @@ _NOBODY: Final = Kinds(np.zeros(1), np.zeros(1), np.ones(1), np.array([0.0, 1.0]
 
 def _grouped(rows: Array, matches: Array) -> tuple[Array, Array]:
     """Rows of nearly the same number of expected matches together, each group by its mean."""
-    with np.errstate(divide="ignore"):
-        octave = np.where(matches > 0, np.floor(_KINDS * np.log2(matches)), -np.inf)
-    kinds, which = np.unique(octave, return_inverse=True)
-    there = np.bincount(which, rows, len(kinds))
-    met = np.bincount(which, rows * matches, len(kinds))
-    return there, np.divide(met, there, out=np.zeros_like(met), where=there > 0)
+    octave = np.floor(_KINDS * np.log2(np.maximum(matches, _FEWEST) / _FEWEST)).astype(np.int64)
+    there, met = np.bincount(octave, rows), np.bincount(octave, rows * matches)
+    found = there > 0
+    return there[found], met[found] / there[found]
