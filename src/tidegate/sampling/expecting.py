@@ -113,6 +113,7 @@ class Expecting:
             self._buckets = {s: Buckets(max(length, 1) / _BUCKETS, _BUCKETS) for s, length in self._lengths.items()}
             self._curve_learners = {s: CurveLearner(b, horizon) for s, b in self._buckets.items()}
         self._now: Time = -FAR
+        self.seen = 0
 
     def watches(self) -> dict[Side, Buckets]:
         """The ages at which matches are to be counted for `observe_matches`."""
@@ -120,6 +121,11 @@ class Expecting:
 
     def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
         """Learn from the arrivals of a step."""
+        if not self.seen:
+            # The clock starts with the first row, not with the end of the first step.
+            begin = min((rows.time[0].item() for rows in arrivals.values() if len(rows)), default=now)
+            self._rates.observe("left", 0, begin)
+        self.seen += sum(map(len, arrivals.values()))
         for side, rows in arrivals.items():
             if self._given is None:
                 self._rates.observe(side, len(rows), now)
@@ -223,7 +229,7 @@ class Expecting:
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        state = {"clock": np.array([float(self._now)])}
+        state = {"clock": np.array([float(self._now), self.seen])}
         state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
         if self._learner:
             state |= {f"share.{name}": array for name, array in self._learner.snapshot().items()}
@@ -237,7 +243,8 @@ class Expecting:
         for name, array in state.items():
             part, _, rest = name.partition(".")
             parts.setdefault(part, {})[rest] = array
-        self._now = state["clock"].item()
+        self._now, seen = state["clock"].tolist()
+        self.seen = int(seen)
         self._rates.restore(parts["rate"])
         if self._learner and "share" in parts:
             self._learner.restore(parts["share"])
