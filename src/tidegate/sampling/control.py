@@ -27,6 +27,8 @@ _ROOM: Final = 0.95
 """Which part of the budget an overflow leaves filled, in the mean."""
 _STEADY: Final = 2
 """By how many levels new draws may differ while memory is still taken as that of one level."""
+_RELIEF: Final = 4
+"""By how many levels an overflow is forgotten each time, once it lies a window back."""
 _PLAUSIBLE: Final = (1 / 64, 8.0)
 
 
@@ -94,7 +96,7 @@ class Control:
             return
         self._reckoned = float(now)
         if now - self._quiet >= span:
-            self._floor = max(self._floor - 1, self._highest)
+            self._floor = max(self._floor - _RELIEF, self._highest)
         taking = theory()
         if taking is not None:
             self._calibrate(span, taking)

@@ -24,6 +24,8 @@ _BUCKETS: Final = 32
 """How many ages a learned curve tells apart."""
 _KINDS: Final = 8
 """How many kinds of rows are told apart in an octave of expected matches."""
+_FEWEST: Final = 2.0**-20
+"""Rows that expect fewer matches are all of one kind."""
 _CAPACITY: Final = 1 << 16
 
 
@@ -111,6 +113,7 @@ class Expecting:
             self._buckets = {s: Buckets(max(length, 1) / _BUCKETS, _BUCKETS) for s, length in self._lengths.items()}
             self._curve_learners = {s: CurveLearner(b, horizon) for s, b in self._buckets.items()}
         self._now: Time = -FAR
+        self.seen = 0
 
     def watches(self) -> dict[Side, Buckets]:
         """The ages at which matches are to be counted for `observe_matches`."""
@@ -118,10 +121,11 @@ class Expecting:
 
     def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
         """Learn from the arrivals of a step."""
-        if self._now == -FAR:
-            # A first step of many rows tells rates at once: it began with its first row.
-            for side, rows in arrivals.items():
-                self._rates.observe(side, 0, min((r.time[0].item() for r in arrivals.values() if len(r)), default=now))
+        if not self.seen:
+            # The clock starts with the first row, not with the end of the first step.
+            begin = min((rows.time[0].item() for rows in arrivals.values() if len(rows)), default=now)
+            self._rates.observe("left", 0, begin)
+        self.seen += sum(map(len, arrivals.values()))
         for side, rows in arrivals.items():
             if self._given is None:
                 self._rates.observe(side, len(rows), now)
@@ -225,7 +229,7 @@ class Expecting:
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        state = {"clock": np.array([float(self._now)])}
+        state = {"clock": np.array([float(self._now), self.seen])}
         state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
         if self._learner:
             state |= {f"share.{name}": array for name, array in self._learner.snapshot().items()}
@@ -239,7 +243,8 @@ class Expecting:
         for name, array in state.items():
             part, _, rest = name.partition(".")
             parts.setdefault(part, {})[rest] = array
-        self._now = state["clock"].item()
+        self._now, seen = state["clock"].tolist()
+        self.seen = int(seen)
         self._rates.restore(parts["rate"])
         if self._learner and "share" in parts:
             self._learner.restore(parts["share"])
@@ -255,9 +260,7 @@ _NOBODY: Final = Kinds(np.zeros(1), np.zeros(1), np.ones(1), np.array([0.0, 1.0]
 
 def _grouped(rows: Array, matches: Array) -> tuple[Array, Array]:
     """Rows of nearly the same number of expected matches together, each group by its mean."""
-    with np.errstate(divide="ignore"):
-        octave = np.where(matches > 0, np.floor(_KINDS * np.log2(matches)), -np.inf)
-    kinds, which = np.unique(octave, return_inverse=True)
-    there = np.bincount(which, rows, len(kinds))
-    met = np.bincount(which, rows * matches, len(kinds))
-    return there, np.divide(met, there, out=np.zeros_like(met), where=there > 0)
+    octave = np.floor(_KINDS * np.log2(np.maximum(matches, _FEWEST) / _FEWEST)).astype(np.int64)
+    there, met = np.bincount(octave, rows), np.bincount(octave, rows * matches)
+    found = there > 0
+    return there[found], met[found] / there[found]

@@ -201,6 +201,9 @@ class UniformSampling(Sampling):
     def thinned(self, rows: Rows) -> tuple[Rows, Array]:
         """Thin what was decided with a higher probability."""
         waiting = Waiting(self, rows)
+        # Who must make room before anything is known cannot wait for ever: only for as many as came so far.
+        unknown = waiting.cutoff >= _NEVER
+        waiting.cutoff[unknown] = waiting.num[unknown] + self.expecting.seen
         _thinned(
             self.salt, waiting.id, waiting.num, waiting.wait, waiting.level, waiting.cutoff, self.base,
             self.control.level,
