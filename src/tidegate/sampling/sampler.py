@@ -53,8 +53,8 @@ class Sampler(ABC):
     def __post_init__(self) -> None:
         if self.p is not None and not (isinstance(self.p, float | int) and 0 < self.p <= 1):
             raise InputError(
-                f"p={self.p!r} is not a sampling fraction; give one above 0 and at most 1, or None for what the budget "
-                "allows"
+                f"p={self.p!r} is not a sampling fraction; give one above 0 and at most 1, or None for what the "
+                "budget allows"
             )
         check_overflow(self.overflow)
         check_model(self.model, self.rates)
@@ -188,7 +188,9 @@ def thinned(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
     if p is None:
         p = least
     if not 0 < p <= least:
-        raise InputError(f"p={p!r} is not above 0 and at most {least:g}, the sample's least probability; give one that is")
+        raise InputError(
+            f"p={p!r} is not above 0 and at most {least:g}, the sample's least probability; give one that is"
+        )
     drawn = coins(salt(Setting(Window(0, 0), seed)) ^ _THINNING, sample.left, sample.right)
     stays = np.flatnonzero(drawn * sample.probability < p)
     return Sampled(sample.left[stays], sample.right[stays], np.full(len(stays), p), sample.owner[stays])
