@@ -56,7 +56,7 @@ class Uniform(Sampler):
     >>> stream = {"key": [1, 2] * 50, "time": range(100)}
     >>> sample = tg.simulate_sample(stream, stream, window=(99, 99), sampler=tg.sampling.Uniform(p=0.1))
     >>> sample.results, sample.exact, round(sample.estimate)
-    (480, 5000, 4800)
+    (516, 5000, 5160)
 
     References
     ----------
