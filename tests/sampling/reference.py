@@ -80,7 +80,7 @@ class Reference:
         if self.method != "pps_cluster":
             return self.p
         sixteenths = round(16 * math.log2(max(self.expected(row.side, row.key), 1 / 128) * self.p))
-        return min(1.0, 2.0 ** (sixteenths / 16))
+        return float(min(1.0, 2.0 ** (sixteenths / 16)))
 
     def decide(self, row: Row) -> bool:
         """Whether a row is (still) of use."""

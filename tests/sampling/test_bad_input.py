@@ -29,13 +29,13 @@ LEFT, RIGHT = stream(10, 1), stream(10, 2)
         ({"rates": (1, 0)}, r"rate on the right is 0"),
     ],
 )
-def test_parameters(sampler: Any, given: dict[str, Any], message: str) -> None:
+def test_parameters(sampler: type[tg.sampling.Sampler], given: dict[str, Any], message: str) -> None:
     with pytest.raises(tg.InputError, match=message):
         sampler(**given)
 
 
 @pytest.mark.parametrize("cutoff", [0.2, 1.0, "median"])
-def test_cutoffs(cutoff: Any) -> None:
+def test_cutoffs(cutoff: float) -> None:
     with pytest.raises(tg.InputError, match="cutoff"):
         Uniform(cutoff=cutoff)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,32 +12,26 @@ from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.sampling import EqCluster, PpsCluster, Uniform
 from tidegate.streams import Trace
-from tidegate.types import Array, Budget, Last, Pairs, Sampled, Window
+from tidegate.types import Array, Budget, Condition, Last, Pairs, Sampled, Window, WindowSpan
 
 LEFT, RIGHT = stream(150, 1), stream(150, 2)
 
 
-def whole(condition: Any = "=", window: Any = (20, 10), **settings: Any) -> None:
-    """With p = 1 and no budget the sample is the exact join."""
-    exact = tg.simulate(LEFT, RIGHT, window=window, condition=condition, collect=True, **settings).pairs
+@pytest.mark.parametrize("window", [(20, 10), (20, 0), (0, 20), (20, -5), (Last(20), Last(9)), (None, 5)])
+def test_a_whole_sample_is_the_join_in_every_window(window: tuple[WindowSpan, WindowSpan]) -> None:
+    exact = tg.simulate(LEFT, RIGHT, window=window, collect=True).pairs
     assert exact is not None
     wanted = sorted(zip(exact.left.tolist(), exact.right.tolist(), strict=True))
     for sampler in (EqCluster(p=1.0), Uniform(p=1.0), PpsCluster()):
         for step in (1, 40):
-            found = tg.simulate_sample(
-                LEFT, RIGHT, window=window, condition=condition, sampler=sampler, step=step, **settings
-            ).pairs
+            found = tg.simulate_sample(LEFT, RIGHT, window=window, sampler=sampler, step=step).pairs
             assert sorted(zip(found.left.tolist(), found.right.tolist(), strict=True)) == wanted
             assert (found.probability == 1).all()
 
 
-@pytest.mark.parametrize("window", [(20, 10), (20, 0), (0, 20), (20, -5), (Last(20), Last(9)), (None, 5)])
-def test_a_whole_sample_is_the_join_in_every_window(window: Any) -> None:
-    whole(window=window)
-
-
 def test_a_whole_cluster_sample_is_the_join_by_every_condition() -> None:
-    for condition in ("<", "!=", tg.Band(-1, 1)):
+    conditions: tuple[Condition, ...] = ("<", "!=", tg.Band(-1, 1))
+    for condition in conditions:
         exact = tg.simulate(LEFT, RIGHT, window=(9, 9), condition=condition).results
         found = tg.simulate_sample(
             LEFT, RIGHT, window=(9, 9), condition=condition, sampler=EqCluster(p=1.0), step=20
@@ -51,7 +43,7 @@ def test_a_whole_cluster_sample_is_the_join_by_every_condition() -> None:
         assert half.estimate == pytest.approx(exact, rel=0.15)
 
 
-def run(operator: SamplingOperator, step: int, residual: bool = False) -> list[tuple[int, int]]:
+def run(operator: SamplingOperator, step: int, *, residual: bool = False) -> list[tuple[int, int]]:
     arrivals = encode(Trace.of(LEFT), Trace.of(RIGHT), operator.join.window, "=", None).arrivals
     found: list[tuple[int, int]] = []
     for left, right, moment in arrivals.steps(arrivals.cuts(step), whole_instants=False):

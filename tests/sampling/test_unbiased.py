@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
@@ -23,6 +24,9 @@ from tidegate.types import Array, Budget, Sampled, Window
 SEEDS = 200
 LEFT, RIGHT, WINDOW = stream(60, 1), stream(60, 2), (25, 15)
 RATES = (1.0, 1.0)
+
+
+Maker: TypeAlias = Callable[..., tg.sampling.Sampler]
 
 
 class Runs(NamedTuple):
@@ -79,7 +83,7 @@ def runs(sampler: tg.sampling.Sampler, budget: int | None) -> Runs:
 
 
 @cache
-def copies(make: Any, factor: float = 1.0) -> Runs:
+def copies(make: Maker, factor: float = 1.0) -> Runs:
     """As many copies of the streams, each with keys of its own, joined at once: as good as seeds without a budget.
 
     The model expects `factor` times the matches that there are.
@@ -126,7 +130,7 @@ BUDGETED: list[tuple[tg.sampling.Sampler, int]] = [
 
 
 @pytest.mark.parametrize("make", [UNIFORM, EQUAL, PROPORTIONAL], ids=lambda m: m.func.name)
-def test_each_result_is_there_as_often_as_its_probability_says(make: Any) -> None:
+def test_each_result_is_there_as_often_as_its_probability_says(make: Maker) -> None:
     found = copies(make)
     p = found.probability.max(axis=0)
     often = (found.weights > 0).sum(axis=0)
@@ -175,7 +179,7 @@ def test_weights_are_right_in_the_mean_however_often_memory_overflows(
 
 
 def test_a_model_that_is_wrong_by_two_biases_uniform_only_where_it_expects_too_few() -> None:
-    def off(make: Any, factor: float) -> float:
+    def off(make: Maker, factor: float) -> float:
         return deviation(copies(make, factor).weights.sum(axis=1), RESULTS)
 
     assert abs(off(PRINTED, 2.0)) < 3

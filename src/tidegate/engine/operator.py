@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from tidegate.policies import Policy
     from tidegate.types import Array, Condition, Side, Time
 
+Found = TypeVar("Found", bound=Pairs)
 Residual: TypeAlias = Callable[[Pairs], "Array"]
 Places: TypeAlias = "slice | Array"
 
@@ -692,7 +693,7 @@ def placed(places: Places, local: Array) -> Array:
     return local.astype(np.int64) + places.start if isinstance(places, slice) else places[local]
 
 
-def collected(step: Generator[Pairs, None, Outcome]) -> tuple[list[Pairs], Outcome]:
+def collected(step: Generator[Found, None, Outcome]) -> tuple[list[Found], Outcome]:
     """Run a step to its end; return the results that it yielded and what it did."""
     chunks = []
     while True:

@@ -22,7 +22,7 @@ from tidegate.types import FOREVER, SIDES, Budget, InputError, Pairs, Rows, Samp
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Floors, Moment
     from tidegate.sampling import Owners, Sampler
-    from tidegate.types import Array, Side, Time
+    from tidegate.types import Array, Side
 
 _NOBODY: Final = np.empty(0, np.int64)
 _ROW_BYTES: Final = 32
@@ -83,10 +83,13 @@ class SamplingOperator(Operator):
     def __init__(self, join: Join, sampler: Sampler | str) -> None:
         if join.order != "probe-first" or join.split != "shared":
             raise InputError(
-                f"a sampler cannot work with order={join.order!r} and split={join.split!r}; use 'probe-first' and 'shared'"
+                f"a sampler cannot work with order={join.order!r} and split={join.split!r}; use 'probe-first' and "
+                "'shared'"
             )
         if join.budget and join.budget.unit == "bytes" and join.budget.limit <= _ROW_BYTES:
-            raise InputError(f"a budget of {join.budget.limit} bytes holds no row; a row takes more than {_ROW_BYTES}")
+            raise InputError(
+                f"a budget of {join.budget.limit} bytes holds no row; a row takes more than {_ROW_BYTES}"
+            )
         super().__init__(join)
         self.sampling = find(sampler).start(join.setting())
 
@@ -218,7 +221,9 @@ class SamplingOperator(Operator):
             owner = local.left if side == "left" else local.right
             found = Pairs(placed(at["left"], local.left), placed(at["right"], local.right))
             if watched:
-                at_owner, at_other = (found.left, found.right) if side == "left" else (found.right, found.left)
+                at_owner, at_other = (
+                    (found.left, found.right) if side == "left" else (found.right, found.left)
+                )
                 note_ages(watch, times[side], times[other], at_owner, at_other)
             yield from self._leaving(owners, owner, found, side, residual)
         self._write(side, owners, places, spent)
@@ -248,7 +253,7 @@ class SamplingOperator(Operator):
             own = {"left": local_left, "right": local.right}
             note_ages(watch, rows["right"].time, rows["left"].time, found.right, found.left)
             left_first = rows["left"].id[found.left] < rows["right"].id[found.right]
-            for side, mine in (("left", left_first), ("right", ~left_first)):
+            for side, mine in zip(SIDES, (left_first, ~left_first), strict=True):
                 some = Pairs(found.left[mine], found.right[mine])
                 if len(some.left):
                     yield from self._leaving(owners[side], own[side][mine], some, side, residual)
@@ -321,7 +326,7 @@ class SamplingOperator(Operator):
         return state
 
     def _resume(self, state: dict[str, Array], *, policy: bool) -> None:
-        """Go on from a snapshot; rows that another sampler has chosen are no sample of this one's, and are dropped."""
+        """Go on from a snapshot; rows that another sampler chose are no sample of this one's, and are dropped."""
         said = state.pop("sampler", _NOBODY).tobytes().decode()
         parts = {name: state.pop(name) for name in list(state) if name.startswith("sampler.")}
         super()._resume(state, policy=policy)

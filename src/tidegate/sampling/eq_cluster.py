@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class EqCluster(Sampler):
     """Each row is taken up with the same chance and held until it expires, and all its matches leave.
 
-    It needs no model of matches and is unbiased whatever arrives. The matches of one row are in the sample all or none,
-    though: where they are alike, or some rows have far more than others, estimates vary more than `Uniform`'s or
-    `PpsCluster`'s.
+    It needs no model of matches and is unbiased whatever arrives. The matches of one row are in the sample all or
+    none, though: where they are alike, or some rows have far more than others, estimates vary more than those of
+    `Uniform` or `PpsCluster`.
 
     Parameters
     ----------

@@ -33,7 +33,9 @@ def check_model(model: Model | None, rates: tuple[float, float] | None) -> None:
     """Refuse what is no model of matches."""
     curves = model if isinstance(model, tuple) else ()
     pair = len(curves) == len(SIDES) and all(isinstance(c, AgeCurve | None) for c in curves)
-    if not (model is None or isinstance(model, Frequency | AgeCurve) or pair or model in ("frequency", "age")):
+    if not (
+        model is None or isinstance(model, Frequency | AgeCurve) or pair or model in ("frequency", "age")
+    ):
         raise InputError(
             f"model {model!r} does not tell how many matches a row will have; give a Frequency, an AgeCurve, a pair "
             "of these, or 'frequency' or 'age' to learn it"
@@ -99,18 +101,23 @@ class Expecting:
         if isinstance(model, AgeCurve | tuple):
             curves = model if isinstance(model, tuple) else (model, model)
             for side, curve in zip(SIDES, curves, strict=True):
-                reaches = curve is not None and 0 < self._lengths[side]
+                reaches = curve is not None and self._lengths[side] > 0
                 self._curves[side] = curve.within(self._lengths[side]) if curve and reaches else None
         self._by_age = self._shares is None and self._learner is None
         if self._by_age and setting.window.counted:
             raise InputError(
-                f"an age curve measures time, but the window {tuple(self._spans.values())} counts rows; give a Frequency"
+                f"an age curve measures time, but the window {tuple(self._spans.values())} counts rows; give a "
+                "Frequency"
             )
         self._curve_learners: dict[Side, CurveLearner] = {}
         if model == "age":
             if not 0 < longest < FAR:
-                raise InputError("matches by age are learned over a window, and this one has no end; give an AgeCurve")
-            self._buckets = {s: Buckets(max(length, 1) / _BUCKETS, _BUCKETS) for s, length in self._lengths.items()}
+                raise InputError(
+                    "matches by age are learned over a window, and this one has no end; give an AgeCurve"
+                )
+            self._buckets = {
+                s: Buckets(max(length, 1) / _BUCKETS, _BUCKETS) for s, length in self._lengths.items()
+            }
             self._curve_learners = {s: CurveLearner(b, horizon) for s, b in self._buckets.items()}
         self._now: Time = -FAR
         self.seen = 0
@@ -194,13 +201,19 @@ class Expecting:
             return _NOBODY
         if not rate or not np.isfinite(span) or not self.rate(other_side(side)):
             return None
-        if self._by_age:
-            curve = self._curves.get(side)
-            if curve is None:
-                return None if self._curve_learners and span > 0 else _NOBODY
-            rest = max(span - curve.window, 0.0)
-            widths, reached = np.append(np.diff(curve.edges), rest), np.append(curve.heights, curve.total)
-            return Kinds(np.array([rate * span]), np.array([curve.total]), widths, reached / curve.total)
+        return (
+            self._kinds_by_age(side, rate, span) if self._by_age else self._kinds_by_share(side, rate, span)
+        )
+
+    def _kinds_by_age(self, side: Side, rate: float, span: float) -> Kinds | None:
+        curve = self._curves.get(side)
+        if curve is None:
+            return None if self._curve_learners else _NOBODY
+        rest = max(span - curve.window, 0.0)
+        widths, reached = np.append(np.diff(curve.edges), rest), np.append(curve.heights, curve.total)
+        return Kinds(np.array([rate * span]), np.array([curve.total]), widths, reached / curve.total)
+
+    def _kinds_by_share(self, side: Side, rate: float, span: float) -> Kinds | None:
         known = self._shares or self._learner
         if known is None or (self._learner and not self._learner.total(side)):
             return None

@@ -2,7 +2,8 @@
 
 A row that waits in memory must know with which probability it was taken, or what it yields cannot be weighed. As a
 level, the number of sixteenths of an octave below the highest probability, that is one byte down to a
-sixty-thousandth, and two beyond. What is weighed is the level's own probability, so rounding to a level loses nothing.
+sixty-thousandth, and two beyond. What is weighed is the level's own probability, so rounding to a level costs
+nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def chance(base: float, level: int) -> float:
     >>> chance(0.5, 0), chance(0.5, 32)
     (0.5, 0.125)
     """
-    return base * 2.0 ** (-level / STEPS)
+    return float(base * 2.0 ** (-level / STEPS))
 
 
 def chances(base: float, levels: Array) -> Array:
@@ -46,8 +47,8 @@ def chances(base: float, levels: Array) -> Array:
 @kernel
 def coin(salt: int, number: int, nth: int) -> float:
     """Draw a number from 0 to 1, 1 excluded, for the nth chance of a row."""
-    mixed = scattered(np.int64(scattered(np.int64(number) ^ np.int64(salt))) ^ np.int64(nth))
-    return np.float64(mixed >> np.uint64(11)) / _WHOLE
+    mixed = scattered(np.int64(scattered(number ^ salt)) ^ nth)  # type: ignore[arg-type] # a kernel takes either
+    return float(mixed >> np.uint64(11)) / _WHOLE
 
 
 @kernel

@@ -76,7 +76,8 @@ class _Proportional(ClusterSampling):
         matches = self.expecting.matches(rows)
         # Where nothing is known yet all rows are alike.
         expected = np.where(np.isinf(matches), 1.0, np.clip(matches, LEAST, MOST)) * (self.config.p or 1.0)
-        return np.rint(STEPS * np.log2(expected)).astype(np.int64)
+        offsets: Array = np.rint(STEPS * np.log2(expected)).astype(np.int64)
+        return offsets
 
     def lower(self, held: float, room: float, rows: Iterable[Rows]) -> None:
         certain = min(int(self.offsets(some).min()) for some in rows if len(some))

@@ -56,7 +56,7 @@ class Uniform(Sampler):
     >>> stream = {"key": [1, 2] * 50, "time": range(100)}
     >>> sample = tg.simulate_sample(stream, stream, window=(99, 99), sampler=tg.sampling.Uniform(p=0.1))
     >>> sample.results, sample.exact, round(sample.estimate)
-    (480, 5000, 4800)
+    (516, 5000, 5160)
 
     References
     ----------
@@ -67,8 +67,8 @@ class Uniform(Sampler):
     ----------
     The printed cutoff, the expected number, is a mean where rows arrive at random. Rows with more matches lose those
     beyond it, and rows that expect less than one lose all: a biased sample. Here the cutoff is a quantile; what still
-    lies beyond it is, for 0.999, less than a thousandth of the matches of any row that expects at least one. A learned
-    model counts one row more of each key than was seen.
+    lies beyond it is, for 0.999, less than a thousandth of the matches of any row that expects at least one. A
+    learned model counts one row more of each key than was seen.
 
     Theorems 4.2 and 4.3 hold for the printed cutoff and matches that come as if by a timetable, and are used for
     `cutoff="mean"`. Where there is no budget there is no cutoff. For the quantile the memory is reckoned for matches that come at random (`held_time`); either is
