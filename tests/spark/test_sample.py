@@ -83,11 +83,11 @@ def test_a_small_budget_gives_a_sample_whose_weights_add_up(
 ) -> None:
     sample = tg.sample(*sides(spark, folder), **SETTINGS, budget=BUDGET, method=method, step=100).cache()
     assert not results(sample) - exact
-    rows = sample.select("probability", "weight").toPandas()
-    assert 0 < len(rows) < 0.8 * exact.total()
-    assert np.allclose(rows.weight * rows.probability, 1)
+    probability, weight = np.array(sample.select("probability", "weight").collect()).T
+    assert 0 < len(weight) < 0.8 * exact.total()
+    assert np.allclose(weight * probability, 1)
     # Clusters of one hot key differ most: six standard errors of those are below a third.
-    assert abs(rows.weight.sum() / exact.total() - 1) < 1 / 3
+    assert abs(weight.sum() / exact.total() - 1) < 1 / 3
 
 
 def test_where_applies_to_the_sample(
@@ -140,6 +140,20 @@ def test_a_reservoir_is_held_shown_and_read(
         tg.reservoir(tmp_path / "checkpoint", size=81)
 
 
+def test_a_progressive_reservoir_takes_over_memory(
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
+) -> None:
+    frame = streamed(
+        spark, folder, budget=400, method="progressive", size=40, use_at=streams.at(1000 * ROWS * BATCHES)
+    )
+    streams.run(frame, tmp_path)
+    held = tg.reservoir(tmp_path)
+    assert held.count() > 40
+    assert not results(held) - exact
+    buffered = tg.inspect(tmp_path, "counts").groupBy().sum("buffered").collect()[0][0]
+    assert buffered + held.count() <= 400
+
+
 def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     streams.run(streamed(spark, folder, budget=BUDGET), tmp_path)
     with pytest.raises(InputError, match="holds no reservoir; give the checkpointLocation"):
@@ -152,7 +166,13 @@ def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp
         ({"p": 0.0}, r"p=0.0 is not a sampling fraction; give one above 0 and at most 1"),
         ({"method": "unifrom"}, "method='unifrom' is not known; use one of uniform"),
         ({"method": "reservoir"}, "needs a size; give the number of results"),
-        ({"size": 10}, "size=10 is for method='reservoir'"),
+        ({"size": 10}, "size=10 and use_at=None are for method='reservoir' and 'progressive'"),
+        ({"method": "progressive", "size": 10, "budget": 90}, "needs use_at, and None is no time"),
+        (
+            {"method": "progressive", "size": 10, "use_at": "2026-01-02"},
+            "needs a budget, which join and reservoir",
+        ),
+        ({"method": "reservoir", "size": 10, "use_at": "2026-01-02"}, "is for method='progressive'"),
         (
             {"method": "reservoir", "size": 100, "budget": 150},
             "leaves the join nothing of a budget of 150 rows; give at least 202, or fewer buckets",

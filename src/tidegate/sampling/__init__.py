@@ -1,4 +1,4 @@
-"""Unbiased samples of a join, each result with its inclusion probability; reservoirs that hold them; answers from them."""
+"""Unbiased samples of a join, with inclusion probabilities; reservoirs that hold them; answers from them."""
 
 from tidegate.sampling.eq_cluster import EqCluster
 from tidegate.sampling.estimators import estimate

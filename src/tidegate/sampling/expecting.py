@@ -227,6 +227,15 @@ class Expecting:
 
     def printed(self, fraction: float) -> float | None:
         """The rows that UNIFORM holds by theorems 4.2 and 4.3; None while that is not known."""
+        believed = self.believed()
+        return (
+            None
+            if believed is None
+            else sample_rows(believed[0], fraction, rates=believed[1], window=believed[2])
+        )
+
+    def believed(self) -> tuple[Any, tuple[float, float], tuple[float, float]] | None:
+        """Model, rates and window, as `models.sample_rows` takes them; None while these are not known."""
         rates, window = [self.rate(side) for side in SIDES], [self.span(side) for side in SIDES]
         if not all(rates) or not np.isfinite(window).all():
             return None
@@ -238,7 +247,7 @@ class Expecting:
             model = tuple(known.share(side, keys) for side in SIDES)
             if not len(keys):
                 return None
-        return sample_rows(model, fraction, rates=(rates[0], rates[1]), window=(window[0], window[1]))
+        return model, (rates[0], rates[1]), (window[0], window[1])
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.models.age_curve import AgeCurve
 from tidegate.models.joint import Curves, curves_of, lengths_of, rates_of
@@ -70,7 +70,8 @@ class ProgressiveJoinReservoir:
     use_at
         When the sample is to be used.
     model, rates, window
-        As in `models.sample_rows`: what the join is believed to be.
+        As in `models.sample_rows`: what the join is believed to be. Without them the reservoir grows only once it is
+        told (`believe`).
     threshold
         The least uniformity confidence after a growth.
     refill
@@ -112,9 +113,9 @@ class ProgressiveJoinReservoir:
     size: int
     budget: int
     use_at: Time
-    model: Curves | Frequencies
-    rates: tuple[float, float]
-    window: Window | tuple[WindowSpan, WindowSpan]
+    model: Curves | Frequencies | None = None
+    rates: tuple[float, float] = (0.0, 0.0)
+    window: Window | tuple[WindowSpan, WindowSpan] = (0, 0)
     threshold: float = 0.9
     refill: float = 0.9
     printed: bool = False
@@ -126,7 +127,8 @@ class ProgressiveJoinReservoir:
         check_threshold(self.refill, "refill")
         finite(self.use_at, "use_at")
         positive(self.decrement, "decrement")
-        self.memory(1.0)  # refuses what cannot be used, here rather than later
+        if self.model is not None:
+            self.memory(1.0)  # refuses what cannot be used, here rather than later
 
     def start(self, seed: int = 0, partition: int = 0) -> RunningProgressiveJoin | PrintedProgressiveJoin:
         """An empty reservoir; seed and partition fix its draws."""
@@ -134,17 +136,21 @@ class ProgressiveJoinReservoir:
         return kind(self, salt_of(seed, partition))
 
     def memory(self, fraction: float) -> float:
-        """Rows that the join holds if it is sampled at this fraction."""
+        """Rows that the join holds if it is sampled at this fraction; more than there are while nothing is known."""
+        if self.model is None:
+            return math.inf
         return sample_rows(self.model, fraction, rates=self.rates, window=self.window)
 
     def left(self, now: Time) -> int:
-        """Results of the join that are still expected before the sample is used."""
+        """Results of the join that are still expected before the sample is used; none while nothing is known."""
+        if self.model is None:
+            return 0
         span = max(0.0, self.use_at - finite(now, "now"))
         return int(expected_results(self.model, span, rates=self.rates, window=self.window))
 
     def room(self, fraction: float, size: int) -> int:
         """Results by which a reservoir of this size may grow if the join is sampled at this fraction."""
-        return max(0, math.floor(self.budget - self.memory(fraction)) - size)
+        return max(0, math.floor(max(self.budget - self.memory(fraction), 0)) - size)
 
 
 class RunningProgressiveJoin(RankedReservoir):
@@ -153,6 +159,12 @@ class RunningProgressiveJoin(RankedReservoir):
     def __init__(self, config: ProgressiveJoinReservoir, salted: int) -> None:
         super().__init__(config.size, config.budget, salted)
         self.config = config
+
+    def believe(
+        self, model: Curves | Frequencies, rates: tuple[float, float], window: tuple[float, float]
+    ) -> None:
+        """Hear anew what the join is believed to be."""
+        self.config = replace(self.config, model=model, rates=rates, window=window)
 
     def advance(self, now: Time) -> Taken:
         """Grow if that can be: between steps, before `wants`; returns who stays."""

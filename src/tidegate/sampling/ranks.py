@@ -61,19 +61,9 @@ class RankedReservoir:
         return float(self._ranks.max()) if full else self._least
 
     @property
-    def ranks(self) -> Array:
-        """The rank of each result that is held, by slot."""
-        return self._ranks
-
-    @property
-    def least(self) -> float:
-        """The least probability that any result has had, shown or not."""
-        return self._least
-
-    @property
     def chance(self) -> float:
         """With what probability each result of the join is held."""
-        return chance_of(self._ranks, self.size, self._least)
+        return chance_of(self._ranks, self.size, self.fraction)
 
     @property
     def results(self) -> float:
@@ -149,11 +139,11 @@ class RankedReservoir:
         return self
 
 
-def chance_of(ranks: Array, size: int, least: float) -> float:
+def chance_of(ranks: Array, size: int, bound: float) -> float:
     """With what probability each result of a join is among those of these lowest ranks; one over it is its weight.
 
     A sample that is full tells by its highest rank how many results there are, as an estimate without bias; weights
-    add up to that. One that is not holds all ranks below the least probability.
+    add up to that. One that is not holds all ranks up to the bound.
 
     Examples
     --------
@@ -162,7 +152,7 @@ def chance_of(ranks: Array, size: int, least: float) -> float:
     """
     held = len(ranks)
     if held < size or held == 1:
-        return least
+        return bound
     return min(1.0, float(ranks.max()) * held / (held - 1))
 
 

@@ -71,8 +71,8 @@ class Uniform(Sampler):
     learned model counts one row more of each key than was seen.
 
     Theorems 4.2 and 4.3 hold for the printed cutoff and matches that come as if by a timetable, and are used for
-    `cutoff="mean"`. Where there is no budget there is no cutoff. For the quantile the memory is reckoned for matches that come at random (`held_time`); either is
-    corrected by the memory that is really held.
+    `cutoff="mean"`. For the quantile the memory is reckoned for matches that come at random (`held_time`); either is
+    corrected by the memory that is really held. Where there is no budget there is no cutoff.
 
     Beside what every buffered row has, among it its matches so far (`num`), a row takes two bytes: its level of
     probability, and how many matches it waits for (`next - num`); where one needs more than a byte, all take more.

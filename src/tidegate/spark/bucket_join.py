@@ -213,7 +213,7 @@ class BucketJoin:
             yield self._assembled({"left": batches["left"].take(outcome.firsts)}, {})
         yield from self._unmatched(outcome, batches)
         if self.sample and isinstance(self.operator, SamplingOperator):
-            self.sample.settle(self.operator.sampling)
+            self.sample.settle(self.operator)
         for side in SIDES:
             if batches[side]:
                 self.payload[side] = batches[side].take(outcome.kept(side))
@@ -472,8 +472,8 @@ class BucketJoin:
             if f"marks.{side}" in state:
                 bucket.marks[side] = state[f"marks.{side}"].copy()
             bucket._measure(side)
-        if bucket.sample:
-            bucket.sample.restore(state)
+        if bucket.sample and isinstance(bucket.operator, SamplingOperator):
+            bucket.sample.restore(state).leave(bucket.operator)
         bucket._resume(Noted.of(state))
         return bucket
 

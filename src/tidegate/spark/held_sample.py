@@ -10,11 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.sampling.progressive_join import RunningProgressiveJoin
 from tidegate.sampling.ranks import RankedReservoir
 from tidegate.spark.packing import from_bytes, to_bytes
+from tidegate.types import Budget
 
 if TYPE_CHECKING:
-    from tidegate.sampling import Sampling, Taken
+    from tidegate.engine.sampling_operator import SamplingOperator
+    from tidegate.sampling import Taken
     from tidegate.types import Array
 
 PROBABILITY: Final = "probability"
@@ -37,21 +40,31 @@ class HeldSample:
     def offer(self, results: pa.RecordBatch, probability: Array, numbers: Array) -> None:
         """Show results, with the probability of each and a number that no other has."""
         taken = self.reservoir.offer(probability, numbers)
-        held = results.schema.empty_table() if self.rows is None else self._kept(taken)
+        held = self._kept(taken) or results.schema.empty_table()
         count = max(held.num_rows, 1 + int(taken.slots.max(initial=-1)))
         source = np.arange(count)
         source[taken.slots] = held.num_rows + np.arange(len(taken.slots))
         arrived = pa.Table.from_batches([results.take(pa.array(taken.rows))])
         self.rows = pa.concat_tables([held, arrived]).take(pa.array(source)).combine_chunks()
 
-    def settle(self, sampling: Sampling) -> None:
+    def settle(self, operator: SamplingOperator) -> None:
         """After a step: hold no rank below which results may stay hidden from now on, nor have more shown."""
-        taken = self.reservoir.offer(np.empty(0), least=sampling.fraction)
-        if self.rows is not None:
-            self.rows = self._kept(taken)
-        sampling.cap(self.reservoir.wants().fraction)
+        sampling, reservoir = operator.sampling, self.reservoir
+        self.rows = self._kept(reservoir.offer(np.empty(0), least=sampling.fraction))
+        if isinstance(reservoir, RunningProgressiveJoin):
+            believed = sampling.expecting.believed()
+            if believed:
+                reservoir.believe(*believed)
+            self.rows = self._kept(reservoir.advance(operator.now))
+        self.leave(operator)
+        sampling.cap(reservoir.wants().fraction)
 
-    def _kept(self, taken: Taken) -> pa.Table:
+    def leave(self, operator: SamplingOperator) -> None:
+        """Let the join have what a reservoir that grows leaves of their budget."""
+        if isinstance(self.reservoir, RunningProgressiveJoin):
+            operator.limit(Budget(rows=self.reservoir.wants().rows))
+
+    def _kept(self, taken: Taken) -> pa.Table | None:
         return self.rows if taken.kept is None or self.rows is None else self.rows.take(pa.array(taken.kept))
 
     def told(self, batch: int) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 
 from tidegate.engine.operator import Join
-from tidegate.sampling import JoinReservoir, Sampler
+from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Sampler
 from tidegate.spark.buckets import labels
 from tidegate.spark.pool import Member
 from tidegate.spark.valuation import Valuation
@@ -53,7 +53,7 @@ class SamplePlan:
     """How results are sampled: which leave, and the reservoir that holds them, if any."""
 
     sampler: Sampler
-    reservoir: JoinReservoir | None = None
+    reservoir: JoinReservoir | ProgressiveJoinReservoir | None = None
 
     @property
     def described(self) -> list[str | int | None]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RESULT: Final = "result"
-_BOUNDS: Final = "held bigint, size bigint, least double"
+_BOUNDS: Final = "size bigint, bound double"
 
 
 def reservoir(
@@ -42,7 +42,7 @@ def reservoir(
     checkpoint
         The query's `checkpointLocation`, while it runs or after it stopped.
     size
-        How many results are wanted, at most the query's own size, which is the default.
+        How many results are wanted, at most the query's own size (as it is by now), which is the default.
     spark
         The session; by default the active one.
 
@@ -63,16 +63,17 @@ def reservoir(
             "tidegate.sample(..., method='reservoir') that has run at least one micro-batch"
         )
     bounds = states.mapInArrow(_bounds, _BOUNDS).collect()
-    most = bounds[0].size
+    most = max(bound.size for bound in bounds)
     if size is None:
         size = most
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
         raise InputError(f"size={size!r} is not within the reservoir's {most}; give 1 to {most}")
-    least = min(bound.least for bound in bounds)
+    # Higher ranks than any bucket could still take have no like there.
+    bound = min(bound.bound for bound in bounds)
     rows = _rows(states, StructType.fromJson(saved.layout["reservoir"]["columns"]))
-    lowest = rows.where(F.col(RANK) < least).orderBy(RANK).limit(size)
+    lowest = rows.where(F.col(RANK) <= bound).orderBy(RANK).limit(size)
     ranks = np.array([row.rank for row in lowest.select(RANK).collect()])
-    chance = chance_of(ranks, size, least)
+    chance = chance_of(ranks, size, bound)
     return lowest.select(
         f"{_RESULT}.*", F.lit(chance).alias(PROBABILITY), F.lit(1 / chance).alias(WEIGHT), OWNER
     )
@@ -114,5 +115,4 @@ def _bounds(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _, saved in saved_states(batches):
         if saved.sample:
             kept = saved.sample.reservoir
-            columns = [np.array([len(kept)]), np.array([kept.size]), np.array([kept.least])]
-            yield pa.record_batch([pa.array(column) for column in columns], ["held", "size", "least"])
+            yield pa.record_batch([pa.array([kept.size]), pa.array([kept.fraction])], ["size", "bound"])
