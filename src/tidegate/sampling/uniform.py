@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting
 
 _NEVER: Final = 2**31
+_QUANTILE: Final = 0.999
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Uniform(Sampler):
     cutoff
         Up to which of its matches a row is waited for: those that a Poisson variable of the expected mean exceeds no
         more often than `1 - cutoff`; or "mean" for the expected number itself, which is right only if every row has
-        exactly that many.
+        exactly that many. By default 0.999; with p=1 and no budget every match is waited for, so that the sample is
+        the join.
 
     Examples
     --------
@@ -72,7 +74,7 @@ class Uniform(Sampler):
 
     Theorems 4.2 and 4.3 hold for the printed cutoff and matches that come as if by a timetable, and are used for
     `cutoff="mean"`. For the quantile the memory is reckoned for matches that come at random (`held_time`); either is
-    corrected by the memory that is really held. Where there is no budget there is no cutoff.
+    corrected by the memory that is really held.
 
     Beside what every buffered row has, among it its matches so far (`num`), a row takes two bytes: its level of
     probability, and how many matches it waits for (`next - num`); where one needs more than a byte, all take more.
@@ -80,11 +82,13 @@ class Uniform(Sampler):
 
     name: ClassVar[str] = "uniform"
 
-    cutoff: float | Literal["mean"] = 0.999
+    cutoff: float | Literal["mean"] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.cutoff != "mean" and not (is_number(self.cutoff) and 0.5 <= self.cutoff < 1):  # noqa: PLR2004 - the median
+        if self.cutoff in ("mean", None):
+            return
+        if not is_number(self.cutoff) or not 0.5 <= float(self.cutoff) < 1:  # noqa: PLR2004 - the median
             raise InputError(
                 f"cutoff {self.cutoff!r} is not known; give a quantile from 0.5 to below 1, such as 0.999, or 'mean'"
             )
@@ -97,11 +101,12 @@ class Uniform(Sampler):
         """The number of the last match that is waited for, of rows that expect so many."""
         if self.cutoff == "mean":
             return np.floor(np.minimum(matches, float(_NEVER))).astype(np.int64)
-        return _cutoffs(matches, self.cutoff, NormalDist().inv_cdf(self.cutoff))
+        level = _QUANTILE if self.cutoff is None else self.cutoff
+        return _cutoffs(matches, level, NormalDist().inv_cdf(level))
 
 
 def _unending(matches: Array) -> Array:
-    """Where memory has no limit, every match is waited for."""
+    """Where all is wanted, every match is waited for."""
     return np.full(len(matches), _NEVER)
 
 
@@ -185,7 +190,8 @@ class UniformSampling(Sampling):
 
     def __init__(self, config: Uniform, setting: Setting) -> None:
         super().__init__(config, setting, base=1.0 if config.p is None else float(config.p))
-        self._cutoffs = config.cutoffs if setting.budget else _unending
+        self._patient = config.cutoff is None and config.p == 1 and setting.budget is None
+        self._cutoffs = _unending if self._patient else config.cutoffs
         self._printed = config.cutoff == "mean"
 
     def cutoffs(self, rows: Rows) -> Array:
@@ -219,7 +225,7 @@ class UniformSampling(Sampling):
         """Theorems 4.2 and 4.3 for the printed cutoff, else the same for matches that come at random."""
         kinds = [self.expecting.kinds(side) for side in SIDES]
         known = [some for some in kinds if some is not None]
-        if len(known) < len(kinds):
+        if len(known) < len(kinds) or self._patient:
             return None
         if self._printed:
             return _Printed(self.base, self.expecting)
