@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tidegate
-from tidegate import engine, importance, models, policies, relations, streams
+from tidegate import engine, importance, models, policies, relations, sampling, streams
 from tidegate import types as vocabulary
 
-MODULES = [tidegate, engine, importance, models, policies, relations, streams]
+MODULES = [tidegate, engine, importance, models, policies, relations, sampling, streams]
 NUMBERS = np.arange(3)
 FROZEN = [
     tidegate.Window(1, 1),
@@ -26,7 +26,14 @@ FROZEN = [
     streams.Trace.of({"key": [1], "time": [1]}),
     streams.Aged(),
     streams.Correlated(),
+    streams.Normal(),
     streams.Zipf(keys=1),
+    sampling.Reservoir(1),
+    sampling.ProgressiveReservoir(1),
+    sampling.Sample(1, {"x": NUMBERS[:1]}),
+    sampling.GroupedReservoir(1),
+    sampling.JoinReservoir(1, 2),
+    sampling.ProgressiveJoinReservoir(1, 2, 1, ([1.0], [1.0]), (1, 1), (1, 1)),
     engine.Join(tidegate.Window(1, 1)),
     models.AgeCurve([0, 1], [1]),
     models.Payoff([0, 1], [0, 1]),
@@ -69,6 +76,7 @@ def test_the_names_that_are_promised() -> None:
         "models",
         "predict_recall",
         "relations",
+        "sampling",
         "simulate_cache",
     } <= set(tidegate.__all__)
     parameters = inspect.signature(tidegate.simulate).parameters

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import checks, importance, models, policies, relations, streams
+from tidegate import checks, importance, models, policies, relations, sampling, streams
 from tidegate.allocation import allocate, predict_recall
-from tidegate.engine import simulate, simulate_cache
+from tidegate.engine import SampleReport, simulate, simulate_cache, simulate_sample
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
-    from tidegate.spark import Pool, configure, inspect, join, lookup
+    from tidegate.spark import Pool, configure, estimate, inspect, join, lookup, reservoir, sample
 
 __all__ = [
     "Band",
@@ -19,10 +19,12 @@ __all__ = [
     "Last",
     "Pool",
     "Report",
+    "SampleReport",
     "Window",
     "allocate",
     "checks",
     "configure",
+    "estimate",
     "importance",
     "inspect",
     "join",
@@ -31,13 +33,17 @@ __all__ = [
     "policies",
     "predict_recall",
     "relations",
+    "reservoir",
+    "sample",
+    "sampling",
     "simulate",
     "simulate_cache",
+    "simulate_sample",
     "streams",
 ]
 
 
-_ON_SPARK = ("Pool", "configure", "inspect", "join", "lookup")
+_ON_SPARK = ("Pool", "configure", "estimate", "inspect", "join", "lookup", "reservoir", "sample")
 
 
 def __getattr__(name: str) -> object:

@@ -1,9 +1,10 @@
-"""The laws that every policy keeps, for the tests of this project and for the authors of new policies.
+"""The laws that every policy and sampler keeps, for the tests of this project and for authors of new ones.
 
 Examples
 --------
 >>> import tidegate as tg
 >>> tg.checks.check_policy(tg.policies.Fifo())
+>>> tg.checks.check_sampler(tg.sampling.EqCluster())
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ import numpy as np
 from tidegate.engine.arrivals import Arrivals
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.simulate import foresee, run, simulate
+from tidegate.engine.simulate_sample import simulate_sample
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Budget, Window
 
 if TYPE_CHECKING:
     from tidegate.policies import Policy
+    from tidegate.sampling import Sampler
     from tidegate.types import Order, Report, Split, StepSize
 
 Law: TypeAlias = "Callable[[Policy], None]"
+SamplerLaw: TypeAlias = "Callable[[Sampler], None]"
 
 _WINDOW: Final = Window(20, 12)
 _SHAPES: Final[tuple[tuple[StepSize, Order, Split], ...]] = (
@@ -177,3 +182,85 @@ def check_policy(policy: Policy) -> None:
     """Hold a policy to every law; an AssertionError says which it breaks, and how."""
     for law in LAWS:
         law(policy)
+
+
+_SAMPLED_STEPS: Final[tuple[StepSize, ...]] = (1, "instant", 7, 50)
+
+
+def _sampling(sampler: Sampler, budget: Budget) -> Iterator[SamplingOperator]:
+    """An operator after each of its steps."""
+    arrivals = _arrivals()
+    operator = SamplingOperator(Join(_WINDOW, budget, seed=3), sampler)
+    for step in arrivals.steps(arrivals.cuts(6), whole_instants=False):
+        collected(operator.step(*step))
+        yield operator
+
+
+def _sample(
+    sampler: Sampler, step: StepSize, budget: int | None = 8, seed: int = 0
+) -> list[tuple[int, int, float]]:
+    left, right = _traces()
+    report = simulate_sample(
+        left, right, window=_WINDOW, budget=budget, sampler=sampler, step=step, seed=seed
+    )
+    assert budget is None or report.peak_rows <= budget, f"{sampler} held {report.peak_rows} rows of {budget}"
+    columns = (report.pairs.left, report.pairs.right, report.pairs.probability)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def sampled_again(sampler: Sampler) -> None:
+    """The same input and seed give the same sample; other seeds give others."""
+    for step in _SAMPLED_STEPS:
+        first, second = (_sample(sampler, step) for _ in range(2))
+        assert first == second, f"{sampler} gave another sample the second time, at step={step}"
+    others = [_sample(sampler, 50, seed=seed) for seed in range(5)]
+    assert any(other != others[0] for other in others), f"{sampler} gave the same sample for every seed"
+
+
+def sampled_within(sampler: Sampler) -> None:
+    """What is buffered never exceeds the budget, in rows or in bytes, after any step."""
+    for budget in (Budget(rows=1), Budget(rows=8), Budget(bytes=300)):
+        for operator in _sampling(sampler, budget):
+            held = operator.rows if budget.unit == "rows" else operator.nbytes
+            assert held <= budget.limit, f"{sampler} held {held} {budget.unit} of {budget.limit}"
+
+
+def sampled_from_exact(sampler: Sampler) -> None:
+    """Every sampled result is one of the exact join's, once, with a probability above 0 and at most 1."""
+    left, right = _traces()
+    exact = simulate(left, right, window=_WINDOW, collect=True).pairs
+    assert exact is not None
+    true = set(zip(exact.left.tolist(), exact.right.tolist(), strict=True))
+    for step in _SAMPLED_STEPS:
+        sample = _sample(sampler, step)
+        found = [(left, right) for left, right, _ in sample]
+        assert len(found) == len(set(found)), f"{sampler} gave a result twice at step={step}"
+        assert set(found) <= true, f"{sampler} gave a result that is none at step={step}"
+        told = [probability for *_, probability in sample]
+        assert all(0 < p <= 1 for p in told), f"{sampler} told a probability that is none at step={step}"
+    if sampler.p is None:
+        whole = _sample(sampler, 6, None)
+        assert {pair[:2] for pair in whole} == true, f"{sampler} lost results with room for all"
+        assert all(p == 1 for *_, p in whole), f"{sampler} is not certain of results with room for all"
+
+
+def sampled_on(sampler: Sampler) -> None:
+    """Going on from a snapshot gives what going on without one gives."""
+    plain = [operator.snapshot() for operator in _sampling(sampler, Budget(rows=8))]
+    arrivals = _arrivals()
+    operator = SamplingOperator(Join(_WINDOW, Budget(rows=8), seed=3), sampler)
+    for number, step in enumerate(arrivals.steps(arrivals.cuts(6), whole_instants=False)):
+        collected(operator.step(*step))
+        state = operator.snapshot()
+        assert state == plain[number], f"{sampler} went another way after a restore, at step {number}"
+        operator = SamplingOperator(Join(_WINDOW, Budget(rows=8), seed=3), sampler)
+        operator.restore(state)
+
+
+SAMPLER_LAWS: Final[tuple[SamplerLaw, ...]] = (sampled_again, sampled_within, sampled_from_exact, sampled_on)
+
+
+def check_sampler(sampler: Sampler) -> None:
+    """Hold a sampler to every law; an AssertionError says which it breaks, and how."""
+    for law in SAMPLER_LAWS:
+        law(sampler)

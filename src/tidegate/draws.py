@@ -22,6 +22,17 @@ def salt(setting: Setting) -> int:
     return int(mixed >> np.uint64(1))
 
 
+def apart(common: int, purpose: int) -> int:
+    """A salt for one purpose among several that share one: draws for different purposes are unrelated.
+
+    Examples
+    --------
+    >>> apart(7, 1) == apart(7, 1), apart(7, 1) == apart(7, 2)
+    (True, False)
+    """
+    return int(mix(mix(np.uint64(common)) + np.uint64(purpose)) >> np.uint64(1))
+
+
 def draws(ids: Array, salts: Array | int) -> Array:
     """Draw a number from 0 to 1, 1 excluded, for each row; the same salt draws the same.
 
@@ -41,6 +52,12 @@ def scattered(number: int) -> np.uint64:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def drawn(number: int, salted: int) -> float:
+    """Draw as `draws` does, for one row, inside a compiled loop."""
+    return float(scattered(number ^ salted) >> np.uint64(11)) * 2.0**-53
 
 
 @vectorize(["uint64(uint64)"], cache=True)

@@ -291,6 +291,9 @@ class Rows:
     recent, matched, priority
         What a policy notes of each row (`Policy.noted`): its matches, each counted by how long ago it was when the
         row last matched, when that was, and what it was found to be worth.
+    level, wait
+        What a sampler notes of each row: the level of the probability with which it was drawn, and how many matches
+        from here on the next one is that leaves.
     """
 
     side: Side
@@ -305,6 +308,8 @@ class Rows:
     recent: Array | None = None
     matched: Array | None = None
     priority: Array | None = None
+    level: Array | None = None
+    wait: Array | None = None
 
     def __len__(self) -> int:
         return len(self.key)
@@ -364,6 +369,23 @@ class Pairs(NamedTuple):
 
     left: Array
     right: Array
+
+
+class Sampled(Pairs):
+    """Results of a sample: beside both partners the probability of each to be in it, and its cluster.
+
+    That is the owner, the older of its rows, by its number among all that ever arrived: the results of one owner are
+    not drawn independently.
+    """
+
+    probability: Array
+    owner: Array
+
+    def __new__(cls, left: Array, right: Array, probability: Array, owner: Array) -> Self:
+        """Make it of equally long columns."""
+        made = super().__new__(cls, left, right)
+        made.probability, made.owner = probability, owner
+        return made
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def test_a_column_called_uncertain(frames: tuple[DataFrame, DataFrame]) -> None:
     left, right = frames
     named = right.withColumnRenamed("b", "uncertain")
     assert "uncertain" in tg.join(left, named, on="k", time=("t", "u"), window=WINDOW).columns
-    with pytest.raises(InputError, match="'uncertain', which an outer join adds; rename it first"):
+    with pytest.raises(InputError, match="'uncertain', which the result adds; rename it first"):
         tg.join(left, named, on="k", time=("t", "u"), window=WINDOW, how="left")
 
 

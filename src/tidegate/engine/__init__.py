@@ -2,6 +2,19 @@
 
 from tidegate.engine.cache import CacheReport, simulate_cache
 from tidegate.engine.operator import Join, Operator, Outcome, collected
+from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.simulate import simulate
+from tidegate.engine.simulate_sample import SampleReport, simulate_sample
 
-__all__ = ["CacheReport", "Join", "Operator", "Outcome", "collected", "simulate", "simulate_cache"]
+__all__ = [
+    "CacheReport",
+    "Join",
+    "Operator",
+    "Outcome",
+    "SampleReport",
+    "SamplingOperator",
+    "collected",
+    "simulate",
+    "simulate_cache",
+    "simulate_sample",
+]

@@ -61,14 +61,23 @@ class Buffer:
         assert not old or set(self._columns) == set(rows.columns()), "arrivals have other columns"  # noqa: S101 - an invariant
         for name, values in rows.columns().items():
             column = self._columns.get(name)
-            if column is None or len(column) < new:
+            kind = values.dtype if column is None or not old else np.promote_types(column.dtype, values.dtype)
+            if column is None or len(column) < new or column.dtype != kind:
                 # An eighth of spare room keeps appending cheap and the memory close to that of the rows.
-                grown = np.empty(new + (new >> 3 if old else 0), values.dtype)
+                grown = np.empty(new + (new >> 3 if old else 0), kind)
                 if column is not None:
                     grown[:old] = column[:old]
                 self._columns[name] = column = grown
             column[old:new] = values
         self._size = new
+
+    def write(self, name: str, places: Array, values: Array) -> None:
+        """Give rows at these places other values in a column, which widens where it cannot hold them."""
+        column = self._columns[name]
+        kind = np.promote_types(column.dtype, values.dtype)
+        if kind != column.dtype:
+            self._columns[name] = column = column.astype(kind)
+        column[places] = values
 
     def drop(self, gone: Array) -> None:
         """Drop the rows at these positions, given in ascending order."""

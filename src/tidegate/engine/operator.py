@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from tidegate.policies import Policy
     from tidegate.types import Array, Condition, Side, Time
 
+Found = TypeVar("Found", bound=Pairs)
 Residual: TypeAlias = Callable[[Pairs], "Array"]
-_Places: TypeAlias = "slice | Array"
+Places: TypeAlias = "slice | Array"
 
 
 @dataclass(frozen=True)
@@ -168,21 +169,23 @@ class Join:
             )
         return tuple(replace(budget, **{budget.unit: part}) if part else None for part in parts)
 
-    def start(self, future: Future | None = None) -> Policy:
-        """The policy, bound to this join; `future` is what will arrive, where that is recorded."""
-        return find(self.policy).start(
-            Setting(
-                self.window,
-                self.seed,
-                self.partition,
-                self.budget,
-                self.shares(),
-                self.order,
-                self.condition,
-                future,
-                self.numeric,
-            )
+    def setting(self, future: Future | None = None) -> Setting:
+        """What whoever decides may know of this join; `future` is what will arrive, where that is recorded."""
+        return Setting(
+            self.window,
+            self.seed,
+            self.partition,
+            self.budget,
+            self.shares(),
+            self.order,
+            self.condition,
+            future,
+            self.numeric,
         )
+
+    def start(self, future: Future | None = None) -> Policy:
+        """The policy, bound to this join."""
+        return find(self.policy).start(self.setting(future))
 
 
 @kernel
@@ -269,14 +272,11 @@ class Operator:
             Whether to tell which left rows matched for the first time; they are of no further use, and leave.
         """
         fresh = {side: len(self.buffers[side]) for side in SIDES}
-        for side, rows in zip(SIDES, (left, right), strict=True):
+        for rows in (left, right):
             self.policy.require(rows)
-            self.buffers[side].append(self.policy.noted(rows))
-            self.arrived[side] += len(rows)
-            if len(rows):
-                self.latest[side] = max(self.latest[side], rows.time[-1].item())
+            self._take_up(self.policy.noted(rows))
         candidates = {side: self.buffers[side].rows for side in SIDES}
-        pool = _Pool({side: len(rows) for side, rows in candidates.items()})
+        pool = Pool({side: len(rows) for side, rows in candidates.items()})
         if self.join.order == "shed-first":
             self._make_room(candidates, pool, moment.begin, moment.now, fresh)
         hits = {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()}
@@ -299,16 +299,19 @@ class Operator:
             pool.expire("left", np.flatnonzero(candidates["left"].matches))
         self._make_room(candidates, pool, moment.end, moment.now)
         self.shed = pool.shed() - told
+        first = _first_matches(candidates["left"], hits["left"]) if firsts else _NONE
+        return self._ended(candidates, pool, moment.now, self.tally.results - before, first)
+
+    def _ended(
+        self, candidates: dict[Side, Rows], pool: Pool, now: Time, results: int, firsts: Array
+    ) -> Outcome:
+        """Let go of who leaves, and tell what the step did."""
         outcome = Outcome(
-            results=self.tally.results - before,
-            expired={
-                s: self._bury(r, pool.expired[s], moment.now, expired=True) for s, r in candidates.items()
-            },
-            evicted={
-                s: self._bury(r, pool.evicted[s], moment.now, expired=False) for s, r in candidates.items()
-            },
+            results=results,
+            expired={s: self._bury(r, pool.expired[s], now, expired=True) for s, r in candidates.items()},
+            evicted={s: self._bury(r, pool.evicted[s], now, expired=False) for s, r in candidates.items()},
             candidates={side: len(rows) for side, rows in candidates.items()},
-            firsts=_first_matches(candidates["left"], hits["left"]) if firsts else _NONE,
+            firsts=firsts,
         )
         for side in SIDES:
             self.buffers[side].drop(pool.gone(side))
@@ -316,10 +319,18 @@ class Operator:
         self.number += 1
         return outcome
 
+    def _take_up(self, rows: Rows) -> None:
+        """Put arrivals behind what is buffered."""
+        side = rows.side
+        self.buffers[side].append(rows)
+        self.arrived[side] += len(rows)
+        if len(rows):
+            self.latest[side] = max(self.latest[side], rows.time[-1].item())
+
     def _match(
         self,
         rows: dict[Side, Rows],
-        pool: _Pool,
+        pool: Pool,
         fresh: dict[Side, int],
         hits: dict[Side, Array],
         ages: Ages,
@@ -328,7 +339,7 @@ class Operator:
     ) -> Generator[Pairs, None, None]:
         places = {side: pool.parted(side, fresh[side]) for side in SIDES}
         (old_left, new_left), (old_right, new_right) = places.values()
-        encounters: tuple[tuple[Origin, Side, _Places, _Places], ...] = (
+        encounters: tuple[tuple[Origin, Side, Places, Places], ...] = (
             ("from_right", "left", new_left, old_right),
             ("from_step", "left", new_left, new_right),
             ("from_left", "right", new_right, old_left),
@@ -337,7 +348,7 @@ class Operator:
         indexes: dict[Side, Index] = {}
         for origin, side, indexed, probing in encounters:
             other = other_side(side)
-            axes, arrivals = _axes(rows[other], probing), _axes(rows[side], indexed)
+            axes, arrivals = axes_of(rows[other], probing), axes_of(rows[side], indexed)
             if not len(axes.key) or not len(arrivals.key):
                 continue
             if side not in indexes:
@@ -357,7 +368,7 @@ class Operator:
         index: Index,
         axes: Axes,
         rows: dict[Side, Rows],
-        places: dict[Side, _Places],
+        places: dict[Side, Places],
         hits: dict[Side, Array],
         watch: Watch,
     ) -> tuple[int, float]:
@@ -378,7 +389,7 @@ class Operator:
         self,
         formed: Iterator[Pairs],
         rows: dict[Side, Rows],
-        places: dict[Side, _Places],
+        places: dict[Side, Places],
         hits: dict[Side, Array],
         watch: Watch,
         residual: Residual | None,
@@ -387,7 +398,7 @@ class Operator:
         indexed, probing = places
         left, right = rows["left"].importance, rows["right"].importance
         for local in formed:
-            chunk = Pairs(_global(places["left"], local.left), _global(places["right"], local.right))
+            chunk = Pairs(placed(places["left"], local.left), placed(places["right"], local.right))
             if residual is not None:
                 holds = residual(chunk)
                 chunk = Pairs(chunk.left[holds], chunk.right[holds])
@@ -406,7 +417,7 @@ class Operator:
     def _make_room(
         self,
         rows: dict[Side, Rows],
-        pool: _Pool,
+        pool: Pool,
         floors: Floors,
         now: Time,
         fresh: dict[Side, int] | None = None,
@@ -424,7 +435,7 @@ class Operator:
         ):
             self._evict(rows, pool, sides, budget, floors, now)
 
-    def _best_shares(self, rows: dict[Side, Rows], pool: _Pool) -> tuple[Budget | None, ...]:
+    def _best_shares(self, rows: dict[Side, Rows], pool: Pool) -> tuple[Budget | None, ...]:
         """The budget as the policy's model divides it; what one side cannot fill is the other's."""
         budget = self.join.budget
         if budget is None:
@@ -454,7 +465,7 @@ class Operator:
     def _evict(
         self,
         rows: dict[Side, Rows],
-        pool: _Pool,
+        pool: Pool,
         sides: Sequence[Side],
         budget: Budget | None,
         floors: Floors,
@@ -471,7 +482,7 @@ class Operator:
             excess -= self._evict_overdue(rows, pool, sides, budget, excess)
         if excess <= 0:
             return
-        places: dict[Side, _Places] = {
+        places: dict[Side, Places] = {
             side: slice(None) if pool.whole(side) else pool.staying(side) for side in sides
         }
         stays = self._chosen(rows, places, budget, now)
@@ -482,7 +493,7 @@ class Operator:
             raise InputError(f"{self.policy!r} keeps more than the budget of {budget.limit} {budget.unit}")
 
     def _chosen(
-        self, rows: dict[Side, Rows], places: dict[Side, _Places], budget: Budget, now: Time
+        self, rows: dict[Side, Rows], places: dict[Side, Places], budget: Budget, now: Time
     ) -> dict[Side, Array]:
         """Mark who stays of the rows at these places: as the policy says, or the best by its scores."""
         if self.policy.decides_on_sets:
@@ -496,7 +507,7 @@ class Operator:
         stays = best(np.concatenate(scores), ids, None if sizes is None else np.concatenate(sizes), budget)
         return dict(zip(places, np.split(stays, np.cumsum([len(some) for some in ids])[:-1]), strict=True))
 
-    def _excess(self, rows: dict[Side, Rows], pool: _Pool, sides: Sequence[Side], budget: Budget) -> int:
+    def _excess(self, rows: dict[Side, Rows], pool: Pool, sides: Sequence[Side], budget: Budget) -> int:
         """By how much the staying rows of some sides exceed a budget."""
         if budget.unit == "rows":
             return sum(pool.size(side) for side in sides) - budget.limit
@@ -504,7 +515,7 @@ class Operator:
         return sum(some.nbytes for some in staying) - budget.limit
 
     def _evict_overdue(
-        self, rows: dict[Side, Rows], pool: _Pool, sides: Sequence[Side], budget: Budget, excess: int
+        self, rows: dict[Side, Rows], pool: Pool, sides: Sequence[Side], budget: Budget, excess: int
     ) -> int:
         """Make room with rows that only wait for others out of order: they go before any other, oldest first.
 
@@ -551,6 +562,9 @@ class Operator:
 
     def snapshot(self) -> bytes:
         """The whole state, as versioned bytes."""
+        return pack(self._state())
+
+    def _state(self) -> dict[str, Array]:
         state = {
             f"{s}.{name}": column
             for s, b in self.buffers.items()
@@ -561,7 +575,7 @@ class Operator:
         state["tally"] = self.tally.as_array()
         state["counts"] = np.array([self.number, self.shown, self.shed, *self.arrived.values()], np.int64)
         state["latest"] = np.array([*self.latest.values(), self.now])
-        return pack(state)
+        return state
 
     def restore(self, data: bytes, *, policy: bool = True) -> None:
         """Go on from a snapshot; a smaller budget takes effect at the next step.
@@ -569,7 +583,9 @@ class Operator:
         With `policy=False` what the policy had learned is left behind, as another policy must; so it is where the
         policy has other parameters by which it learns otherwise.
         """
-        state = unpack(data)
+        self._resume(unpack(data), policy=policy)
+
+    def _resume(self, state: dict[str, Array], *, policy: bool) -> None:
         kind = state.pop("kind").tobytes().decode()
         policy = policy and kind == self.policy.kind()
         self.tally = Tally.from_array(state.pop("tally"))
@@ -581,7 +597,8 @@ class Operator:
         parts: dict[str, dict[str, Array]] = {"left": {}, "right": {}, "policy": {}}
         for name, array in state.items():
             part, _, column = name.partition(".")
-            parts[part][column] = array
+            # A sampler's part is of no concern to who only looks at the rows.
+            parts.setdefault(part, {})[column] = array
         for side in SIDES:
             self.buffers[side] = Buffer(side)
             notes: dict[str, Any] = {name: parts[side].pop(name) for name in NOTES if name in parts[side]}
@@ -593,7 +610,7 @@ class Operator:
             self.policy = self.policy.restore(parts["policy"])
 
 
-class _Pool:
+class Pool:
     """Who stays and who leaves among the candidates of one step; nothing is moved before the step's end."""
 
     def __init__(self, sizes: dict[Side, int]) -> None:
@@ -602,9 +619,11 @@ class _Pool:
         self.evicted = dict.fromkeys(sizes, _NONE)
 
     def whole(self, side: Side) -> bool:
+        """Whether all of a side stay."""
         return not len(self.expired[side]) and not len(self.evicted[side])
 
     def gone(self, side: Side) -> Array:
+        """Where those stand that leave."""
         if not len(self.evicted[side]):
             return self.expired[side]
         if not len(self.expired[side]):
@@ -615,19 +634,22 @@ class _Pool:
         return np.flatnonzero(leaves)
 
     def shed(self) -> int:
+        """How many leave for want of room."""
         return sum(map(len, self.evicted.values()))
 
     def size(self, side: Side) -> int:
+        """How many of a side stay."""
         return self._sizes[side] - len(self.expired[side]) - len(self.evicted[side])
 
     def staying(self, side: Side) -> Array:
+        """Where those stand that stay."""
         if self.whole(side):
             return np.arange(self._sizes[side])
         stays = np.ones(self._sizes[side], bool)
         stays[self.gone(side)] = False
         return np.flatnonzero(stays)
 
-    def parted(self, side: Side, fresh: int) -> tuple[_Places, _Places]:
+    def parted(self, side: Side, fresh: int) -> tuple[Places, Places]:
         """Where the staying rows are that were buffered before, and the arrivals, which begin at `fresh`."""
         if self.whole(side):
             return slice(0, fresh), slice(fresh, self._sizes[side])
@@ -636,11 +658,13 @@ class _Pool:
         return places[:first], places[first:]
 
     def expire(self, side: Side, places: Array) -> None:
+        """Let rows go that can match no more, unless they leave anyway."""
         if not self.whole(side):
             places = np.setdiff1d(places, self.gone(side), assume_unique=True)
         self.expired[side] = np.union1d(self.expired[side], places) if len(self.expired[side]) else places
 
     def evict(self, side: Side, places: Array) -> None:
+        """Let rows go for want of room."""
         self.evicted[side] = np.union1d(self.evicted[side], places) if len(self.evicted[side]) else places
 
 
@@ -657,17 +681,19 @@ def _first_matches(rows: Rows, hits: Array) -> Array:
     return np.flatnonzero((hits > 0) & (rows.matches == hits))
 
 
-def _axes(rows: Rows, places: _Places) -> Axes:
+def axes_of(rows: Rows, places: Places) -> Axes:
+    """What a condition and a window look at, of the rows at these places."""
     left, right = _axis(rows, "left"), _axis(rows, "right")
     on_left = left[places]
     return Axes(rows.key[places], on_left, on_left if right is left else right[places])
 
 
-def _global(places: _Places, local: Array) -> Array:
+def placed(places: Places, local: Array) -> Array:
+    """Where rows stand, of which it is known where they stand among those at some places."""
     return local.astype(np.int64) + places.start if isinstance(places, slice) else places[local]
 
 
-def collected(step: Generator[Pairs, None, Outcome]) -> tuple[list[Pairs], Outcome]:
+def collected(step: Generator[Found, None, Outcome]) -> tuple[list[Found], Outcome]:
     """Run a step to its end; return the results that it yielded and what it did."""
     chunks = []
     while True:

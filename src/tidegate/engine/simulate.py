@@ -105,9 +105,7 @@ def simulate(
     if all(trace.time.dtype.kind == "i" for trace in traces):
         span = span.whole()
     join = Join(span, Budget.of(budget), policy, split, order, condition, combine, seed)
-    _check_step(step)
-    if not np.isfinite(warmup) or warmup < 0:
-        raise InputError(f"warmup {warmup!r} is not a span of time; give a finite number, at least 0")
+    check_run(step, warmup)
     encoded = encode(traces[0], traces[1], join.window, condition, lateness)
     arrivals, redefined = encoded.arrivals, Redefined()
     join = replace(join, numeric=encoded.numeric)
@@ -115,11 +113,11 @@ def simulate(
         arrivals, redefined = value(arrivals, encoded.source, (traces[0], traces[1]), importance)
     for rows in (arrivals.left, arrivals.right):
         find(join.policy).require(rows)
-    start = _start(arrivals) + warmup if warmup else None
+    start = begin_of(arrivals) + warmup if warmup else None
     in_one_loop = not redefined and unit_steps.applies(join, step, arrivals)
     size = max(1, len(arrivals) // CHECKPOINTS) if in_one_loop else step
     cuts = redefined.cut(arrivals.cuts(size, start))
-    checks = _thin(cuts, arrivals, start)
+    checks = thinned_cuts(cuts, arrivals, start)
     foreseen = "future" in find(join.policy).needs
     boundless = Join(join.window, condition=condition, combine=combine)
     exact = run(
@@ -259,7 +257,7 @@ def foresee(
 _NO_ROWS = np.empty(0, np.int64)
 
 
-def _thin(cuts: Array, arrivals: Arrivals, start: Time | None) -> Array:
+def thinned_cuts(cuts: Array, arrivals: Arrivals, start: Time | None) -> Array:
     """At most `CHECKPOINTS` of the cuts, spread evenly; the last and the start of counting among them."""
     chosen = (
         cuts[np.linspace(0, len(cuts) - 1, min(len(cuts), CHECKPOINTS)).astype(np.int64)]
@@ -271,12 +269,16 @@ def _thin(cuts: Array, arrivals: Arrivals, start: Time | None) -> Array:
     return np.unique(np.concatenate((chosen, [arrivals.before(start)])), axis=0)
 
 
-def _start(arrivals: Arrivals) -> Time:
+def begin_of(arrivals: Arrivals) -> Time:
+    """When the first row arrives."""
     firsts = [clock[0].item() for clock in (arrivals.clock_left, arrivals.clock_right) if len(clock)]
     return min(firsts, default=0)
 
 
-def _check_step(step: StepSize) -> None:
+def check_run(step: StepSize, warmup: Time) -> None:
+    """Refuse what is no step or no span of time."""
+    if not np.isfinite(warmup) or warmup < 0:
+        raise InputError(f"warmup {warmup!r} is not a span of time; give a finite number, at least 0")
     if step == "instant":
         return
     if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 1:

@@ -20,9 +20,11 @@ from tidegate.engine.arrivals import Floors, Moment
 from tidegate.engine.buffer import Buffer
 from tidegate.engine.operator import Operator, Outcome, Residual
 from tidegate.engine.row_sizes import row_sizes
+from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import find
 from tidegate.spark.columns import Candidates, column, in_order, in_utc, micros
+from tidegate.spark.held_sample import OWNER, PROBABILITY, WEIGHT, HeldSample
 from tidegate.spark.ordering import ordered
 from tidegate.spark.packing import CHECK, CONTENT, KEY, from_bytes, to_bytes
 from tidegate.spark.plan import UNCERTAIN, BucketPlan
@@ -32,7 +34,7 @@ from tidegate.spark.saved import Counts, check_layout, standing
 from tidegate.spark.settings import Settings
 from tidegate.spark.valuation import Files, Held, Noted
 from tidegate.streams.trace import one_chunk
-from tidegate.types import FOREVER, SIDES, InputError, Pairs, Rows, other_side
+from tidegate.types import FOREVER, SIDES, InputError, Pairs, Rows, Sampled, other_side
 
 if TYPE_CHECKING:
     from tidegate.importance import Content, Watched
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 _MARKS: Final = 1024
 _RESULT_BYTES: Final = 8 << 20
 _NEVER: Final = -FOREVER
+_NUMBER_BITS: Final = 48
+"""Below these a row's number among those of its bucket, above them the bucket's."""
 
 
 @dataclass
@@ -60,9 +64,15 @@ class BucketJoin:
     standing: Standing | None = None
     files: Files = field(default_factory=Files)
     held: Held | None = field(init=False)
+    sample: HeldSample | None = None
 
     def __post_init__(self) -> None:
-        self.operator = Operator(self.plan.join)
+        sampling, number = self.plan.sampling, self.plan.join.partition
+        self.operator = (
+            SamplingOperator(self.plan.join, sampling.sampler) if sampling else Operator(self.plan.join)
+        )
+        if sampling and sampling.reservoir:
+            self.sample = HeldSample(sampling.reservoir.start(self.plan.join.seed, number))
         self.held = Held(dict(self.plan.valuation.found)) if self.plan.valuation else None
         self.marks = {side: np.full(_MARKS, _NEVER, np.int64) for side in SIDES}
 
@@ -130,8 +140,14 @@ class BucketJoin:
             held.refused += 1
             held.refusal = problems[0]
 
+    def shown(self) -> Iterator[pa.RecordBatch]:
+        """The reservoir as it is after this micro-batch."""
+        if self.sample:
+            yield from self.sample.told(self.batch)
+
     def finish(self) -> Iterator[pa.RecordBatch]:
         """End of a batch job: whoever still waits for a match will not find one."""
+        yield from self.shown()
         for side in SIDES:
             if self.plan.keeps_unmatched(side) and len(self.operator.buffers[side]):
                 rows = self.operator.buffers[side].rows
@@ -196,6 +212,8 @@ class BucketJoin:
         if len(outcome.firsts):
             yield self._assembled({"left": batches["left"].take(outcome.firsts)}, {})
         yield from self._unmatched(outcome, batches)
+        if self.sample and isinstance(self.operator, SamplingOperator):
+            self.sample.settle(self.operator)
         for side in SIDES:
             if batches[side]:
                 self.payload[side] = batches[side].take(outcome.kept(side))
@@ -309,7 +327,11 @@ class BucketJoin:
                 return outcome
             if self.plan.how != "left_semi":
                 tables = {side: batches[side].take(getattr(pairs, side)) for side in SIDES}
-                yield self._assembled(tables, self._told(pairs))
+                results = self._assembled(tables, self._told(pairs))
+                if self.sample and isinstance(pairs, Sampled):
+                    self.sample.offer(results, pairs.probability, self._numbers(pairs))
+                else:
+                    yield results
 
     def _unmatched(self, outcome: Outcome, batches: dict[Side, Candidates]) -> Iterator[pa.RecordBatch]:
         for side in SIDES:
@@ -349,7 +371,18 @@ class BucketJoin:
 
     def _told(self, pairs: Pairs) -> dict[str, Array]:
         """What a result says beside its rows' columns."""
+        if isinstance(pairs, Sampled):
+            owner = pairs.owner + (self.plan.join.partition << _NUMBER_BITS)
+            return {PROBABILITY: pairs.probability, WEIGHT: 1 / pairs.probability, OWNER: owner}
         return {UNCERTAIN: np.zeros(len(pairs.left), bool)} if self.plan.flags_uncertain else {}
+
+    def _numbers(self, pairs: Pairs) -> Array:
+        """A number for each result, which no other has but by the rarest chance."""
+        left, right = (
+            self.operator.buffers[side].rows.id[getattr(pairs, side)].view(np.uint64) for side in SIDES
+        )
+        numbers: Array = mix(mix(left) + right).view(np.int64)
+        return numbers
 
     def _assembled(self, tables: dict[Side, pa.Table], told: dict[str, Array]) -> pa.RecordBatch:
         """Lay out the result's columns, and behind them what else is told; a side that is missing is null."""
@@ -394,6 +427,8 @@ class BucketJoin:
             state["pool"] = _array(json.dumps(vars(self.standing)).encode())
         if self.held and self.plan.valuation:
             state["importance"] = _array(self.held.to_json(self.plan.valuation))
+        if self.sample:
+            state |= self.sample.snapshot()
         state |= {f"payload.{side}": _array(to_bytes(table)) for side, table in self.payload.items()}
         if self.plan.flags_uncertain:
             state |= {f"marks.{side}": marks for side, marks in self.marks.items()}
@@ -437,6 +472,8 @@ class BucketJoin:
             if f"marks.{side}" in state:
                 bucket.marks[side] = state[f"marks.{side}"].copy()
             bucket._measure(side)
+        if bucket.sample and isinstance(bucket.operator, SamplingOperator):
+            bucket.sample.restore(state).leave(bucket.operator)
         bucket._resume(Noted.of(state))
         return bucket
 

@@ -87,9 +87,25 @@ def inspect(
     """
     check_choice(what, What, "what")
     session = spark or SparkSession.active()
+    states = states_of(checkpoint, session)
+    if what == "counts":
+        return states.mapInArrow(_counts, _COUNTS)
+    first = states.limit(1).collect()
+    if not first:
+        return session.createDataFrame([], _MODEL if what == "model" else _ROWS)
+    saved = Saved.of(reassembled([chunk.payload for chunk in first[0].chunks]))
+    # Found here and sent along: a worker need not know a class that was defined in this session.
+    chosen = registered(saved.settings.policy) if policy is None else online(policy)
+    if what == "model":
+        return states.mapInArrow(_Model(chosen), _MODEL)
+    return _with_rows(states, saved.layout, chosen)
+
+
+def states_of(checkpoint: str | Path, session: SparkSession) -> DataFrame:
+    """The states of a query's buckets, each in its chunks."""
     chunks = session.read.format("statestore").option("stateVarName", CHUNKS)
     try:
-        states = (
+        return (
             chunks.load(str(checkpoint))
             .groupBy("key.bucket")
             .agg(
@@ -103,17 +119,6 @@ def inspect(
             f"no state of a join can be read at {str(checkpoint)!r}; give the checkpointLocation of a query that has "
             f"run at least one micro-batch ({str(error).splitlines()[0]})"
         ) from error
-    if what == "counts":
-        return states.mapInArrow(_counts, _COUNTS)
-    first = states.limit(1).collect()
-    if not first:
-        return session.createDataFrame([], _MODEL if what == "model" else _ROWS)
-    saved = Saved.of(reassembled([chunk.payload for chunk in first[0].chunks]))
-    # Found here and sent along: a worker need not know a class that was defined in this session.
-    chosen = registered(saved.settings.policy) if policy is None else online(policy)
-    if what == "model":
-        return states.mapInArrow(_Model(chosen), _MODEL)
-    return _with_rows(states, saved.layout, chosen)
 
 
 def _with_rows(
@@ -139,7 +144,8 @@ def _with_rows(
     return frame
 
 
-def _saved(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Saved]]:
+def saved_states(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Saved]]:
+    """What each bucket saved, by its number."""
     for batch in batches:
         for row in batch.to_pylist():
             saved = Saved.of(reassembled([chunk["payload"] for chunk in row["chunks"]]))
@@ -147,7 +153,7 @@ def _saved(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Saved]]:
 
 
 def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for bucket, saved in _saved(batches):
+    for bucket, saved in saved_states(batches):
         tally = saved.operator.tally
         numbers = [
             *vars(saved.counts).values(),
@@ -181,7 +187,7 @@ class _Model:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = ("bucket", "model", "side", "key", "age_from", "age_to", "value", "sample")
         kinds = (pa.int32(), pa.string(), pa.string(), pa.int64(), *[pa.float64()] * 4)
-        for bucket, saved in _saved(batches):
+        for bucket, saved in saved_states(batches):
             rows = list(_numbers(bucket, saved, self.policy))
             columns = zip(*rows, strict=True) if rows else [()] * len(names)
             yield pa.record_batch([pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names)
@@ -213,7 +219,7 @@ class _Rows:
     policy: Policy | type[Policy] | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for bucket, saved in _saved(batches):
+        for bucket, saved in saved_states(batches):
             scorer = saved.scorer(self.policy)
             for side, payload in saved.payload.items():
                 # The scorer's rows have what its policy notes of them.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 
 from tidegate.engine.operator import Join
+from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Sampler
 from tidegate.spark.buckets import labels
 from tidegate.spark.pool import Member
 from tidegate.spark.valuation import Valuation
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tidegate.types import Side
 
 How = Literal["inner", "left", "right", "full", "left_semi"]
+OUTER: Final = ("left", "right", "full")
 UNCERTAIN: Final = "uncertain"
 
 
@@ -47,6 +49,19 @@ class Output:
 
 
 @dataclass(frozen=True)
+class SamplePlan:
+    """How results are sampled: which leave, and the reservoir that holds them, if any."""
+
+    sampler: Sampler
+    reservoir: JoinReservoir | ProgressiveJoinReservoir | None = None
+
+    @property
+    def described(self) -> list[str | int | None]:
+        """What a state must agree on to be taken up again."""
+        return [self.sampler.name, self.reservoir.size if self.reservoir else None]
+
+
+@dataclass(frozen=True)
 class BucketPlan:
     """Everything that a bucket needs to know; shipped to the workers.
 
@@ -68,6 +83,8 @@ class BucketPlan:
         What a state must agree on to be taken up again.
     valuation
         What rows are worth, where that was said.
+    sampling
+        How results are sampled, where they are.
     """
 
     join: Join
@@ -79,6 +96,7 @@ class BucketPlan:
     where: Where | None
     layout: dict[str, Any]
     valuation: Valuation | None = None
+    sampling: SamplePlan | None = None
 
     def side(self, side: Side) -> SideColumns:
         """The columns of one side."""
@@ -87,7 +105,7 @@ class BucketPlan:
     @property
     def flags_uncertain(self) -> bool:
         """Whether results say if their lack of a match is uncertain."""
-        return self.how in ("left", "right", "full")
+        return self.how in OUTER
 
     def keeps_unmatched(self, side: Side) -> bool:
         """Whether rows of this side leave without a match."""

@@ -131,6 +131,8 @@ class Processor(StatefulProcessor):
         for tables in steps:
             for batch in bucket.step(tables, watermark):
                 yield pd.DataFrame({"payload": [to_bytes(batch)]})
+        for batch in bucket.shown():
+            yield pd.DataFrame({"payload": [to_bytes(batch)]})
         bucket.look()
         self._set_timer(bucket, watermark)
         self._write(bucket.save(), old[1])

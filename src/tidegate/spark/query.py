@@ -7,19 +7,20 @@ import io
 import re
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import BooleanType, DataType, StructField, StructType
+from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StructField, StructType
 
 from tidegate.engine.operator import Join
 from tidegate.spark.columns import travelled
+from tidegate.spark.held_sample import BATCH, OWNER, PROBABILITY, RANK, WEIGHT
 from tidegate.spark.importance import parts as importance_parts
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
-from tidegate.spark.plan import UNCERTAIN, BucketPlan, How, Output, QueryPlan, SideColumns
+from tidegate.spark.plan import OUTER, UNCERTAIN, BucketPlan, How, Output, QueryPlan, SamplePlan, SideColumns
 from tidegate.spark.pool import Member
 from tidegate.spark.processor import Processor, batch_job
 from tidegate.spark.session import PARTITIONS, check_provider
@@ -108,6 +109,7 @@ class Query:
         suffix: str,
         valuation: Valuation | None = None,
         member: Member | None = None,
+        sampling: SamplePlan | None = None,
     ) -> DataFrame:
         """The results of this join, as a DataFrame."""
         frames, keys = self.frames, self.keys
@@ -115,7 +117,7 @@ class Query:
             check_provider(frames["left"].frame.sparkSession)
             _warn_watermarks(frames, core)
         filtered, parts = _taken_apart(where, frames, how)
-        schema, output = _result(frames, keys, how, suffix)
+        schema, output = _result(frames, keys, how, suffix, _told(how, sampling))
         plan = QueryPlan(
             BucketPlan(
                 join=core,
@@ -125,8 +127,16 @@ class Query:
                 output=output,
                 checked=keys.checked,
                 where=parts,
-                layout=_layout(frames, buckets, how, keys, parts) | {"importance": _expressions(valuation)},
+                layout=_layout(frames, buckets, how, keys, parts)
+                | {"importance": _expressions(valuation)}
+                | ({"sample": sampling.described} if sampling else {})
+                | (
+                    {"reservoir": {"columns": _plain(schema, output)}}
+                    if sampling and sampling.reservoir
+                    else {}
+                ),
                 valuation=valuation,
+                sampling=sampling,
             ),
             buckets,
             member,
@@ -271,9 +281,9 @@ def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataTyp
 
 
 def _result(
-    frames: dict[Side, SideFrame], keys: Keyed, how: How, suffix: str
+    frames: dict[Side, SideFrame], keys: Keyed, how: How, suffix: str, told: list[StructField]
 ) -> tuple[StructType, tuple[Output, ...]]:
-    """The result's fields, and where each comes from."""
+    """The result's fields, where each comes from, and at the end what else is told of a result."""
     left, right = frames["left"], frames["right"]
     shared = dict(keys.shared)
     fields: list[StructField] = []
@@ -304,13 +314,27 @@ def _result(
                 continue
             name = field.name + suffix if field.name.casefold() in taken else field.name
             add(name, field, None, right.column(field.name), nullable=how in ("left", "full"))
-    if how in ("left", "right", "full"):
-        if UNCERTAIN in [f.name.casefold() for f in fields]:
-            raise InputError(
-                f"an input has a column {UNCERTAIN!r}, which an outer join adds; rename it first"
-            )
-        fields.append(StructField(UNCERTAIN, BooleanType(), nullable=False))
-    return StructType(fields), tuple(output)
+    for field in told:
+        if field.name in [f.name.casefold() for f in fields]:
+            raise InputError(f"an input has a column {field.name!r}, which the result adds; rename it first")
+    return StructType([*fields, *told]), tuple(output)
+
+
+def _plain(schema: StructType, output: tuple[Output, ...]) -> dict[str, Any]:
+    """The fields of a result that come from its rows, without notes."""
+    fields = [StructField(f.name, f.dataType) for f in schema.fields[: len(output)]]
+    described: dict[str, Any] = StructType(fields).jsonValue()
+    return described
+
+
+def _told(how: How, sampling: SamplePlan | None) -> list[StructField]:
+    """What results tell beside their rows' columns."""
+    kinds: dict[str, DataType] = {UNCERTAIN: BooleanType()} if how in OUTER else {}
+    if sampling:
+        kinds |= {PROBABILITY: DoubleType(), WEIGHT: DoubleType(), OWNER: LongType()}
+    if sampling and sampling.reservoir:
+        kinds |= {RANK: DoubleType(), BATCH: LongType()}
+    return [StructField(name, kind, nullable=False) for name, kind in kinds.items()]
 
 
 def _arrow(kind: DataType) -> pa.DataType:
@@ -357,7 +381,8 @@ def _unpacked(
         )
         frame = results.mapInArrow(unpack, travelling)
         expressions = []
-        for field, how in zip(schema.fields, [*carriers, None], strict=False):
+        told = [None] * (len(schema.fields) - len(carriers))
+        for field, how in zip(schema.fields, [*carriers, *told], strict=True):
             column = F.col(quoted(field.name))
             back = how.returned(column, nullable=field.nullable) if how else column
             expressions.append(back.alias(field.name, metadata=field.metadata))

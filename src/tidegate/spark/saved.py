@@ -11,6 +11,7 @@ import pyarrow as pa
 from tidegate.engine.operator import Join, Operator
 from tidegate.engine.snapshot import unpack
 from tidegate.policies import Policy
+from tidegate.spark.held_sample import HeldSample
 from tidegate.spark.packing import from_bytes
 from tidegate.spark.pool_shares import Standing
 from tidegate.spark.settings import Settings
@@ -44,6 +45,7 @@ class Saved:
     payload: dict[Side, pa.Table]
     standing: Standing | None
     noted: Noted | None
+    sample: HeldSample | None
 
     @classmethod
     def of(cls, data: bytes) -> Self:
@@ -67,6 +69,7 @@ class Saved:
             },
             standing(state),
             Noted.of(state),
+            HeldSample.of(state),
         )
 
     def scorer(self, policy: Policy | type[Policy] | None) -> Operator | None:

@@ -100,7 +100,7 @@ class SideFrame:
                     f"{side} has a watermark on {time!r} already; leave out lateness={lateness!r}"
                 )
             frame = frame.withWatermark(quoted(time), f"{wait} microseconds")
-        delay = _delay(frame, time) if streaming else None
+        delay = watermark_delay(frame, time) if streaming else None
         if streaming and delay is None:
             raise InputError(
                 f"{side} has no watermark on {time!r}, so nothing would ever leave its state; "
@@ -170,7 +170,7 @@ def _check_names(side: Side, wanted: list[str], names: Sequence[str]) -> None:
             raise InputError(f"{side} has no column {name!r}; it has {', '.join(names)}")
 
 
-def _delay(frame: DataFrame, time: str) -> int | None:
+def watermark_delay(frame: DataFrame, time: str) -> int | None:
     """The delay of the watermark on a column in microseconds; None without one.
 
     A column derived from the watermarked one has none: Spark's watermark follows the other's values, and rows would

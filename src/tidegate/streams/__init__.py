@@ -3,6 +3,7 @@
 from tidegate.streams.aged import Aged
 from tidegate.streams.auctions import Auctions
 from tidegate.streams.correlated import Correlated
+from tidegate.streams.normal import Normal
 from tidegate.streams.stochastic import Stochastic, StochasticPair
 from tidegate.streams.stream import Pair, Stream
 from tidegate.streams.trace import Trace
@@ -12,6 +13,7 @@ __all__ = [
     "Aged",
     "Auctions",
     "Correlated",
+    "Normal",
     "Pair",
     "Stochastic",
     "StochasticPair",

@@ -61,7 +61,7 @@ class Trace:
         names = [on] if isinstance(on, str) else list(on)
         if not names:
             raise InputError("no key column was named; write on='key' or on=['a', 'b']")
-        table = _table(data, what)
+        table = columnar(data, what)
         absent = first_missing([*names, time], table.column_names)
         if absent is not None:
             have = ", ".join(table.column_names) or "none"
@@ -74,7 +74,7 @@ class Trace:
                 f"{what}.importance has {extra['importance'].min():g}; give 0 or more in every row"
             )
         keys = tuple(one_chunk(table.column(name)) for name in names)
-        return cls(keys, _times(table.column(time), f"{what}.{time}"), **extra, table=table)
+        return cls(keys, times_of(table.column(time), f"{what}.{time}"), **extra, table=table)
 
     @classmethod
     def from_csv(cls, path: str | Path, *, on: str | Sequence[str] = "key", time: str = "time") -> Self:
@@ -87,7 +87,8 @@ class Trace:
         return cls.of(parquet.read_table(path), on=on, time=time, what=Path(path).name)
 
 
-def _table(data: object, what: str) -> pa.Table:
+def columnar(data: object, what: str) -> pa.Table:
+    """Read anything columnar: a mapping of arrays, a data frame, an Arrow table."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -126,7 +127,8 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 
 
-def _times(column: pa.ChunkedArray, what: str) -> Array:
+def times_of(column: pa.ChunkedArray, what: str) -> Array:
+    """Times as numbers: 64-bit integers or floats; calendar times become microseconds."""
     kind = column.type
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.int64)

@@ -1,0 +1,337 @@
+"""The join of which a sample leaves: an operator that asks a sampler instead of a policy.
+
+Each result belongs to the older of its rows. Of the buffered rows only the number of their matches is counted, and
+pairs are formed for those alone that have come to one that leaves; so a small sample costs little more than counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.engine.ages import Ages, Origin, Watch, note_ages
+from tidegate.engine.index import PAIRS_AT_A_TIME, Index
+from tidegate.engine.operator import Join, Operator, Outcome, Places, Pool, Residual, axes_of, placed
+from tidegate.sampling import find
+from tidegate.sampling.ladder import chances
+from tidegate.types import FOREVER, SIDES, Budget, InputError, Pairs, Rows, Sampled, other_side
+
+if TYPE_CHECKING:
+    from tidegate.engine.arrivals import Floors, Moment
+    from tidegate.sampling import Owners, Sampler
+    from tidegate.types import Array, Side
+
+_NOBODY: Final = np.empty(0, np.int64)
+_ROW_BYTES: Final = 32
+"""What a row takes before anything is noted of it: key, time, number and matches."""
+
+
+@kernel
+def _due(matches: Array, wait: Array, hits: Array) -> Array:
+    """Count matches of rows; returns those that have come to one that leaves, of which none is counted yet."""
+    due = np.empty(len(hits), np.int32)
+    n = 0
+    for i in range(len(hits)):
+        if hits[i] > 0:
+            if hits[i] >= wait[i]:
+                due[n] = i
+                n += 1
+            else:
+                matches[i] += hits[i]
+                wait[i] -= wait.dtype.type(hits[i])
+    return due[:n]
+
+
+@kernel
+def _places(count: int, at: Array) -> Array:
+    """Where each of `count` rows stands among those chosen."""
+    among = np.empty(count, np.int32)
+    for i in range(len(at)):
+        among[at[i]] = i
+    return among
+
+
+class SamplingOperator(Operator):
+    """A running join of which a sample leaves.
+
+    Parameters
+    ----------
+    join
+        What is joined, within what budget; its policy has no say. The sides share the budget, and arrivals are
+        matched before room is made.
+    sampler
+        Which results leave, as an object or by name.
+
+    Examples
+    --------
+    >>> from tidegate.engine.arrivals import arrange
+    >>> from tidegate.engine.operator import collected
+    >>> from tidegate.sampling import EqCluster
+    >>> from tidegate.types import Window
+    >>> stream = {"key": np.array([1, 2, 1]), "time": np.array([0, 1, 2])}
+    >>> operator = SamplingOperator(Join(Window(5, 5)), EqCluster(p=1.0))
+    >>> arrivals = arrange(stream, stream, Window(5, 5), None)
+    >>> steps = arrivals.steps(arrivals.cuts(2), whole_instants=False)
+    >>> chunks = [chunk for step in steps for chunk in collected(operator.step(*step))[0]]
+    >>> sorted(np.concatenate([chunk.owner for chunk in chunks]).tolist())
+    [0, 0, 1, 2, 4]
+    """
+
+    def __init__(self, join: Join, sampler: Sampler | str) -> None:
+        if join.order != "probe-first" or join.split != "shared":
+            raise InputError(
+                f"a sampler cannot work with order={join.order!r} and split={join.split!r}; use 'probe-first' and "
+                "'shared'"
+            )
+        if join.budget and join.budget.unit == "bytes" and join.budget.limit <= _ROW_BYTES:
+            raise InputError(
+                f"a budget of {join.budget.limit} bytes holds no row; a row takes more than {_ROW_BYTES}"
+            )
+        super().__init__(join)
+        self.sampling = find(sampler).start(join.setting())
+
+    @property
+    def _budget(self) -> Budget:
+        return self.join.budget or Budget(rows=FOREVER)
+
+    def step(
+        self,
+        left: Rows,
+        right: Rows,
+        moment: Moment,
+        *,
+        pairs: bool = True,
+        residual: Residual | None = None,
+        chunk: int = PAIRS_AT_A_TIME,
+        firsts: bool = False,
+    ) -> Generator[Sampled, None, Outcome]:
+        """Sample the matches of arrivals with what is buffered and with each other, then make room.
+
+        Yields what leaves in bounded chunks, as positions among the candidates, and must be run to its end.
+
+        Parameters
+        ----------
+        left, right
+            The arrivals, each in order of time.
+        moment
+            The time, and what may still come.
+        pairs
+            Whether to yield what leaves, or only to count it.
+        residual
+            A further condition: a mask of the pairs that are results indeed.
+        chunk
+            How many pairs are formed at a time, at most.
+        firsts
+            Not for samples.
+        """
+        if firsts:
+            raise InputError("a sample does not tell who matched for the first time; leave out firsts")
+        fresh = {side: len(self.buffers[side]) for side in SIDES}
+        self.sampling.observe({"left": left, "right": right}, moment.now)
+        spent: dict[Side, list[Array]] = {side: [] for side in SIDES}
+        for rows in (left, right):
+            noted, useless = self.sampling.admitted(rows)
+            spent[rows.side].append(fresh[rows.side] + np.flatnonzero(useless))
+            self._take_up(noted)
+        before, ages = self.tally.results, Ages(self.sampling.expecting.watches(), self.now)
+        for sampled in self._sampled(fresh, spent, ages, chunk, residual):
+            if pairs:
+                yield sampled
+        candidates = {side: self.buffers[side].rows for side in SIDES}
+        self.sampling.expecting.observe_matches(candidates, fresh, ages.by_side(), moment.now)
+        self.now = moment.now
+        self.shown += 1
+        pool = Pool({side: len(rows) for side, rows in candidates.items()})
+        self._let_go(pool, spent, moment.end)
+        self._thin(pool)
+        candidates = {side: self.buffers[side].rows for side in SIDES}
+        outcome = self._ended(candidates, pool, moment.now, self.tally.results - before, _NOBODY)
+        self.sampling.settle(moment.now, self.rows, self._room())
+        return outcome
+
+    def _sampled(
+        self,
+        fresh: dict[Side, int],
+        spent: dict[Side, list[Array]],
+        ages: Ages,
+        chunk: int,
+        residual: Residual | None,
+    ) -> Iterator[Sampled]:
+        """The sample of one step: of matches that buffered rows own, then of those of the arrivals."""
+        spans = (self.join.window.length("left"), self.join.window.length("right"))
+        new = {side: slice(fresh[side], len(self.buffers[side])) for side in SIDES}
+        indexes: dict[Side, Index] = {}
+        for side in SIDES:
+            arrivals = axes_of(self.buffers[side].rows, new[side])
+            if len(arrivals.key):
+                indexes[side] = Index(side, arrivals, self.join.condition, *spans)
+        origins: tuple[tuple[Origin, Side], ...] = (("from_right", "right"), ("from_left", "left"))
+        for origin, side in origins:
+            other = other_side(side)
+            if fresh[side] and other in indexes:
+                watch = ages.watch(origin)
+                matching = self._of_buffered(
+                    side, indexes[other], fresh[side], new[other], watch, chunk, residual, spent[side]
+                )
+                yield from self._tallied(origin, matching)
+                ages.add(origin, watch)
+        if len(indexes) == len(SIDES):
+            watch = ages.watch("from_step")
+            yield from self._tallied(
+                "from_step", self._of_arrivals(indexes["left"], new, watch, chunk, residual, spent)
+            )
+            ages.add("from_step", watch)
+
+    def _tallied(self, origin: Origin, sampled: Iterator[Sampled]) -> Iterator[Sampled]:
+        for some in sampled:
+            setattr(self.tally, origin, getattr(self.tally, origin) + len(some.left))
+            yield some
+
+    def _of_buffered(
+        self,
+        side: Side,
+        index: Index,
+        count: int,
+        arrivals: slice,
+        watch: Watch,
+        chunk: int,
+        residual: Residual | None,
+        spent: list[Array],
+    ) -> Iterator[Sampled]:
+        """Sample matches that buffered rows of a side own."""
+        rows, other = self.buffers[side].rows, other_side(side)
+        places: Places = slice(0, count)
+        axes = axes_of(rows, places)
+        watched = len(watch.counts[0]) > 0
+        if rows.wait is not None:
+            hits = np.zeros(count, np.int64)
+            index.count(axes, (np.zeros(arrivals.stop - arrivals.start, np.int64), hits), watch=watch)
+            watched = False
+            places = _due(rows.matches, rows.wait, hits)
+            if not len(places):
+                return
+            axes = axes_of(rows, places)
+        owners = self.sampling.begin(rows.take(places), buffered=True)
+        at: dict[Side, Places] = {side: places, other: arrivals}
+        times = {which: self.buffers[which].rows.time for which in SIDES}
+        for local in index.pairs(axes, chunk):
+            owner = local.left if side == "left" else local.right
+            found = Pairs(placed(at["left"], local.left), placed(at["right"], local.right))
+            if watched:
+                at_owner, at_other = (
+                    (found.left, found.right) if side == "left" else (found.right, found.left)
+                )
+                note_ages(watch, times[side], times[other], at_owner, at_other)
+            yield from self._leaving(owners, owner, found, side, residual)
+        self._write(side, owners, places, spent)
+
+    def _of_arrivals(
+        self,
+        index: Index,
+        new: dict[Side, slice],
+        watch: Watch,
+        chunk: int,
+        residual: Residual | None,
+        spent: dict[Side, list[Array]],
+    ) -> Iterator[Sampled]:
+        """Sample matches of arrivals with each other: the one that came first owns them."""
+        rows = {side: self.buffers[side].rows for side in SIDES}
+        hits = {side: np.zeros(new[side].stop - new[side].start, np.int64) for side in SIDES}
+        index.count(axes_of(rows["right"], new["right"]), (hits["left"], hits["right"]))
+        met = {side: np.flatnonzero(hits[side]) for side in SIDES}
+        if not len(met["left"]):
+            return
+        places = {side: new[side].start + met[side] for side in SIDES}
+        among = {side: _places(len(hits[side]), met[side]) for side in SIDES}
+        owners = {side: self.sampling.begin(rows[side].take(places[side]), buffered=False) for side in SIDES}
+        for local in index.pairs(axes_of(rows["right"], places["right"]), chunk):
+            local_left = among["left"][local.left]
+            found = Pairs(new["left"].start + local.left.astype(np.int64), places["right"][local.right])
+            own = {"left": local_left, "right": local.right}
+            note_ages(watch, rows["right"].time, rows["left"].time, found.right, found.left)
+            left_first = rows["left"].id[found.left] < rows["right"].id[found.right]
+            for side, mine in zip(SIDES, (left_first, ~left_first), strict=True):
+                some = Pairs(found.left[mine], found.right[mine])
+                if len(some.left):
+                    yield from self._leaving(owners[side], own[side][mine], some, side, residual)
+        for side in SIDES:
+            self._write(side, owners[side], places[side], spent[side])
+
+    def _leaving(
+        self, owners: Owners, owner: Array, found: Pairs, side: Side, residual: Residual | None
+    ) -> Iterator[Sampled]:
+        """What leaves of some matches of these owners.
+
+        A residual condition is asked of what was drawn alone: each draw is by itself, so what it rejects takes
+        nothing from the rest.
+        """
+        at, levels = owners.picked(owner)
+        if residual is not None and len(at):
+            holds = residual(Pairs(found.left[at], found.right[at]))
+            at, levels = at[holds], levels[holds]
+        if len(at):
+            left, right = found.left[at], found.right[at]
+            ids = self.buffers[side].rows.id[left if side == "left" else right]
+            yield Sampled(left, right, chances(self.sampling.base, levels), ids)
+
+    def _write(self, side: Side, owners: Owners, places: Places, spent: list[Array]) -> None:
+        columns, useless = owners.ended()
+        at = np.arange(places.start, places.stop) if isinstance(places, slice) else places
+        for name, column in columns.items():
+            self.buffers[side].write(name, at, column)
+        spent.append(at[useless])
+
+    def _let_go(self, pool: Pool, spent: dict[Side, list[Array]], floors: Floors) -> None:
+        """Mark who has expired, or has no match left that could leave."""
+        for side in SIDES:
+            rows = self.buffers[side].rows
+            gone = np.zeros(len(rows), bool)
+            for places in spent[side]:
+                gone[places] = True
+            gone[self._expired(rows, floors, 0)] = True
+            pool.expire(side, np.flatnonzero(gone))
+
+    def _thin(self, pool: Pool) -> None:
+        """Lower the probability, for rows that are held, too, until they fit."""
+        budget = self._budget
+        while True:
+            rows = {side: self.buffers[side].rows for side in SIDES}
+            excess = self._excess(rows, pool, SIDES, budget)
+            if excess <= 0:
+                return
+            places = {side: pool.staying(side) for side in SIDES}
+            staying = {side: rows[side].take(places[side]) for side in SIDES}
+            self.sampling.lower(excess + budget.limit, budget.limit, staying.values())
+            for side in SIDES:
+                thinned, useless = self.sampling.thinned(staying[side])
+                for name in ("level", "wait"):
+                    column = getattr(thinned, name)
+                    if column is not None:
+                        self.buffers[side].write(name, places[side], column)
+                pool.evict(side, places[side][useless])
+
+    def _room(self) -> float:
+        """How many rows the budget holds."""
+        if self._budget.unit == "rows" or not self.rows:
+            return self._budget.limit
+        return self._budget.limit / (self.nbytes / self.rows)
+
+    def _state(self) -> dict[str, Array]:
+        state = super()._state()
+        state |= {f"sampler.{name}": array for name, array in self.sampling.snapshot().items()}
+        state["sampler"] = np.frombuffer(self.sampling.kind().encode(), np.uint8)
+        return state
+
+    def _resume(self, state: dict[str, Array], *, policy: bool) -> None:
+        """Go on from a snapshot; rows that another sampler chose are no sample of this one's, and are dropped."""
+        said = state.pop("sampler", _NOBODY).tobytes().decode()
+        parts = {name: state.pop(name) for name in list(state) if name.startswith("sampler.")}
+        super()._resume(state, policy=policy)
+        if policy and said == self.sampling.kind():
+            self.sampling.restore({name.removeprefix("sampler."): array for name, array in parts.items()})
+        else:
+            for buffer in self.buffers.values():
+                buffer.drop(np.arange(len(buffer)))

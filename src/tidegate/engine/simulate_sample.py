@@ -1,0 +1,153 @@
+"""A sample of the join of two recorded streams, measured against the exact one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.engine.encode import encode
+from tidegate.engine.operator import Join, collected
+from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.simulate import begin_of, check_run, run, thinned_cuts
+from tidegate.engine.tally import Tally
+from tidegate.streams import Trace
+from tidegate.types import Budget, Sampled, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.sampling import Sampler
+    from tidegate.types import Array, Condition, StepSize, Time, WindowSpan
+
+
+@dataclass(frozen=True)
+class SampleReport:
+    """What was sampled.
+
+    `pairs` are the results of the sample, as row numbers of the left and the right stream, each with its probability
+    and its owner: the older of its rows, by its number among all rows of both streams in order of arrival. `exact` is
+    how many results the exact join has. `overflows` says how often memory overflowed, so that the probability had to
+    be lowered. At each of `times` the `fraction` was the probability of new draws, and so many `rows` were held.
+    """
+
+    results: int
+    from_left: int
+    from_right: int
+    from_step: int
+    exact: int
+    peak_rows: int
+    peak_bytes: int
+    overflows: int
+    late: int
+    null_keys: int
+    pairs: Sampled = field(repr=False)
+    times: Array = field(repr=False)
+    fraction: Array = field(repr=False)
+    rows: Array = field(repr=False)
+
+    @property
+    def estimate(self) -> float:
+        """The number of the exact results as the sample tells it: each stands for one over its probability."""
+        return float((1 / self.pairs.probability).sum())
+
+
+def simulate_sample(
+    left: object,
+    right: object,
+    *,
+    window: Window | tuple[WindowSpan, WindowSpan],
+    budget: Budget | int | str | None = None,
+    sampler: Sampler | str = "uniform",
+    step: StepSize = 1,
+    condition: Condition = "=",
+    on: str | Sequence[str] = "key",
+    time: str = "time",
+    lateness: Time | None = None,
+    seed: int = 0,
+    warmup: Time = 0,
+) -> SampleReport:
+    """Sample the join of two recorded streams within a budget.
+
+    Parameters
+    ----------
+    left, right, window, budget, step, condition, on, time, lateness
+        As in `simulate`.
+    sampler
+        Which results leave, by name or as an object; see `tidegate.sampling`.
+    seed
+        Fixes all draws.
+    warmup
+        Results of rows that arrive less than this after the first are not counted, here or in `exact`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tidegate as tg
+    >>> rng = np.random.default_rng(0)
+    >>> clicks, views = ({"key": rng.integers(0, 50, 4000), "time": np.arange(4000)} for _ in range(2))
+    >>> sample = tg.simulate_sample(clicks, views, window=(500, 500), budget=200, step=100)
+    >>> sample.peak_rows <= 200, sample.exact
+    (True, 75324)
+    """
+    traces = [Trace.of(d, on=on, time=time, what=what) for d, what in ((left, "left"), (right, "right"))]
+    span = Window.of(window)
+    if all(trace.time.dtype.kind == "i" for trace in traces):
+        span = span.whole()
+    check_run(step, warmup)
+    join = Join(span, Budget.of(budget), condition=condition, seed=seed)
+    operator = SamplingOperator(join, sampler)
+    encoded = encode(traces[0], traces[1], join.window, condition, lateness)
+    arrivals = encoded.arrivals
+    start = begin_of(arrivals) + warmup if warmup else None
+    cuts = arrivals.cuts(step, start)
+    checks = thinned_cuts(cuts, arrivals, start)
+    exact = run(arrivals, Join(join.window, condition=condition), checks, checks, start)
+    begin = None if start is None else arrivals.before(start)
+    arrived, found = [0, 0], [NOTHING]
+    watched: list[tuple[Time, float, int]] = []
+    lowered = 0
+    for lefts, rights, moment in arrivals.steps(cuts, whole_instants=step == "instant"):
+        if begin == tuple(arrived):
+            operator.tally, found, lowered = Tally(), found[:1], operator.sampling.control.lowered
+        old = (buffer.rows.id for buffer in operator.buffers.values())
+        ids = [np.concatenate(both) for both in zip(old, (lefts.id, rights.id), strict=True)]
+        for chunk in collected(operator.step(lefts, rights, moment))[0]:
+            found.append(Sampled(ids[0][chunk.left], ids[1][chunk.right], chunk.probability, chunk.owner))
+        arrived[0] += len(lefts)
+        arrived[1] += len(rights)
+        watched.append((moment.now, operator.sampling.fraction, operator.rows))
+    if begin == tuple(arrived):
+        operator.tally, found = Tally(), found[:1]
+    pairs = joined_samples(found)
+    tally = operator.tally
+    times, fraction, rows = map(np.array, zip(*watched, strict=True)) if watched else (_NONE, _NONE, _NONE)
+    return SampleReport(
+        results=tally.results,
+        from_left=tally.from_left,
+        from_right=tally.from_right,
+        from_step=tally.from_step,
+        exact=exact.tally.results,
+        peak_rows=tally.peak_rows,
+        peak_bytes=tally.peak_bytes,
+        overflows=operator.sampling.control.lowered - lowered,
+        late=arrivals.late,
+        null_keys=encoded.null_keys,
+        pairs=Sampled(
+            encoded.source[pairs.left], encoded.source[pairs.right], pairs.probability, pairs.owner
+        ),
+        times=times,
+        fraction=fraction,
+        rows=rows,
+    )
+
+
+_NONE = np.empty(0, np.int64)
+NOTHING = Sampled(_NONE, _NONE, np.empty(0), _NONE)
+
+
+def joined_samples(parts: Sequence[Sampled]) -> Sampled:
+    """Several samples as one."""
+    columns = ((part.left, part.right, part.probability, part.owner) for part in parts)
+    return Sampled(*map(np.concatenate, zip(*columns, strict=True)))

@@ -1,0 +1,59 @@
+"""Unbiased samples of a join, with inclusion probabilities; reservoirs that hold them; answers from them."""
+
+from tidegate.sampling.eq_cluster import EqCluster
+from tidegate.sampling.estimators import estimate
+from tidegate.sampling.fraction import proportional, safe_mean
+from tidegate.sampling.grouped import GroupedReservoir, GroupedSample
+from tidegate.sampling.join_reservoir import JoinReservoir
+from tidegate.sampling.memory import best_size, reservoir_memory, sample_error
+from tidegate.sampling.merge import merge
+from tidegate.sampling.pps_cluster import PpsCluster
+from tidegate.sampling.progressive import ProgressiveReservoir
+from tidegate.sampling.progressive_join import ProgressiveJoinReservoir, expected_results
+from tidegate.sampling.ranks import Wants, merge_ranked
+from tidegate.sampling.reservoir import Reservoir
+from tidegate.sampling.sampler import Owners, Sampler, Sampling, find, names, thinned
+from tidegate.sampling.slots import Sample, Taken
+from tidegate.sampling.uniform import Uniform
+from tidegate.sampling.uniformity import (
+    inclusion_chances,
+    recovery_count,
+    refill_confidence,
+    retained_chances,
+    uniformity_confidence,
+)
+
+__all__ = [
+    "EqCluster",
+    "GroupedReservoir",
+    "GroupedSample",
+    "JoinReservoir",
+    "Owners",
+    "PpsCluster",
+    "ProgressiveJoinReservoir",
+    "ProgressiveReservoir",
+    "Reservoir",
+    "Sample",
+    "Sampler",
+    "Sampling",
+    "Taken",
+    "Uniform",
+    "Wants",
+    "best_size",
+    "estimate",
+    "expected_results",
+    "find",
+    "inclusion_chances",
+    "merge",
+    "merge_ranked",
+    "names",
+    "proportional",
+    "recovery_count",
+    "refill_confidence",
+    "reservoir_memory",
+    "retained_chances",
+    "safe_mean",
+    "sample_error",
+    "thinned",
+    "uniformity_confidence",
+]

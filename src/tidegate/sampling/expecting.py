@@ -1,0 +1,288 @@
+"""How many matches a row will own: n(s), from a model that was given or is learned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+
+from tidegate.draws import draws
+from tidegate.models import AgeCurve, CurveLearner, Frequency, LearnedFrequency, Rates, sample_rows
+from tidegate.models.horizon import remembered
+from tidegate.models.joint import rates_of
+from tidegate.types import FAR, SIDES, Buckets, InputError, Last, other_side
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Rows, Setting, Side, Time
+
+Learning = Literal["frequency", "age"]
+Model: TypeAlias = Frequency | AgeCurve | tuple[AgeCurve | None, AgeCurve | None] | Learning
+
+_ENOUGH: Final = 1 << 13
+"""Of more arrivals in a step than this, so many on average are looked at."""
+_BUCKETS: Final = 32
+"""How many ages a learned curve tells apart."""
+_KINDS: Final = 8
+"""How many kinds of rows are told apart in an octave of expected matches."""
+_FEWEST: Final = 2.0**-20
+"""Rows that expect fewer matches are all of one kind."""
+_CAPACITY: Final = 1 << 16
+
+
+def check_model(model: Model | None, rates: tuple[float, float] | None) -> None:
+    """Refuse what is no model of matches."""
+    curves = model if isinstance(model, tuple) else ()
+    pair = len(curves) == len(SIDES) and all(isinstance(c, AgeCurve | None) for c in curves)
+    if not (
+        model is None or isinstance(model, Frequency | AgeCurve) or pair or model in ("frequency", "age")
+    ):
+        raise InputError(
+            f"model {model!r} does not tell how many matches a row will have; give a Frequency, an AgeCurve, a pair "
+            "of these, or 'frequency' or 'age' to learn it"
+        )
+    if rates is not None:
+        rates_of(rates)
+
+
+class Kinds(NamedTuple):
+    """The rows of one side that a window holds, by how many matches they expect.
+
+    `rows` has how many there are of each kind and `matches` what a row of it expects; the matches come as age passes
+    through buckets of these widths, by whose edges a row has `reached` that part of them.
+    """
+
+    rows: Array
+    matches: Array
+    widths: Array
+    reached: Array
+
+
+class Expecting:
+    """A model of matches at work.
+
+    Rows whose number of matches cannot be told yet expect infinitely many, so that nobody gives them up. What is
+    learned counts one row more of each key than was seen: a key that never came yet may come.
+
+    Parameters
+    ----------
+    model
+        As the user gave it; None learns frequencies where keys must be equal, else how matches depend on age.
+    rates
+        Rows a unit of time; None learns them.
+    setting
+        The join.
+    salt
+        Fixes which arrivals of a large step are looked at.
+    """
+
+    def __init__(
+        self, model: Model | None, rates: tuple[float, float] | None, setting: Setting, salt: int
+    ) -> None:
+        if model is None:
+            model = "frequency" if setting.condition == "=" else "age"
+        if setting.condition != "=" and (model == "frequency" or isinstance(model, Frequency)):
+            raise InputError(
+                f"shares of keys tell nothing where keys match by {setting.condition!r}; give an AgeCurve, or "
+                "'age' to learn one"
+            )
+        self.learns = model if isinstance(model, str) else "nothing"
+        self._given, self._salt = rates, salt
+        self._spans = {"left": setting.window.left, "right": setting.window.right}
+        lengths = {side: setting.window.length(side) for side in SIDES}
+        self._lengths = {side: max(length, 0) for side, length in lengths.items()}
+        # A row whose partners come only later matches nothing before.
+        self._delays = {side: max(-lengths[other_side(side)], 0) for side in SIDES}
+        longest = max(self._lengths.values())
+        horizon = remembered(None, longest)
+        self._rates = Rates(horizon)
+        self._shares = model if isinstance(model, Frequency) else None
+        self._learner = LearnedFrequency(_CAPACITY, horizon).start() if model == "frequency" else None
+        self._curves: dict[Side, AgeCurve | None] = {}
+        if isinstance(model, AgeCurve | tuple):
+            curves = model if isinstance(model, tuple) else (model, model)
+            for side, curve in zip(SIDES, curves, strict=True):
+                reaches = curve is not None and self._lengths[side] > 0
+                self._curves[side] = curve.within(self._lengths[side]) if curve and reaches else None
+        self._by_age = self._shares is None and self._learner is None
+        if self._by_age and setting.window.counted:
+            raise InputError(
+                f"an age curve measures time, but the window {tuple(self._spans.values())} counts rows; give a "
+                "Frequency"
+            )
+        self._curve_learners: dict[Side, CurveLearner] = {}
+        if model == "age":
+            if not 0 < longest < FAR:
+                raise InputError(
+                    "matches by age are learned over a window, and this one has no end; give an AgeCurve"
+                )
+            self._buckets = {
+                s: Buckets(max(length, 1) / _BUCKETS, _BUCKETS) for s, length in self._lengths.items()
+            }
+            self._curve_learners = {s: CurveLearner(b, horizon) for s, b in self._buckets.items()}
+        self._now: Time = -FAR
+        self.seen = 0
+
+    def watches(self) -> dict[Side, Buckets]:
+        """The ages at which matches are to be counted for `observe_matches`."""
+        return self._buckets if self._curve_learners else {}
+
+    def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
+        """Learn from the arrivals of a step."""
+        if not self.seen:
+            # The clock starts with the first row, not with the end of the first step.
+            begin = min((rows.time[0].item() for rows in arrivals.values() if len(rows)), default=now)
+            self._rates.observe("left", 0, begin)
+        self.seen += sum(map(len, arrivals.values()))
+        for side, rows in arrivals.items():
+            if self._given is None:
+                self._rates.observe(side, len(rows), now)
+            if self._learner is None:
+                continue
+            if len(rows) > _ENOUGH:
+                each = len(rows) / _ENOUGH
+                keys = rows.key[draws(rows.id, self._salt) < 1 / each]
+                self._learner.observe(side, keys, now, each)
+            else:
+                self._learner.observe(side, rows.key, now)
+
+    def observe_matches(
+        self, rows: dict[Side, Rows], fresh: dict[Side, int], ages: dict[Side, Array], now: Time
+    ) -> None:
+        """Learn from the matches of a step; arrivals that own none are not among the rows."""
+        since, self._now = (self._now if self._now > -FAR else now), now
+        for side, learner in self._curve_learners.items():
+            learner.observe(rows[side].time, fresh[side], since, now, ages[side])
+            self._curves[side] = learner.curve()
+
+    def rate(self, side: Side) -> float:
+        """Rows a unit of time; 0 as long as that is not known."""
+        return self._given[SIDES.index(side)] if self._given else self._rates.rate(side)
+
+    def span(self, side: Side) -> float:
+        """How long a row stays in its window; infinite where nobody knows."""
+        span = self._spans[side]
+        if isinstance(span, Last):
+            rate = self.rate(side)
+            return span.rows / rate if rate else np.inf
+        length = self._lengths[side]
+        return float(length) if length < FAR else np.inf
+
+    def matches(self, rows: Rows) -> Array:
+        """How many matches each of these arrivals expects to own."""
+        if self._by_age:
+            return np.full(len(rows), self._by_curve(rows.side))
+        return self._by_share(rows.side, rows.key)
+
+    def _by_curve(self, side: Side) -> float:
+        curve = self._curves.get(side)
+        if curve is not None:
+            return curve.total
+        return np.inf if self._curve_learners and self.span(side) > 0 else 0.0
+
+    def _by_share(self, side: Side, keys: Array) -> Array:
+        other = other_side(side)
+        rate, span = self.rate(other), self.span(side)
+        # A window of no length has partners of the same moment only, and nobody knows how many.
+        if not rate or not 0 < span < np.inf:
+            return np.full(len(keys), np.inf)
+        return rate * (span - self._delays[side]) * self._share(other, keys)
+
+    def _share(self, side: Side, keys: Array) -> Array:
+        if self._shares is not None:
+            return self._shares.share(side, keys)
+        if self._learner is None or not self._learner.total(side):
+            return np.full(len(keys), np.inf)
+        return self._learner.share(side, keys) + 1 / self._learner.total(side)
+
+    def kinds(self, side: Side) -> Kinds | None:
+        """The rows that a window of this side holds; None while that is not known."""
+        rate, span = self.rate(side), self.span(side)
+        if span == 0:
+            return _NOBODY
+        if not rate or not np.isfinite(span) or not self.rate(other_side(side)):
+            return None
+        return (
+            self._kinds_by_age(side, rate, span) if self._by_age else self._kinds_by_share(side, rate, span)
+        )
+
+    def _kinds_by_age(self, side: Side, rate: float, span: float) -> Kinds | None:
+        curve = self._curves.get(side)
+        if curve is None:
+            return None if self._curve_learners else _NOBODY
+        rest = max(span - curve.window, 0.0)
+        widths, reached = np.append(np.diff(curve.edges), rest), np.append(curve.heights, curve.total)
+        return Kinds(np.array([rate * span]), np.array([curve.total]), widths, reached / curve.total)
+
+    def _kinds_by_share(self, side: Side, rate: float, span: float) -> Kinds | None:
+        known = self._shares or self._learner
+        if known is None or (self._learner and not self._learner.total(side)):
+            return None
+        keys = known.keys(side)
+        shares, matches = known.share(side, keys), self._by_share(side, keys)
+        if not np.isfinite(matches).all() or not shares.any():
+            return None
+        delay = min(self._delays[side], span)
+        rows, matches = _grouped(rate * span * shares / shares.sum(), matches)
+        return Kinds(rows, matches, np.array([delay, span - delay]), np.array([0.0, 0.0, 1.0]))
+
+    def printed(self, fraction: float) -> float | None:
+        """The rows that UNIFORM holds by theorems 4.2 and 4.3; None while that is not known."""
+        believed = self.believed()
+        return (
+            None
+            if believed is None
+            else sample_rows(believed[0], fraction, rates=believed[1], window=believed[2])
+        )
+
+    def believed(self) -> tuple[Any, tuple[float, float], tuple[float, float]] | None:
+        """Model, rates and window, as `models.sample_rows` takes them; None while these are not known."""
+        rates, window = [self.rate(side) for side in SIDES], [self.span(side) for side in SIDES]
+        if not all(rates) or not np.isfinite(window).all():
+            return None
+        known = self._shares or self._learner
+        if known is None:
+            model: Any = tuple(self._curves.get(side) for side in SIDES)
+        else:
+            keys = np.union1d(known.keys("left"), known.keys("right"))
+            model = tuple(known.share(side, keys) for side in SIDES)
+            if not len(keys):
+                return None
+        return model, (rates[0], rates[1]), (window[0], window[1])
+
+    def snapshot(self) -> dict[str, Array]:
+        """What was learned."""
+        state = {"clock": np.array([float(self._now), self.seen])}
+        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
+        if self._learner:
+            state |= {f"share.{name}": array for name, array in self._learner.snapshot().items()}
+        for side, learner in self._curve_learners.items():
+            state |= {f"{side}.{name}": array for name, array in learner.snapshot().items()}
+        return state
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        parts: dict[str, dict[str, Array]] = {}
+        for name, array in state.items():
+            part, _, rest = name.partition(".")
+            parts.setdefault(part, {})[rest] = array
+        self._now, seen = state["clock"].tolist()
+        self.seen = int(seen)
+        self._rates.restore(parts["rate"])
+        if self._learner and "share" in parts:
+            self._learner.restore(parts["share"])
+        for side, learner in self._curve_learners.items():
+            if side in parts:
+                learner.restore(parts[side])
+                self._curves[side] = learner.curve()
+        return self
+
+
+_NOBODY: Final = Kinds(np.zeros(1), np.zeros(1), np.ones(1), np.array([0.0, 1.0]))
+
+
+def _grouped(rows: Array, matches: Array) -> tuple[Array, Array]:
+    """Rows of nearly the same number of expected matches together, each group by its mean."""
+    octave = np.floor(_KINDS * np.log2(np.maximum(matches, _FEWEST) / _FEWEST)).astype(np.int64)
+    there, met = np.bincount(octave, rows), np.bincount(octave, rows * matches)
+    found = there > 0
+    return there[found], met[found] / there[found]

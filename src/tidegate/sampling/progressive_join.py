@@ -1,0 +1,242 @@
+"""A sample of a join's results that takes over the memory which the join no longer needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tidegate.models.age_curve import AgeCurve
+from tidegate.models.joint import Curves, curves_of, lengths_of, rates_of
+from tidegate.models.numbers import column, finite, positive
+from tidegate.models.sample_memory import Frequencies, sample_rows
+from tidegate.sampling.join_reservoir import check_within
+from tidegate.sampling.printed_join import PrintedJoinReservoir
+from tidegate.sampling.ranks import RankedReservoir
+from tidegate.sampling.reservoir import salt_of
+from tidegate.sampling.slots import Taken
+from tidegate.sampling.uniformity import (
+    check_threshold,
+    recovers,
+    refill_confidence,
+    uniformity_confidence,
+)
+from tidegate.types import Time, Window, WindowSpan
+
+_HALVINGS = 50
+
+
+def expected_results(
+    model: Curves | Frequencies,
+    span: float,
+    *,
+    rates: tuple[float, float],
+    window: Window | tuple[WindowSpan, WindowSpan],
+) -> float:
+    """Results that a join is expected to have in a span of time; parameters are those of `models.sample_rows`.
+
+    Examples
+    --------
+    >>> expected_results(([0.5, 0.5], [1.0, 0.0]), 10, rates=(1, 5), window=(500, 500))
+    25000.0
+
+    References
+    ----------
+    Reservoir Sampling over Memory-Limited Stream Joins, equation 6.
+    """
+    speeds, lengths = rates_of(rates), lengths_of(window)
+    if isinstance(model, AgeCurve) or any(side is None or isinstance(side, AgeCurve) for side in model):
+        pairs = zip(curves_of(model, lengths), speeds, strict=True)
+        return span * sum(rate * curve.total for curve, rate in pairs if curve is not None)
+    left, right = (column(side, "frequencies") for side in model)
+    both = max(0.0, lengths[0]) + max(0.0, lengths[1])
+    return span * speeds[0] * speeds[1] * both * float(left @ right)
+
+
+@dataclass(frozen=True)
+class ProgressiveJoinReservoir:
+    """Progressive reservoir join-sampling (PRJS): a `JoinReservoir` that grows until its sample is used.
+
+    As results come, a smaller and smaller fraction of them is of use, and a join that is sampled at a lower fraction
+    holds fewer rows. The reservoir takes over that memory. The fraction is lowered further still, and the reservoir
+    grows by what that frees, as far as it will be full again at the time of use with the confidence asked for.
+
+    Parameters
+    ----------
+    size
+        Results to hold at first.
+    budget
+        Rows that join and reservoir may hold together; a result counts as one row.
+    use_at
+        When the sample is to be used.
+    model, rates, window
+        As in `models.sample_rows`: what the join is believed to be. Without them the reservoir grows only once it is
+        told (`believe`).
+    threshold
+        The least uniformity confidence after a growth.
+    refill
+        The least confidence that the reservoir is full when it is used.
+    printed, decrement
+        Grow as in the paper's listing, which lowers the fraction in steps of `decrement`: see Deviations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> keys = [1 / 50] * 50
+    >>> config = ProgressiveJoinReservoir(
+    ...     size=100, budget=1600, use_at=10_000, model=(keys, keys), rates=(1, 5), window=(500, 500)
+    ... )
+    >>> running = config.start()
+    >>> for now in range(0, 5000, 100):
+    ...     taken = running.offer(np.full(20, running.wants().fraction))
+    ...     stayed = running.advance(now)
+    >>> running.size, running.wants().rows
+    (1549, 51)
+
+    References
+    ----------
+    Reservoir Sampling over Memory-Limited Stream Joins, section 4.3 (algorithm 5).
+
+    Deviations
+    ----------
+    The paper computes the uniformity confidence from `k`, which counts results of the join, and `m`, which counts
+    sampled ones. Let both count results that are sampled with one fraction `p`. While `p` is no more than the highest
+    rank held (see `JoinReservoir`), the reservoir holds all of them that came before it grew. Nothing is missing, and
+    the confidence is 1, whatever the `threshold`, no number of results to retain need be drawn, and the reservoir
+    may grow again. That is also about as far as the threshold would let it grow: by `size * l / k` if `k` results
+    came and `l` will come. Refilling counts the results that stay. The sample is uniform whenever it is full; before,
+    it is so only about, since the fraction was chosen by the ranks that were held.
+
+    With `printed=True` it is done as in the paper: once, with equation 3 normalised.
+    """
+
+    size: int
+    budget: int
+    use_at: Time
+    model: Curves | Frequencies | None = None
+    rates: tuple[float, float] = (0.0, 0.0)
+    window: Window | tuple[WindowSpan, WindowSpan] = (0, 0)
+    threshold: float = 0.9
+    refill: float = 0.9
+    printed: bool = False
+    decrement: float = 0.001
+
+    def __post_init__(self) -> None:
+        check_within(self.size, self.budget)
+        check_threshold(self.threshold, "threshold")
+        check_threshold(self.refill, "refill")
+        finite(self.use_at, "use_at")
+        positive(self.decrement, "decrement")
+        if self.model is not None:
+            self.memory(1.0)  # refuses what cannot be used, here rather than later
+
+    def start(self, seed: int = 0, partition: int = 0) -> RunningProgressiveJoin | PrintedProgressiveJoin:
+        """An empty reservoir; seed and partition fix its draws."""
+        kind = PrintedProgressiveJoin if self.printed else RunningProgressiveJoin
+        return kind(self, salt_of(seed, partition))
+
+    def memory(self, fraction: float) -> float:
+        """Rows that the join holds if it is sampled at this fraction; more than there are while nothing is known."""
+        if self.model is None:
+            return math.inf
+        return sample_rows(self.model, fraction, rates=self.rates, window=self.window)
+
+    def left(self, now: Time) -> int:
+        """Results of the join that are still expected before the sample is used; none while nothing is known."""
+        if self.model is None:
+            return 0
+        span = max(0.0, self.use_at - finite(now, "now"))
+        return int(expected_results(self.model, span, rates=self.rates, window=self.window))
+
+    def room(self, fraction: float, size: int) -> int:
+        """Results by which a reservoir of this size may grow if the join is sampled at this fraction."""
+        return max(0, math.floor(max(self.budget - self.memory(fraction), 0)) - size)
+
+
+class RunningProgressiveJoin(RankedReservoir):
+    """A `ProgressiveJoinReservoir` at work."""
+
+    def __init__(self, config: ProgressiveJoinReservoir, salted: int) -> None:
+        super().__init__(config.size, config.budget, salted)
+        self.config = config
+
+    def believe(
+        self, model: Curves | Frequencies, rates: tuple[float, float], window: tuple[float, float]
+    ) -> None:
+        """Hear anew what the join is believed to be."""
+        self.config = replace(self.config, model=model, rates=rates, window=window)
+
+    def advance(self, now: Time) -> Taken:
+        """Grow if that can be: between steps, before `wants`; returns who stays."""
+        fraction, delta = self._growth(self.config.left(now))
+        if not delta:
+            return Taken.nobody()
+        self.size += delta
+        return Taken.nobody(self._lower(fraction))
+
+    def _growth(self, results: int) -> tuple[float, int]:
+        """The fraction that frees most memory of which all will be used, and how much that is."""
+        highest = self.fraction
+        room = self.config.room(highest, self.size) if len(self) == self.size else 0
+        if not room:
+            return highest, 0
+
+        def refills(fraction: float, delta: int) -> bool:
+            staying = int((self._ranks <= fraction).sum())
+            missing = max(0, self.size + delta - staying)
+            return refill_confidence(results, fraction, missing) >= self.config.refill
+
+        if not refills(highest, room):
+            return highest, _largest(lambda delta: refills(highest, delta), room)
+        low, high = 0.0, highest
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            enough = refills(middle, self.config.room(middle, self.size))
+            low, high = (low, middle) if enough else (middle, high)
+        return high, self.config.room(high, self.size)
+
+
+class PrintedProgressiveJoin(PrintedJoinReservoir):
+    """A `ProgressiveJoinReservoir` at work as the paper prints it."""
+
+    def __init__(self, config: ProgressiveJoinReservoir, salted: int) -> None:
+        super().__init__(config.size, config.budget, salted)
+        self.config = config
+
+    def advance(self, now: Time) -> Taken:
+        """Grow, once, if that can be: between steps, before `wants`; returns who stays."""
+        results = self.config.left(now)
+        fraction, delta = self._growth(results)
+        if not delta:
+            return Taken.nobody()
+        return self.grow(delta, int(results * fraction), fraction)
+
+    def _growth(self, results: int) -> tuple[float, int]:
+        """Lines 14 to 24 of algorithm 5."""
+        fraction = self.fraction
+        grown = self.size > self.config.size
+        if grown or len(self) < self.size or not self.config.room(fraction, self.size):
+            return fraction, 0
+        k, delta = round(self._count), 0
+
+        def holds(delta: int) -> bool:
+            size, m = self.size + delta, int(results * fraction)
+            return (
+                refill_confidence(results, fraction, size) >= self.config.refill
+                and uniformity_confidence(k, self.size, delta, m) >= self.config.threshold
+                and recovers(self._count, m, size, fraction)
+            )
+
+        while holds(delta) and fraction > self.config.decrement:
+            fraction -= self.config.decrement
+            delta = self.config.room(fraction, self.size)
+        return fraction, _largest(holds, delta)
+
+
+def _largest(holds: Callable[[int], bool], most: int) -> int:
+    """The largest number up to `most` for which it holds, if it holds for all below; 0 if for none."""
+    good, bad = 0, most + 1
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good

@@ -1,0 +1,238 @@
+"""The contract of every sampler: who is taken up, which matches leave, and with what probability.
+
+Every result has an owner, the older of its two rows (the one with the lower number). The owner waits in memory, the
+other arrives and finds it there. A sampler decides by draws that are made for the owner: whether it is taken up, and
+which of its matches leave. It never touches a buffer; the operator asks and enacts.
+
+A draw's probability is fixed before it is made. When memory overflows it is lowered for the draws to come, and draws
+already made of which nothing has come yet are thinned: what was drawn with p is kept with the chance p'/p, and stands
+as drawn with p'. Each result tells the probability that held when it left. The mean of its weight, one over the
+probability, is exactly 1 for every result of the exact join, given all that happened before its last draw and so,
+step by step backwards, at all: estimates by weights are unbiased, however p was chosen.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+import numpy as np
+
+from tidegate.draws import salt
+from tidegate.sampling.control import Control
+from tidegate.sampling.expecting import Expecting, Model, check_model
+from tidegate.sampling.fraction import Taking, check_overflow
+from tidegate.sampling.ladder import STEPS, chance, coins
+from tidegate.types import SIDES, InputError, Sampled, Setting, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidegate.types import Array, Rows, Side, Time
+
+
+@dataclass(frozen=True)
+class Sampler(ABC):
+    """What the user writes; `start` turns it into what runs.
+
+    Attributes
+    ----------
+    name
+        What users and the command line call it; a class without one is not listed.
+    """
+
+    name: ClassVar[str]
+
+    p: float | None = None
+    model: Model | None = None
+    rates: tuple[float, float] | None = None
+    overflow: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.p is not None and not (isinstance(self.p, float | int) and 0 < self.p <= 1):
+            raise InputError(
+                f"p={self.p!r} is not a sampling fraction; give one above 0 and at most 1, or None for what the "
+                "budget allows"
+            )
+        check_overflow(self.overflow)
+        check_model(self.model, self.rates)
+
+    @abstractmethod
+    def start(self, setting: Setting) -> Sampling:
+        """Bind to a join and return what runs."""
+
+
+class Sampling(ABC):
+    """A sampler at work.
+
+    Attributes
+    ----------
+    skips
+        Whether single matches are taken, and not all of a row that was taken up.
+    highest
+        The level to begin with; none is ever above it.
+    """
+
+    skips: ClassVar[bool] = False
+
+    def __init__(self, config: Sampler, setting: Setting, *, base: float, highest: int = 0) -> None:
+        self.config = config
+        self.salt = salt(setting)
+        self.base = base
+        self.expecting = Expecting(config.model, config.rates, setting, self.salt)
+        self.control = Control(highest, config.overflow)
+
+    def __repr__(self) -> str:
+        return repr(self.config)
+
+    @property
+    def fraction(self) -> float:
+        """The probability of new draws; of one match, where that depends on the matches that a row expects."""
+        return min(1.0, chance(self.base, self.control.level))
+
+    def cap(self, fraction: float) -> None:
+        """Let new draws have no higher probability than one just above this fraction: more would be of no use."""
+        if 0 < fraction < self.base:
+            self.control.cap(math.floor(STEPS * math.log2(self.base / fraction)))
+
+    def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
+        """Learn from the arrivals of a step, before they are taken up."""
+        self.expecting.observe(arrivals, now)
+
+    @abstractmethod
+    def admitted(self, rows: Rows) -> tuple[Rows, Array]:
+        """Arrivals with what is noted of each, and which of them are of no use but to match older rows."""
+
+    @abstractmethod
+    def begin(self, rows: Rows, *, buffered: bool) -> Owners:
+        """Make ready to pick from the matches of these rows, which are all buffered or all arrivals."""
+
+    @abstractmethod
+    def thinned(self, rows: Rows) -> tuple[Rows, Array]:
+        """Held rows after the probability was lowered, and which of them are of no further use."""
+
+    def lower(self, held: float, room: float, rows: Iterable[Rows]) -> None:  # noqa: ARG002 - where all have one level
+        """Lower the probability of draws to come because these rows, which hold so much, have not the room."""
+        self.control.lower(held, room, self.control.level)
+
+    @abstractmethod
+    def theory(self) -> Taking | None:
+        """What each level takes in rows; None while that is not known."""
+
+    def settle(self, now: Time, held: float, room: float) -> None:
+        """At the end of a step, reckon the probability of draws to come."""
+        span = max(self.expecting.span(side) for side in SIDES)
+        self.control.settle(now, held, room, span, self.theory if self.config.p is None else _unasked)
+
+    def kind(self) -> str:
+        """What its state is of: only a sampler that says the same can take it up."""
+        return f"{type(self).__name__} {self.base!r} {self.expecting.learns}"
+
+    def snapshot(self) -> dict[str, Array]:
+        """What was learned and decided, as plain arrays."""
+        state = {f"expecting.{name}": array for name, array in self.expecting.snapshot().items()}
+        return state | {f"control.{name}": array for name, array in self.control.snapshot().items()}
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        parts: dict[str, dict[str, Array]] = {"expecting": {}, "control": {}}
+        for name, array in state.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = array
+        self.expecting.restore(parts["expecting"])
+        self.control.restore(parts["control"])
+        return self
+
+
+class Owners(ABC):
+    """Rows whose matches come one after the other, as positions among these rows."""
+
+    @abstractmethod
+    def picked(self, owner: Array) -> tuple[Array, Array]:
+        """Which of these matches leave, and the level of probability of each."""
+
+    @abstractmethod
+    def ended(self) -> tuple[dict[str, Array], Array]:
+        """The rows' columns that have changed, and which rows are of no further use."""
+
+
+def _unasked() -> None:
+    """A probability that was given stands, whatever it takes."""
+
+
+_THINNING: Final = 0x5DEECE66D
+"""Sets these draws apart from those of a sampler with the same seed."""
+
+
+def thinned(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
+    """A sample in which every result has the same probability, out of one with various.
+
+    A result of probability P is kept with the chance p / P. The draw is a hash of the seed and of both rows' numbers.
+
+    Parameters
+    ----------
+    sample
+        What `simulate_sample` found.
+    p
+        The probability that all shall have; by default the least of the sample's.
+    seed
+        Fixes the draws.
+
+    Examples
+    --------
+    >>> half, all_of_them = np.full(1000, 0.5), np.ones(1000)
+    >>> numbers = np.arange(2000)
+    >>> mixed = Sampled(numbers, numbers, np.append(half, all_of_them), numbers)
+    >>> even = thinned(mixed)
+    >>> len(even.left), set(even.probability.tolist())
+    (1514, {0.5})
+    """
+    least = float(sample.probability.min(initial=1.0))
+    if p is None:
+        p = least
+    if not 0 < p <= least:
+        raise InputError(
+            f"p={p!r} is not above 0 and at most {least:g}, the sample's least probability; give one that is"
+        )
+    drawn = coins(salt(Setting(Window(0, 0), seed)) ^ _THINNING, sample.left, sample.right)
+    stays = np.flatnonzero(drawn * sample.probability < p)
+    return Sampled(sample.left[stays], sample.right[stays], np.full(len(stays), p), sample.owner[stays])
+
+
+def _named() -> dict[str, type[Sampler]]:
+    found: dict[str, type[Sampler]] = {}
+    classes = Sampler.__subclasses__()
+    while classes:
+        cls = classes.pop()
+        classes += cls.__subclasses__()
+        if "name" in vars(cls):
+            found[cls.name] = cls
+    return found
+
+
+def names() -> list[str]:
+    """Return the names of all samplers, one's own included once their class is defined."""
+    return sorted(_named())
+
+
+def find(sampler: str | Sampler) -> Sampler:
+    """Return the sampler that is meant: itself, or by name with its defaults.
+
+    Examples
+    --------
+    >>> find("eq_cluster")
+    EqCluster(p=None, model=None, rates=None, overflow=0.01)
+    >>> find("eq")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tidegate.types.InputError: sampler 'eq' is not known; use one of eq_cluster, ...
+    """
+    if isinstance(sampler, Sampler):
+        return sampler
+    known = _named()
+    if not isinstance(sampler, str) or sampler not in known:
+        nearest = sorted(known, key=lambda name: -difflib.SequenceMatcher(None, str(sampler), name).ratio())
+        raise InputError(f"sampler {sampler!r} is not known; use one of {', '.join(nearest)}")
+    return known[sampler]()

@@ -1,0 +1,132 @@
+"""Two streams whose keys are normally distributed, in an order at random or partly sorted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.streams.gaps import Gaps, enough, times
+from tidegate.streams.stream import Pair
+from tidegate.streams.trace import Trace
+from tidegate.types import InputError, check_choice
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+_REACH = 6  # standard deviations of the keys that are listed; beyond are two in a thousand million
+
+
+@dataclass(frozen=True)
+class Normal(Pair):
+    """Two streams over the same keys: whole numbers about a mean. Each row has a normally distributed value, too.
+
+    Parameters
+    ----------
+    mean, variance
+        Of the keys, before they are rounded.
+    rate_left, rate_right
+        Rows a unit of time.
+    value_mean, value_variance
+        Of the values.
+    fanout
+        None for keys in an order at random. Else keys are nodes of a tree, in ascending order level by level, each
+        with so many children, and no key appears before all rows of its parent have: 1 sorts the streams; the larger,
+        the fewer keys have to wait for others.
+    gaps
+        "even", "poisson" or "uniform".
+
+    Examples
+    --------
+    >>> left, right = Normal().both(1000)
+    >>> len(left), len(right), round(left.value.mean())
+    (1000, 4996, 999)
+    >>> keys = Normal(fanout=1).trace(1000).keys[0].to_numpy()
+    >>> bool((np.diff(keys) >= 0).all())
+    True
+
+    References
+    ----------
+    Reservoir Sampling over Memory-Limited Stream Joins, sections 5.1 and 5.3 (figure 9).
+
+    Deviations
+    ----------
+    The paper does not say how keys are placed in the tree, nor how the next row is chosen: here, among all rows whose
+    key may come, each is as likely as any other. Keys are rounded to whole numbers, or none would match.
+    """
+
+    mean: float = 1000.0
+    variance: float = 1000.0
+    rate_left: float = 1.0
+    rate_right: float = 5.0
+    value_mean: float = 1000.0
+    value_variance: float = 10_000.0
+    fanout: int | None = None
+    gaps: Gaps = "even"
+
+    def __post_init__(self) -> None:
+        check_choice(self.gaps, Gaps, "gaps")
+        positive = self.variance, self.value_variance, self.rate_left, self.rate_right
+        if not min(positive) > 0 or not math.isfinite(sum(positive) + self.mean + self.value_mean):
+            raise InputError(
+                f"{self} is no pair of streams; give finite numbers, variances and rates above 0"
+            )
+        if self.fanout is not None and (isinstance(self.fanout, bool) or self.fanout < 1):
+            raise InputError(f"fanout is {self.fanout!r}; give a whole number of at least 1, or None")
+
+    @property
+    def keys(self) -> Array:
+        """The keys that come, but for the rarest."""
+        reach = _REACH * math.sqrt(self.variance)
+        return np.arange(round(self.mean - reach), round(self.mean + reach) + 1)
+
+    @property
+    def shares(self) -> Array:
+        """The probability of each of `keys`, on either side."""
+        edges = np.append(self.keys - 0.5, self.keys[-1] + 0.5)
+        scaled = (edges - self.mean) / math.sqrt(2 * self.variance)
+        shares: Array = np.diff([math.erf(edge) for edge in scaled.tolist()])
+        shares /= shares.sum()
+        return shares
+
+    def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
+        """The first `rows` rows of the left, and the right rows until the last of them."""
+        rng = np.random.default_rng(seed)
+        left_time = times(self.gaps, self.rate_left, rows, rng)
+        left_time -= left_time[:1]
+        end = float(left_time[-1]) if rows else -1.0
+        right_time = times(self.gaps, self.rate_right, enough(self.rate_right, max(end, 0.0)), rng)
+        right_time -= right_time[0]
+        right_time = right_time[right_time <= end]
+        return self._side(left_time, rng), self._side(right_time, rng)
+
+    def _side(self, time: Array, rng: np.random.Generator) -> Trace:
+        drawn = rng.normal(self.mean, math.sqrt(self.variance), len(time))
+        keys = np.rint(drawn).astype(np.int64)
+        if self.fanout is not None:
+            keys = partly_sorted(keys, self.fanout, rng)
+        value = rng.normal(self.value_mean, math.sqrt(self.value_variance), len(time))
+        return Trace.of({"key": keys, "time": time, "value": value})
+
+
+def partly_sorted(keys: Array, fanout: int, rng: np.random.Generator) -> Array:
+    """The same keys in an order at random in which none comes before its parents in a tree of them.
+
+    Examples
+    --------
+    >>> partly_sorted(np.array([3, 1, 2, 1]), 2, np.random.default_rng(0))
+    array([1, 1, 2, 3])
+    """
+    nodes, node = np.unique(keys, return_inverse=True)
+    # Each row waits for an exponential time from when its key may come: the next is any of those that wait.
+    waits = rng.exponential(1.0, len(keys))
+    lasts = np.zeros(len(nodes))
+    np.maximum.at(lasts, node, waits)
+    begins = np.zeros(len(nodes))
+    for child in range(1, len(nodes)):
+        parent = (child - 1) // fanout
+        begins[child] = begins[parent] + lasts[parent]
+    ordered: Array = keys[np.argsort(begins[node] + waits, kind="stable")]
+    return ordered

@@ -1,0 +1,95 @@
+"""Samplers row by row, with the same draws and nothing else of the code they are compared with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+Stream = dict[str, list[int]]
+Expected = Callable[[str, int], float]
+_BITS = 2**64 - 1
+
+
+def scatter(number: int) -> int:
+    z = (number + 0x9E3779B97F4A7C15) & _BITS
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _BITS
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _BITS
+    return z ^ (z >> 31)
+
+
+def draw(seed: int, row: int, nth: int) -> float:
+    salt = scatter(scatter(seed)) >> 1
+    return (scatter(scatter(row ^ salt) ^ nth) >> 11) / 2**53
+
+
+def poisson_quantile(mean: float, level: float) -> int:
+    count, reached = 0, math.exp(-mean)
+    while reached < level:
+        count += 1
+        reached += math.exp(-mean + count * math.log(mean) - math.lgamma(count + 1))
+    return count
+
+
+@dataclass
+class Row:
+    side: str
+    place: int
+    number: int
+    key: int
+    time: int
+    num: int = 0
+    next: int = 0
+
+
+@dataclass
+class Reference:
+    method: Literal["uniform", "eq_cluster", "pps_cluster"]
+    p: float
+    expected: Expected
+    cutoff: float | Literal["mean"] = 0.999
+    seed: int = 0
+
+    def run(self, left: Stream, right: Stream, window: tuple[int, int]) -> list[tuple[int, int, float, int]]:
+        """The sample, as (left, right, probability, owner)."""
+        lives = {"left": window[0], "right": window[1]}
+        arrivals = sorted(
+            (time, side, place, key)
+            for side, stream in (("left", left), ("right", right))
+            for place, (key, time) in enumerate(zip(stream["key"], stream["time"], strict=True))
+        )
+        held: list[Row] = []
+        sample = []
+        for number, (time, side, place, key) in enumerate(arrivals):
+            row = Row(side, place, number, key, time)
+            held = [old for old in held if time - old.time <= lives[old.side]]
+            for old in list(held):
+                if old.side != side and old.key == key:
+                    old.num += 1
+                    if self.method != "uniform" or old.num == old.next:
+                        places = (old.place, place) if side == "right" else (place, old.place)
+                        sample.append((*places, self.chance(old), old.number))
+                        if self.method == "uniform" and not self.decide(old):
+                            held.remove(old)
+            if self.decide(row):
+                held.append(row)
+        return sorted(sample)
+
+    def chance(self, row: Row) -> float:
+        if self.method != "pps_cluster":
+            return self.p
+        sixteenths = round(16 * math.log2(max(self.expected(row.side, row.key), 1 / 128) * self.p))
+        return float(min(1.0, 2.0 ** (sixteenths / 16)))
+
+    def decide(self, row: Row) -> bool:
+        """Whether a row is (still) of use."""
+        if self.method != "uniform":
+            return draw(self.seed, row.number, 0) < self.chance(row)
+        skipped = 0
+        if self.p < 1:
+            skipped = int(math.log1p(-draw(self.seed, row.number, row.num)) / math.log1p(-self.p))
+        row.next = row.num + 1 + skipped
+        mean = self.expected(row.side, row.key)
+        last = mean if self.cutoff == "mean" else poisson_quantile(mean, self.cutoff)
+        return row.next <= last

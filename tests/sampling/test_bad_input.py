@@ -1,0 +1,70 @@
+"""What cannot be used is refused at once, with the value and the remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tests.sampling.workload import MODEL, stream
+from tidegate.engine.operator import Join
+from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.sampling import EqCluster, PpsCluster, Uniform
+
+LEFT, RIGHT = stream(10, 1), stream(10, 2)
+
+
+@pytest.mark.parametrize("sampler", [Uniform, EqCluster, PpsCluster])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"p": 0.0}, r"p=0.0 is not a sampling fraction"),
+        ({"p": 1.5}, r"p=1.5 is not a sampling fraction"),
+        ({"p": "half"}, r"p='half' is not a sampling fraction"),
+        ({"overflow": 0.0}, r"overflow 0.0 is not a chance"),
+        ({"overflow": 1}, r"overflow 1 is not a chance"),
+        ({"model": "keys"}, r"model 'keys' does not tell"),
+        ({"model": (None, 3)}, r"does not tell"),
+        ({"rates": (1, 0)}, r"rate on the right is 0"),
+    ],
+)
+def test_parameters(sampler: type[tg.sampling.Sampler], given: dict[str, Any], message: str) -> None:
+    with pytest.raises(tg.InputError, match=message):
+        sampler(**given)
+
+
+@pytest.mark.parametrize("cutoff", [0.2, 1.0, "median"])
+def test_cutoffs(cutoff: float) -> None:
+    with pytest.raises(tg.InputError, match="cutoff"):
+        Uniform(cutoff=cutoff)
+
+
+def test_names() -> None:
+    assert tg.sampling.names() == ["eq_cluster", "pps_cluster", "uniform"]
+    with pytest.raises(tg.InputError, match="sampler 'unifrom' is not known; use one of uniform"):
+        tg.simulate_sample(LEFT, RIGHT, window=(5, 5), sampler="unifrom")
+
+
+def test_budgets_too_small() -> None:
+    with pytest.raises(tg.InputError, match="a budget of 20 bytes holds no row"):
+        tg.simulate_sample(LEFT, RIGHT, window=(5, 5), budget="20 B")
+    with pytest.raises(tg.InputError, match="holds nothing"):
+        tg.simulate_sample(LEFT, RIGHT, window=(5, 5), budget=0)
+
+
+def test_joins_that_a_sampler_cannot_work_with() -> None:
+    with pytest.raises(tg.InputError, match="shares of keys tell nothing"):
+        tg.simulate_sample(LEFT, RIGHT, window=(5, 5), condition="<", sampler=Uniform(model=MODEL))
+    with pytest.raises(tg.InputError, match="counts rows"):
+        tg.simulate_sample(LEFT, RIGHT, window=(tg.Last(3), 0), sampler=Uniform(model="age"))
+    with pytest.raises(tg.InputError, match="has no end"):
+        tg.simulate_sample(LEFT, RIGHT, window=(None, None), sampler=Uniform(model="age"))
+    with pytest.raises(tg.InputError, match="split='even'"):
+        SamplingOperator(Join(tg.Window(5, 5), tg.Budget(rows=4), split="even"), "uniform")
+
+
+def test_a_sample_cannot_be_thinned_to_more() -> None:
+    found = tg.simulate_sample(LEFT, RIGHT, window=(5, 5), sampler=EqCluster(p=0.5)).pairs
+    with pytest.raises(tg.InputError, match=r"at most 0.5"):
+        tg.sampling.thinned(found, 0.6)

@@ -1,0 +1,130 @@
+"""Drawn over and over: estimates are right on average, and intervals hold the truth as often as they say.
+
+The runs of a design are groups of one call. Seeds are fixed; of 200 runs the mean lies within 2 standard errors,
+and of 800 intervals at 90 % between 87 % and 93 % hold the truth (a standard error of that is 1.1 %).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from tidegate.sampling import estimate
+from tidegate.sampling.drawn import Method
+from tidegate.types import Array
+
+RUNS, DRAWS = 800, 120
+CLUSTERS = 1_500
+WHATS = ("count(*)", "sum(price)", "avg(price)", "median(price)")
+METHODS = get_args(Method)[:-1]
+
+
+@cache
+def population() -> dict[str, Array]:
+    """Clusters of 1 to 12 results; what they cost is alike within one, and skewed."""
+    rng = np.random.default_rng(2)
+    size = np.minimum(rng.geometric(0.25, CLUSTERS), 12)
+    owner = np.repeat(np.arange(CLUSTERS), size)
+    price = rng.lognormal(4, 0.5, CLUSTERS)[owner] * rng.lognormal(0, 0.3, len(owner))
+    return {"owner": owner, "price": price, "city": rng.choice(3, len(owner), p=[0.5, 0.3, 0.2])}
+
+
+@cache
+def samples(method: Method) -> dict[str, Array]:
+    """Many samples of the same population, told apart by `run`."""
+    everything = population()
+    owner = everything["owner"]
+    rng = np.random.default_rng(11)
+    size = np.bincount(owner)
+    chance = np.full(CLUSTERS, DRAWS / CLUSTERS)
+    if method == "pps_cluster":
+        # The size is only guessed, as it is when a row arrives.
+        chance = size * rng.uniform(0.7, 1.4, CLUSTERS)
+        chance = np.minimum(1, chance * DRAWS / chance.sum())
+    if method == "uniform":
+        run, row = np.nonzero(rng.random((RUNS, len(owner))) < DRAWS / len(owner))
+    elif method == "reservoir":
+        row = rng.random((RUNS, len(owner))).argpartition(DRAWS, axis=1)[:, :DRAWS].ravel()
+        run = np.repeat(np.arange(RUNS), DRAWS)
+    else:
+        run, row = np.nonzero((rng.random((RUNS, CLUSTERS)) < chance)[:, owner])
+    fixed = np.full(len(row), DRAWS / len(owner))
+    probability = chance[owner[row]] if method.endswith("cluster") else fixed
+    return {name: column[row] for name, column in everything.items()} | {
+        "run": run,
+        "probability": probability,
+    }
+
+
+def answers(method: Method, what: str, *by: str) -> dict[str, Array]:
+    stratum: dict[str, Any] = {"stratum": "run"} if method == "reservoir" else {"owner": ["run", "owner"]}
+    found = estimate(samples(method), what, by=["run", *by], method=method, **stratum)
+    return {name: found[name].to_numpy() for name in found.column_names}
+
+
+def truth(what: str, price: Array) -> float:
+    exact: dict[str, Callable[[Array], float]] = {
+        "count(*)": len,
+        "sum(price)": np.sum,
+        "avg(price)": np.mean,
+        "median(price)": np.median,
+    }
+    return float(exact[what](price))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("what", WHATS)
+def test_estimates_are_right_on_average(what: str, method: Method) -> None:
+    """AVG and the median are ratios: their bias is there, and below what 200 runs can tell."""
+    found = answers(method, what)["estimate"][:200]
+    error = found.mean() - truth(what, population()["price"])
+    assert abs(error) <= 2 * found.std(ddof=1) / np.sqrt(len(found)) + 1e-9 * found.mean()
+
+
+def holding(found: dict[str, Array], exact: Array | float) -> float:
+    """How many intervals hold the truth; an end that is not known does."""
+    close = 1e-9 * np.abs(exact)
+    return float((~(found["low"] > exact + close) & ~(found["high"] < exact - close)).mean())
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("what", WHATS)
+def test_intervals_hold_the_truth_as_often_as_they_say(what: str, method: Method) -> None:
+    whole = holding(answers(method, what), truth(what, population()["price"]))
+    if (what, method) == ("count(*)", "reservoir"):
+        assert whole == 1
+    else:
+        assert 0.87 <= whole <= 0.93
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("what", WHATS)
+def test_intervals_of_groups_do_so_too(what: str, method: Method) -> None:
+    everything = population()
+    exact = np.array([truth(what, everything["price"][everything["city"] == city]) for city in range(3)])
+    found = answers(method, what, "city")
+    assert 0.87 <= holding(found, exact[found["city"]]) <= 0.93
+
+
+def test_an_average_of_few_draws_is_biased() -> None:
+    """Of clusters whose size goes along with their value, by about the relative covariance: 1 / (draws) times 0.2."""
+    rng = np.random.default_rng(3)
+    size = np.array([1, 9] * 50)
+    price, runs = size.astype(float), 4_000
+    run, cluster = np.nonzero(rng.random((runs, 100)) < 0.1)
+    rows = np.repeat(np.arange(len(run)), size[cluster])
+    sample = {
+        "run": run[rows],
+        "owner": rows,
+        "price": price[cluster][rows],
+        "probability": np.full(len(rows), 0.1),
+    }
+    found = estimate(sample, "avg(price)", by="run")["estimate"].to_numpy()
+    exact = float((size * price).sum() / size.sum())
+    error = found.std(ddof=1) / np.sqrt(len(found))
+    assert found.mean() < exact - 4 * error
+    assert found.mean() > exact * (1 - 0.1)

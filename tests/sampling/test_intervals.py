@@ -1,0 +1,47 @@
+"""Quantiles of t are those of the tables; the interval of a count is the mid-P interval of a Poisson variable."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tidegate.sampling.intervals import half_width, of_total, student
+from tidegate.sampling.moments import Draws, Moments
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [(0.9, [6.3138, 2.9200, 2.0150, 1.6973, 1.6449]), (0.95, [12.7062, 4.3027, 2.5706, 2.0423, 1.9600])],
+)
+def test_student_is_as_tables_have_it(level: float, expected: list[float]) -> None:
+    found = student(np.array([1, 2, 5, 30, 1e12]), level)
+    assert np.allclose(found, expected, rtol=5e-5)
+
+
+def below(count: int, mean: float) -> float:
+    """Of a Poisson variable: the chance of less than `count`, and half that of it."""
+    chances = [math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in range(count + 1)]
+    return sum(chances) - chances[-1] / 2
+
+
+@pytest.mark.parametrize("count", [5, 10, 30, 200])
+def test_counts_have_mid_p_limits(count: int) -> None:
+    chance, apart = 1e-6, 0.11 / count
+    draws = Draws.of(np.zeros(count, np.int64), None, np.full(count, chance), None, 1)
+    low, high = of_total(draws.moments(np.ones(count)), 0.9)
+    assert below(count, float(low[0]) * chance) == pytest.approx(0.95, abs=apart)
+    assert below(count, float(high[0]) * chance) == pytest.approx(0.05, abs=apart)
+
+
+def test_without_a_lean_it_is_the_normal_interval() -> None:
+    zero, one = np.zeros(1), np.ones(1)
+    low, high = of_total(Moments(10 * one, 4 * one, zero, zero, one, one), 0.9)
+    assert (low[0], high[0]) == pytest.approx((10 - 2 * 1.644854, 10 + 2 * 1.644854))
+
+
+def test_one_draw_tells_nothing_of_a_mean_and_a_census_everything() -> None:
+    one, zero = np.ones(1), np.zeros(1)
+    assert np.isnan(half_width(Moments(one, zero, zero, zero, zero, one), 0.9))
+    assert half_width(Moments(one, zero, zero, zero, zero, zero), 0.9) == 0

@@ -1,0 +1,195 @@
+"""A sample of a join on Spark: results of the exact join, rightly weighed, the same when run again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tidegate as tg
+from tests.spark import streams
+from tidegate import InputError
+from tidegate.types import SIDES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidegate.spark.sample import Method
+
+pytestmark = pytest.mark.spark
+
+ROWS, BATCHES, BUDGET = 500, 3, 120
+SETTINGS: dict[str, Any] = {"on": "k", "time": "t", "window": ("60 seconds", "60 seconds"), "buckets": 2}
+TOLD = {"probability", "weight", "owner", "rank", "batch"}
+
+
+def table(side: str, batch: int) -> pa.Table:
+    rng = np.random.default_rng(17 * batch + (side == "left"))
+    times = np.sort(rng.integers(1000 * ROWS * batch, 1000 * ROWS * (batch + 1), ROWS))
+    return pa.table(
+        {
+            "k": [f"key {int(30 * draw**2)}" for draw in rng.random(ROWS)],
+            "t": pa.array([streams.at(int(ms)) for ms in times], pa.timestamp("us", "UTC")),
+            f"{side}_value": rng.normal(100, 20, ROWS),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both sides, in files."""
+    folder = tmp_path_factory.mktemp("sample")
+    for side in SIDES:
+        streams.write(folder / side, [table(side, batch) for batch in range(BATCHES)])
+    return folder
+
+
+def sides(spark: SparkSession, folder: Path) -> list[DataFrame]:
+    return [spark.read.parquet(str(folder / side)) for side in SIDES]
+
+
+def streamed(spark: SparkSession, folder: Path, **settings: Any) -> DataFrame:  # noqa: ANN401 - settings of all kinds
+    frames = [streams.read(spark, folder / side, "t", "5 seconds") for side in SIDES]
+    return tg.sample(*frames, **SETTINGS | settings)
+
+
+def results(frame: DataFrame) -> Counter[tuple[object, ...]]:
+    """Results without what the sample tells of them."""
+    columns = [name for name in frame.columns if name not in TOLD]
+    return Counter(tuple(row) for row in frame.select(columns).collect())
+
+
+@pytest.fixture(scope="module")
+def exact(spark: SparkSession, folder: Path) -> Counter[tuple[object, ...]]:
+    """All results of the join."""
+    return results(tg.join(*sides(spark, folder), **SETTINGS))
+
+
+def test_with_a_fraction_of_one_it_is_the_join(
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]]
+) -> None:
+    whole = tg.sample(*sides(spark, folder), **SETTINGS, p=1.0)
+    assert results(whole) == exact
+    assert [tuple(row) for row in whole.select("probability", "weight").distinct().collect()] == [(1.0, 1.0)]
+
+
+@pytest.mark.parametrize("method", ["uniform", "eq_cluster", "pps_cluster"])
+def test_a_small_budget_gives_a_sample_whose_weights_add_up(
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], method: Method
+) -> None:
+    sample = tg.sample(*sides(spark, folder), **SETTINGS, budget=BUDGET, method=method, step=100).cache()
+    assert not results(sample) - exact
+    probability, weight = np.array(sample.select("probability", "weight").collect()).T
+    assert 0 < len(weight) < 0.8 * exact.total()
+    assert np.allclose(weight * probability, 1)
+    # Clusters of one hot key differ most: six standard errors of those are below a third.
+    assert abs(weight.sum() / exact.total() - 1) < 1 / 3
+
+
+def test_where_applies_to_the_sample(
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]]
+) -> None:
+    where = "l.left_value > r.right_value"
+    sample = tg.sample(*sides(spark, folder), **SETTINGS, budget=BUDGET, where=where, step=100).cache()
+    found = results(sample)
+    wanted = Counter({row: n for row, n in exact.items() if row[2] > row[4]})  # type: ignore[operator]
+    assert not found - wanted
+    total = sample.groupBy().sum("weight").collect()[0][0]
+    assert abs(total / wanted.total() - 1) < 1 / 3
+
+
+def test_a_restart_draws_what_it_would_have_drawn(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    straight, partly = tmp_path / "straight", tmp_path / "partly"
+    streams.run_to_files(streamed(spark, folder, budget=BUDGET), straight / "checkpoint", straight / "out")
+    for batches in (range(2), range(2, BATCHES)):
+        for side in SIDES:
+            streams.write(partly / side, [table(side, batch) for batch in batches])
+        streams.run_to_files(streamed(spark, partly, budget=BUDGET), partly / "checkpoint", partly / "out")
+    drawn = streams.rows_of(spark, straight / "out")
+    assert streams.rows_of(spark, partly / "out") == drawn
+    assert drawn.total() > 0
+
+
+def test_a_reservoir_is_held_shown_and_read(
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
+) -> None:
+    frame = streamed(spark, folder, budget=400, method="reservoir", size=80)
+    assert [name for name in frame.columns if name in TOLD] == [
+        "probability", "weight", "owner", "rank", "batch",
+    ]  # fmt: skip
+    shown = streams.run(frame, tmp_path / "checkpoint")
+    names = frame.columns
+    last = max(row[names.index("batch")] for row in shown)
+    final = sorted(
+        (row for row in shown if row[names.index("batch")] == last), key=lambda row: row[names.index("rank")]
+    )
+    assert 80 < len(final) <= 160
+    held = tg.reservoir(tmp_path / "checkpoint")
+    columns = [name for name in held.columns if name not in TOLD]
+    lowest = Counter(tuple(row[names.index(name)] for name in columns) for row in final[:80])
+    assert results(held) == lowest
+    assert not lowest - exact
+    # The number of results is told by the ranks: five standard errors of 1 / sqrt(80 - 2).
+    assert abs(held.groupBy().sum("weight").collect()[0][0] / exact.total() - 1) < 5 / 78**0.5
+    assert tg.reservoir(tmp_path / "checkpoint", size=10).count() == 10
+    with pytest.raises(InputError, match="size=81 is not within the reservoir's 80; give 1 to 80"):
+        tg.reservoir(tmp_path / "checkpoint", size=81)
+
+
+def test_a_progressive_reservoir_takes_over_memory(
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
+) -> None:
+    frame = streamed(
+        spark, folder, budget=400, method="progressive", size=40, use_at=streams.at(1000 * ROWS * BATCHES)
+    )
+    streams.run(frame, tmp_path)
+    held = tg.reservoir(tmp_path)
+    assert held.count() > 40
+    assert not results(held) - exact
+    buffered = tg.inspect(tmp_path, "counts").groupBy().sum("buffered").collect()[0][0]
+    assert buffered + held.count() <= 400
+
+
+def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    streams.run(streamed(spark, folder, budget=BUDGET), tmp_path)
+    with pytest.raises(InputError, match="holds no reservoir; give the checkpointLocation"):
+        tg.reservoir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"p": 0.0}, r"p=0.0 is not a sampling fraction; give one above 0 and at most 1"),
+        ({"method": "unifrom"}, "method='unifrom' is not known; use one of uniform"),
+        ({"method": "reservoir"}, "needs a size; give the number of results"),
+        ({"size": 10}, "size=10 and use_at=None are for method='reservoir' and 'progressive'"),
+        ({"method": "progressive", "size": 10, "budget": 90}, "needs use_at, and None is no time"),
+        (
+            {"method": "progressive", "size": 10, "use_at": "2026-01-02"},
+            "needs a budget, which join and reservoir",
+        ),
+        ({"method": "reservoir", "size": 10, "use_at": "2026-01-02"}, "is for method='progressive'"),
+        (
+            {"method": "reservoir", "size": 100, "budget": 150},
+            "leaves the join nothing of a budget of 150 rows; give at least 202, or fewer buckets",
+        ),
+        ({"method": "reservoir", "size": 100, "budget": "1 MB"}, "a reservoir counts results"),
+        ({"method": "reservoir", "size": 0}, "size"),
+        ({"method": tg.sampling.EqCluster(p=0.5), "p": 0.1}, "p=0.1 was given beside EqCluster"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_runs(
+    spark: SparkSession, folder: Path, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        tg.sample(*sides(spark, folder), **SETTINGS | settings)
+
+
+def test_a_column_that_the_sample_adds(spark: SparkSession, folder: Path) -> None:
+    left, right = sides(spark, folder)
+    with pytest.raises(InputError, match="an input has a column 'weight', which the result adds; rename it"):
+        tg.sample(left.withColumnRenamed("left_value", "weight"), right, **SETTINGS)
