@@ -148,7 +148,8 @@ def lookup(
         patience=_seconds(patience, "patience"),
         chunk=chunk,
     )
-    task = replace(task, name=_name(task, ours, spark))
+    # Equal but for what they tell of a row, lookups still share a cache.
+    task = replace(task, name=_name(task, ours, spark), tells=(FOUND,) if hit is None else (FOUND, HIT))
     names = _result_names(stream, added, suffix, hit)
     looked_up = stream.withColumn(_ROW, _asking(task, added)(F.col(quoted(ours)).cast(kind)))
     if how == "inner":
@@ -194,8 +195,7 @@ def _asking(task: LookupTask, columns: Sequence[Column]) -> Any:  # noqa: ANN401
     ask.__annotations__ = {"batches": Iterator[pa.Array], "return": Iterator[pa.Array]}
     answer = StructType(
         [
-            StructField(FOUND, BooleanType(), nullable=False),
-            StructField(HIT, BooleanType()),
+            *(StructField(told, BooleanType(), nullable=told != FOUND) for told in task.tells),
             *(StructField(f"c{i}", _spark_type(column)) for i, column in enumerate(columns)),
         ]
     )

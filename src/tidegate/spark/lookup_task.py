@@ -53,6 +53,8 @@ class LookupTask:
         For how many seconds a relation that does not answer is asked again.
     chunk
         How many rows of the stream share a query.
+    tells
+        What is said of each row beside its columns: `FOUND`, `HIT`, both or neither.
     """
 
     name: str
@@ -67,6 +69,7 @@ class LookupTask:
     seed: int
     patience: float
     chunk: int
+    tells: tuple[str, ...] = (FOUND, HIT)
 
     def run(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Give the keys of one partition their rows, in their order."""
@@ -74,7 +77,7 @@ class LookupTask:
         try:
             for keys in chunked(batches, self.chunk):
                 found = held.cache.resolve(keys.cast(self.key_type), held.fetch, time.monotonic())
-                yield _as_structs(found)
+                yield _as_structs(found, self.tells)
         finally:
             held.used = time.monotonic()
             held.rest()
@@ -175,9 +178,9 @@ def chunked(batches: Iterator[pa.Array], rows: int) -> Iterator[pa.Array]:
         yield pa.concat_arrays(waiting)
 
 
-def _as_structs(found: Resolved) -> pa.Array:
+def _as_structs(found: Resolved, tells: Sequence[str]) -> pa.Array:
     columns: Sequence[pa.ChunkedArray] = found.rows.columns[1:]
     return pa.StructArray.from_arrays(
-        [found.found, found.hit, *map(one_chunk, columns)],
-        [FOUND, HIT, *found.rows.column_names[1:]],
+        [*(getattr(found, told) for told in tells), *map(one_chunk, columns)],
+        [*tells, *found.rows.column_names[1:]],
     )
