@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -47,7 +47,7 @@ class LookupTask:
         The type in which keys are compared: the stream's.
     cache, tasks
         What may be cached in all, and in how many parts.
-    policy, ttl, seed
+    policy, ttl, probabilities, seed
         As `LookupCache` has them.
     patience
         For how many seconds a relation that does not answer is asked again.
@@ -66,6 +66,7 @@ class LookupTask:
     tasks: int
     policy: Retention
     ttl: float | None
+    probabilities: Mapping[Any, float] | None
     seed: int
     patience: float
     chunk: int
@@ -104,7 +105,7 @@ class _WorkerCache:
             task = self.task
             self._seat = take_seat(task.name, task.tasks)
             share = None if self._seat is None else task.cache.divided(task.tasks)[self._seat]
-            self.cache = LookupCache(task.schema, share, task.policy, task.ttl, task.seed)
+            self.cache = LookupCache(task.schema, share, task.policy, task.ttl, task.probabilities, task.seed)
 
     def fetch(self, keys: pa.Array) -> pa.Table:
         """Ask the relation, again and again if it does not answer."""
