@@ -89,9 +89,7 @@ def columns(times: ArrayLike, values: ArrayLike) -> tuple[Array, Array]:
     return when, what
 
 
-def shaped(
-    deviations: Array, variance: float, widest: float = np.inf, *, may_be_cut: bool = False
-) -> Noise:
+def shaped(deviations: Array, variance: float, widest: float = np.inf, *, may_be_cut: bool = False) -> Noise:
     """Noise of this variance after rounding: of the shapes, that by which these deviations are likeliest.
 
     Normal, or uniform up to the farthest deviation; or normal up to there, which has a number more to fit and pays
