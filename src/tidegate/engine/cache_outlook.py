@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _SHOWN: Final = 2048
 """Of more references at once, only the last are looked at."""
 _SELDOM: Final = 256
-"""For so many references an outlook holds, though parameters and lifetimes move on."""
+_BATCHES: Final = 8
+"""For so many references, and so many batches, a table holds, though parameters and lifetimes move on."""
 _LIFETIMES: Final = 6.0
 """After so many lifetimes hardly a row is left."""
 _AHEAD: Final = 256
@@ -123,15 +124,15 @@ class Foreseeing:
     Deviations
     ----------
     The paper fits a process beforehand. Here it is found while references come: by all of them if they come in
-    batches of up to 2048, else by the last 2048 of each batch, which is decided on as a whole anyhow. What was
-    reckoned holds for 256 references at least. A surface has at most 32 control points on an axis.
+    batches of up to 2048, else by the last 2048 of each batch, which is decided on as a whole anyhow. A curve
+    or a surface serves for 256 references and eight batches. A surface has at most 32 control points on an axis.
     """
 
     def __init__(self, otherwise: Ranking) -> None:
         self._otherwise = otherwise
         self._learner = ProcessLearner()
         self._outlook: _Outlook | None = None
-        self._now = self._last = 0
+        self._now = self._last = self._batch = 0
 
     @property
     def belief(self) -> Belief | None:
@@ -141,6 +142,7 @@ class Foreseeing:
     def observe(self, codes: Array, now: int) -> None:
         """See references; codes are the keys themselves."""
         self._otherwise.observe(codes, now)
+        self._batch = len(codes)
         if len(codes) > _SHOWN:
             # What went between is unknown, and a walk is far from where it was.
             self._learner, codes = ProcessLearner(), codes[-_SHOWN:]
@@ -149,16 +151,16 @@ class Foreseeing:
 
     def scores(self, codes: Array, last: Array, lifetime: float) -> Array:
         """By the process, if there is one."""
-        belief, outlook = self.belief, self._outlook
-        if belief is None:
+        if self.belief is None:
             self._outlook = None
+        elif self._outlook is None or self._is_old(self._outlook, self.belief):
+            self._outlook = _Outlook.of(self.belief, self._now, lifetime)
+        if self._outlook is None:
             return self._otherwise.scores(codes, last, lifetime)
-        if (
-            outlook is None
-            or self._now - outlook.since >= _SELDOM
-            or type(outlook.belief.process) is not type(belief.process)
-        ):
-            outlook = self._outlook = _Outlook.of(belief, self._now, lifetime)
-        if outlook is None:
-            return self._otherwise.scores(codes, last, lifetime)
-        return outlook.worth(codes, self._now, self._last)
+        return self._outlook.worth(codes, self._now, self._last)
+
+    def _is_old(self, outlook: _Outlook, belief: Belief) -> bool:
+        """Whether to look ahead anew: a line whenever it was fitted, as it leads ever farther from where it was."""
+        if outlook.table is None or type(outlook.belief.process) is not type(belief.process):
+            return outlook.belief is not belief
+        return self._now - outlook.since >= max(_SELDOM, _BATCHES * self._batch)
