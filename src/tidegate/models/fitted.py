@@ -93,7 +93,7 @@ def shaped(deviations: Array, variance: float, widest: float = np.inf, *, may_be
     """Noise of this variance after rounding: of the shapes, that by which these deviations are likeliest.
 
     Normal, or uniform up to the farthest deviation; or normal up to there, which has a number more to fit and pays
-    for it (Schwarz).
+    for it: twice what Schwarz asks for, since the farthest deviation from a line that was fitted is a little too far.
     """
     spread = float(np.sqrt(max(variance - ROUNDING, LEAST_SIGMA**2)))
     normal = Noise(sigma=spread)
@@ -103,5 +103,5 @@ def shaped(deviations: Array, variance: float, widest: float = np.inf, *, may_be
     price = {Noise(bound=bound): 0.0, normal: 0.0}
     cut = Noise.within(bound, spread) if may_be_cut else None
     if cut is not None:
-        price[cut] = float(np.log(len(deviations))) / 2
+        price[cut] = float(np.log(len(deviations)))
     return max(price, key=lambda noise: noise.likelihood(deviations) - price[noise])

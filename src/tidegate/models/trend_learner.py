@@ -48,7 +48,8 @@ class TrendLearner(Fitted):
     Deviations
     ----------
     The line is that of least squares for uniform noise, too; a bound is the farthest of the recent rows from it. The
-    bound of normal noise is only found where it cuts off what would be missed: not at three standard deviations.
+    bound of normal noise is only found where it cuts off what would be missed: at two standard deviations, not at
+    three.
     Of a stream that is thinned, by chance or by a hash of its values, the line and the noise are the same.
     """
 
