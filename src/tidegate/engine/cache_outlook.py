@@ -29,7 +29,7 @@ _FOLLOWED: Final = 1024
 _FORGOTTEN: Final = 1e-16
 _POINTS: Final = 32
 """Control points on an axis of a surface."""
-_LONGEST: Final = 1 << 20
+_LONGEST: Final = 1 << 18
 """How many values apart the farthest may be that a walk is told of, or a level."""
 _DEVIATIONS: Final = 9.0
 _EACH: Final = 2048
