@@ -12,10 +12,12 @@ from rich.table import Table
 
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.simulate import simulate
 from tidegate.models import AR1, AgeCurve, Frequency, LinearTrend, Noise, Process, RandomWalk
 from tidegate.policies import (
     Age,
     Fifo,
+    FlowExpect,
     Heeb,
     HeebHistogram,
     IJoin,
@@ -37,6 +39,8 @@ _SKEW: Final = 1.5
 BUDGETS: Final = (1_000, 100_000, 1_000_000)
 STEPS: Final = {1: 40, 1_000: 20, 100_000: 30}
 """How many steps of each size are measured."""
+SETS: Final = (("flow_expect", 10, 600), ("flow_expect", 50, 600), ("offline", 1_000, 100_000))
+"""Policies that decide on sets: budget, and rows of both sides."""
 
 
 def skewed(rows: int, budget: int, seed: int) -> dict[str, Array]:
@@ -103,7 +107,7 @@ def measured(policy: Policy, arrivals: Arrivals, budget: int, size: int, steps: 
 
 
 def main() -> None:
-    """Print a table a step size: nanoseconds a row, and times fifo."""
+    """Print a table a step size, nanoseconds a row and times fifo; and one of those that decide on sets."""
     console = Console()
     for size, steps in STEPS.items():
         costs = {
@@ -118,6 +122,28 @@ def main() -> None:
             cells = (f"{some[name]:,.0f} ({some[name] / some['fifo']:.1f})" for some in costs.values())
             table.add_row(name, *cells)
         console.print(table)
+    console.print(_sets())
+
+
+def _sets() -> Table:
+    """What it costs to decide on sets of rows, a row at a time: seconds for all of them, and times fifo."""
+    ahead = FlowExpect().ahead
+    title = f"seconds in all, a row a step, window = budget (flow_expect looks {ahead} rows ahead)"
+    table = Table("policy", "budget", "rows", "seconds", "ms a row", "fifo", "times fifo", title=title)
+    for name, budget, rows in track(SETS, "sets", console=Console(stderr=True), transient=True):
+        seconds, fifo = (_whole(policy, budget, rows) for policy in (name, "fifo"))
+        shown = (f"{seconds:.2f}", f"{seconds / rows * 1e3:.3g}", f"{fifo:.4f}", f"{seconds / fifo:,.0f}")
+        table.add_row(name, f"{budget:,}", f"{rows:,}", *shown)
+    return table
+
+
+def _whole(policy: str, budget: int, rows: int) -> float:
+    """Seconds for all rows, after a few that compile and warm up."""
+    for count in (100, rows):
+        left, right = (skewed(count // 2, budget, seed) for seed in (1, 2))
+        start = time.perf_counter()
+        simulate(left, right, window=(budget, budget), budget=budget, policy=policy, step=1)
+    return time.perf_counter() - start
 
 
 def _costs(budget: int, size: int, steps: int) -> dict[str, float]:

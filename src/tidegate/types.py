@@ -447,7 +447,9 @@ class Learned(NamedTuple):
     model
         What kind of number: "rate" (rows a unit of time), "share" (of a side's rows, by key; without a key, of
         all), "age" (matches that a row may expect while its age is in a span), "maturity" (the age from which rows
-        may go) or "recomputations" (of priorities; the sample is how often room was made).
+        may go), "recomputations" (of priorities; the sample is how often room was made), "offset" (where a side's
+        stream is), "brought" or "stayed" (results of rows, and their steps in memory, by how far from the other
+        stream they were).
     side
         Of which side's rows.
     value
@@ -455,7 +457,7 @@ class Learned(NamedTuple):
     sample
         On how many rows it rests; None if it was given rather than learned, or where that is not counted.
     key, begin, end
-        What it is about: a key, or a span of ages.
+        What it is about: a key, or a span of ages or of distances, None where that has no end.
     """
 
     model: str

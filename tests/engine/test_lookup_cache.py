@@ -15,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
+from tidegate.engine.cache_outlook import Foreseeing
 from tidegate.engine.cache_policies import Retention
 from tidegate.engine.key_codes import key_codes
 from tidegate.engine.lookup_cache import Fetch, LookupCache
-from tidegate.types import Budget, InputError
+from tidegate.models import AR1, LinearTrend, Noise, Process, RandomWalk
+from tidegate.types import Array, Budget, InputError
 
 POLICIES: tuple[Retention, ...] = get_args(Retention)
 RELATION = pa.table({"id": list(range(0, 40, 2)), "name": [f"name {i}" for i in range(0, 40, 2)]})
@@ -59,7 +61,8 @@ def test_what_comes_out_does_not_depend_on_the_cache(
     budget: Budget | None,
     ttl: float | None,
 ) -> None:
-    cache = LookupCache(RELATION.schema, budget, policy, ttl)
+    shares = {0: 0.5, 6: 0.3, 41: 0.2} if policy == "a0" else None
+    cache = LookupCache(RELATION.schema, budget, policy, ttl, shares)
     names: list[str | None] = []
     found: list[bool] = []
     for now, batch in enumerate(in_batches(references, sizes)):
@@ -78,24 +81,27 @@ def test_what_comes_out_does_not_depend_on_the_cache(
     ]
 
 
-@pytest.mark.parametrize("policy", ["lru", "lfu"])
+@pytest.mark.parametrize("policy", ["lru", "lfu", "a0"])
 @pytest.mark.parametrize("capacity", [1, 3, 10])
 @pytest.mark.parametrize("named", [False, True])
 def test_one_reference_at_a_time_hits_as_simulated(
-    policy: Literal["lru", "lfu"],
+    policy: Literal["lru", "lfu", "a0"],
     capacity: int,
     named: bool,  # noqa: FBT001
 ) -> None:
-    numbers = np.minimum(np.random.default_rng(3).zipf(1.3, 1_500), 60)
+    numbers = np.minimum(np.random.default_rng(3).zipf(1.3, 600), 60)
     references = pa.array([f"key {n}" for n in numbers]) if named else pa.array(numbers)
     relation = pa.table({"key": references.unique()})
-    cache = LookupCache(relation.schema, Budget(rows=capacity), policy)
+    # Not quite how often they come, and one not at all.
+    shares = {key: 1.0 / (2 + i) for i, key in enumerate(references.unique().to_pylist()[1:])}
+    told = shares if policy == "a0" else None
+    cache = LookupCache(relation.schema, Budget(rows=capacity), policy, probabilities=told)
     hits = [
         cache.resolve(references.slice(i, 1), asking(relation), 0.0).hit[0].as_py()
         for i in range(len(references))
     ]
     assert 0 < sum(hits) < len(hits)
-    assert hits == tg.simulate_cache(references, capacity, policy).hit.tolist()
+    assert hits == tg.simulate_cache(references, capacity, policy, probabilities=told).hit.tolist()
 
 
 def test_a_row_that_is_cached_is_not_asked_for_and_neither_is_what_is_known_to_be_missing() -> None:
@@ -143,6 +149,72 @@ def test_heeb_follows_a_change_that_lfu_cannot() -> None:
         for part in np.split(references, 240):
             hits[policy] += sum(cache.resolve(pa.array(part), asking(relation), 0.0).hit.to_pylist())
     assert hits["heeb"] > hits["lfu"] + 3_000
+
+
+def hits_of(policy: Retention, references: Array, capacity: int, size: int) -> tuple[int, LookupCache]:
+    """Where every key has a row."""
+    cache = LookupCache(pa.schema([("id", pa.int64())]), Budget(rows=capacity), policy)
+    hits = 0
+    for begin in range(0, len(references), size):
+        part = pa.array(references[begin : begin + size])
+        hits += pc.sum(cache.resolve(part, lambda keys: pa.table({"id": keys}), 0.0).hit).as_py()
+        assert len(cache) <= capacity
+    return hits, cache
+
+
+@pytest.mark.parametrize(
+    ("process", "capacity", "size"),
+    [
+        (AR1(56, 0.72, 42.2), 100, 16),
+        (AR1(10, 0.95, 10.0), 100, 16),
+        (RandomWalk(0, Noise(sigma=5.0)), 100, 16),
+        (RandomWalk(0, Noise(sigma=5.0)), 20, 300),
+        (LinearTrend(0.5, 0, Noise(bound=30)), 20, 16),
+        (LinearTrend(1, 0, Noise(sigma=100.0)), 90, 3_000),
+    ],
+    ids=lambda given: type(given).__name__ if isinstance(given, Process) else str(given),
+)
+def test_heeb_finds_the_process_and_hits_more_often_than_those_who_look_back(
+    process: AR1 | RandomWalk | LinearTrend, capacity: int, size: int
+) -> None:
+    references = process.sample(12_000 if size > 1_000 else 3_000, np.random.default_rng(7))
+    hits = {policy: hits_of(policy, references, capacity, size) for policy in ("heeb", "lru", "lfu")}
+    running = hits["heeb"][1]._ranking
+    assert isinstance(running, Foreseeing)
+    assert running.belief is not None
+    assert type(running.belief.process) is type(process)
+    assert hits["heeb"][0] > max(hits["lru"][0], hits["lfu"][0])
+
+
+def test_heeb_goes_by_shares_where_there_is_no_process_or_keys_are_names() -> None:
+    draws = np.minimum(np.random.default_rng(3).zipf(1.3, 3_000), 500)
+    assert hits_of("heeb", draws, 20, 16)[0] > hits_of("lru", draws, 20, 16)[0]
+    walk = pa.array(RandomWalk(0, Noise(sigma=5.0)).sample(300, np.random.default_rng(7)))
+    cache = LookupCache(pa.schema([("id", pa.string())]), Budget(rows=9), "heeb")
+    resolved = cache.resolve(walk.cast(pa.string()), lambda keys: pa.table({"id": keys}), 0.0)
+    assert resolved.found.to_pylist() == [True] * 300
+    assert not isinstance(cache._ranking, Foreseeing)
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e9, 1e17])
+def test_a_process_too_wide_to_be_told_of_costs_no_more_than_shares(scale: float) -> None:
+    steps = np.random.default_rng(2).normal(scale=scale / 10, size=600)
+    walk, level = np.cumsum(steps), [0.0]
+    for step in steps:
+        level.append(0.5 * level[-1] + step)
+    for references in (walk, np.array(level)):
+        assert hits_of("heeb", references.astype(np.int64), 20, 50)[0] >= 0
+
+
+def test_probabilities_are_for_a0_and_of_keys() -> None:
+    with pytest.raises(InputError, match="give them with 'a0' and with no other"):
+        LookupCache(RELATION.schema, Budget(rows=1), "a0")
+    with pytest.raises(InputError, match="give them with 'a0' and with no other"):
+        LookupCache(RELATION.schema, Budget(rows=1), "lru", probabilities={1: 1.0})
+    with pytest.raises(InputError, match=r"keys that are no int64 .*by the keys of the relation"):
+        LookupCache(RELATION.schema, Budget(rows=1), "a0", probabilities={"ann": 1.0})
+    with pytest.raises(InputError, match="a probability is NaN"):
+        LookupCache(RELATION.schema, Budget(rows=1), "a0", probabilities={1: float("nan")})
 
 
 def test_two_rows_of_one_key_are_refused_if_asked_for() -> None:

@@ -116,6 +116,39 @@ def test_batches_do_not_matter_nor_does_a_restart(kind: Callable[..., Fitted], h
     assert np.allclose(found, wanted, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("noise", "bounded"),
+    [
+        (Noise(bound=15, sigma=10.0), True),
+        (Noise(bound=40, sigma=20.0), True),
+        (Noise(sigma=10.0), False),
+        (Noise(bound=60, sigma=10.0), False),
+    ],
+    ids=str,
+)
+def test_a_bound_of_normal_noise_is_found_where_it_matters(noise: Noise, bounded: bool) -> None:  # noqa: FBT001
+    times = np.arange(4_000)
+    values = LinearTrend(2, 7, noise).sample(len(times), np.random.default_rng(6))
+    found = fed(TrendLearner(), times, values, 100).process(Recent(times[-512:], values[-512:]))
+    assert isinstance(found, LinearTrend)
+    assert noise.sigma is not None
+    assert found.noise.sigma == pytest.approx(noise.sigma, rel=0.1)
+    if bounded:
+        # One row in 70, or more, lies within the last 2.5; that none of 512 does has a probability below 0.001.
+        assert noise.bound is not None
+        assert found.noise.bound == pytest.approx(noise.bound, abs=2.5)
+    else:
+        assert found.noise.bound is None
+
+
+def test_uniform_noise_is_not_taken_for_a_wide_normal_that_is_cut() -> None:
+    times = np.arange(4_000)
+    values = LinearTrend(2, 7, Noise(bound=15)).sample(len(times), np.random.default_rng(6))
+    found = fed(TrendLearner(), times, values, 100).process(Recent(times[-512:], values[-512:]))
+    assert isinstance(found, LinearTrend)
+    assert found.noise.sigma is None
+
+
 def test_many_rows_at_large_times_cost_no_digits() -> None:
     count = 1_000_000
     times = EPOCH + np.arange(count) * SECONDS

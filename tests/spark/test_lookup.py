@@ -201,7 +201,7 @@ def test_a_query_in_flight_waits_for_the_database(server: postgres.Server) -> No
     source.close()
     task = LookupTask(
         name="waits", relation=relation, key=columns["id"], columns=(columns["name"],), key_type=pa.int64(),
-        cache=tg.Budget(rows=2), tasks=1, policy="lru", ttl=None, seed=0, patience=60.0, chunk=2,
+        cache=tg.Budget(rows=2), tasks=1, policy="lru", ttl=None, probabilities=None, seed=0, patience=60.0, chunk=2,
     )  # fmt: skip
 
     def keys() -> Iterator[pa.Array]:

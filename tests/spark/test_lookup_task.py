@@ -10,10 +10,14 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tidegate.engine.cache_outlook import Foreseeing
+from tidegate.engine.lookup_cache import LookupCache
+from tidegate.models import AR1
 from tidegate.relations import OpenRelation, PostgreSQL, Relation
 from tidegate.relations.relation import Column
 from tidegate.spark import lookup_task, seats
@@ -75,7 +79,8 @@ def a_task(name: str | None = None, **changed: Any) -> LookupTask:  # noqa: ANN4
     name = uuid.uuid4().hex if name is None else name
     task = LookupTask(
         name=name, relation=Squares(), key=ID, columns=(NAME,), key_type=pa.int64(),
-        cache=tg.Budget(rows=1_000), tasks=1, policy="lru", ttl=None, seed=0, patience=1.0, chunk=1_000,
+        cache=tg.Budget(rows=1_000), tasks=1, policy="lru", ttl=None, probabilities=None, seed=0,
+        patience=1.0, chunk=1_000,
     )  # fmt: skip
     return replace(task, **changed)
 
@@ -103,6 +108,7 @@ def test_lookups_that_differ_do_not_share() -> None:
     with_dsn = [replace(task, relation=PostgreSQL(f"postgresql://{who}@h/d", "t")) for who in ("ann", "bob")]
     others = [
         replace(task, cache=tg.Budget(rows=9)), replace(task, policy="heeb"), replace(task, ttl=1.0),
+        replace(task, policy="a0", probabilities={1: 0.5}), replace(task, policy="a0", probabilities={1: 0.6}),
         replace(task, seed=1), replace(task, columns=()), replace(task, key_type=pa.int32()),
         replace(task, relation=Squares(power=3)), *with_dsn,
     ]  # fmt: skip
@@ -110,6 +116,26 @@ def test_lookups_that_differ_do_not_share() -> None:
     # One row of a stream may be looked up by two of its columns, by two processes at once.
     names += [_name(task, "other", session()), _name(task, "id", session("app-2"))]
     assert len(set(names)) == len(names)
+
+
+def test_heeb_learns_the_process_of_a_task_as_the_cache_alone_does() -> None:
+    references = pa.array(AR1(56, 0.72, 42.2).sample(1_000, np.random.default_rng(7)))
+    task = a_task(policy="heeb", chunk=50, cache=tg.Budget(rows=100))
+    told = [hit for part in task.run(iter([references])) for hit in part.field("hit").to_pylist()]
+    alone = LookupCache(task.schema, task.cache, "heeb")
+    source = Squares().open()
+    hits = [
+        hit
+        for begin in range(0, len(references), 50)
+        for hit in alone.resolve(
+            references.slice(begin, 50), lambda keys: source.rows(ID, keys, (NAME,)), 0.0
+        ).hit.to_pylist()
+    ]
+    assert told == hits
+    running = lookup_task._KEPT[task.name].cache._ranking
+    assert isinstance(running, Foreseeing)
+    assert running.belief is not None
+    assert isinstance(running.belief.process, AR1)
 
 
 def test_a_worker_keeps_few_caches_and_closes_what_it_drops() -> None:

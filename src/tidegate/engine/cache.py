@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidegate.compiled import kernel
 from tidegate.draws import draws, mix
+from tidegate.engine.cache_policies import check_probabilities
 from tidegate.engine.foretold import run_foretold
 from tidegate.models import Process, Stationary
 from tidegate.models.process import whole
@@ -113,10 +114,7 @@ def simulate_cache(
     check_choice(policy, CachePolicy, "cache policy")
     if isinstance(capacity, bool) or not isinstance(capacity, int | np.integer) or capacity < 1:
         raise InputError(f"a cache of {capacity!r} rows holds nothing; give a whole number, at least 1")
-    if (probabilities is not None) != (policy == "a0"):
-        raise InputError(
-            f"policy {policy!r} with probabilities={probabilities!r}; give them with 'a0' and with no other"
-        )
+    check_probabilities(policy, probabilities)
     if (process is not None or survival is not None) and policy != "heeb":
         raise InputError(f"policy {policy!r} with process={process!r} and survival={survival!r}; use 'heeb'")
     if survival is not None and process is None:
@@ -161,8 +159,6 @@ def _ranks(
         return counts
     if policy == "a0":
         given = np.array([(probabilities or {}).get(name, 0.0) for name in names], np.float64)
-        if np.isnan(given).any():
-            raise InputError("a probability is NaN, which cannot be ranked; use 0 for what never comes")
         return given[keys]
     return np.arange(len(keys), dtype=np.float64)
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from tidegate.draws import draws, mix
+from tidegate.engine.cache_outlook import Foreseeing
+from tidegate.engine.key_codes import key_codes
 from tidegate.models.horizon import REMEMBERED_WINDOWS
 from tidegate.models.learned_frequency import LearnedFrequency
-from tidegate.types import check_choice
+from tidegate.types import InputError, check_choice
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Budget
 
-Retention = Literal["heeb", "lru", "lfu", "random"]
+Retention = Literal["heeb", "lru", "lfu", "a0", "random"]
 
 _COUNTED: Final = 65_536
 _KEYS_A_ROW: Final = 4
@@ -26,22 +30,42 @@ class Ranking(Protocol):
     def observe(self, codes: Array, now: int) -> None:
         """See references to keys, of which there were `now` so far."""
 
-    def scores(self, codes: Array, last: Array) -> Array:
-        """Higher stays, by the codes of keys and the number of the last reference to each."""
+    def scores(self, codes: Array, last: Array, lifetime: float) -> Array:
+        """Higher stays.
+
+        By the codes of keys, the number of the last reference to each, and for how many references rows stay.
+        """
 
 
-def ranking(policy: Retention, budget: Budget, seed: int = 0) -> Ranking:
-    """Start a policy for a cache of this size.
+def check_probabilities(policy: str, probabilities: Mapping[Any, float] | None) -> None:
+    """Refuse them where they are missing, of no use, or cannot be ranked."""
+    if (probabilities is not None) != (policy == "a0"):
+        raise InputError(
+            f"policy {policy!r} with probabilities={probabilities!r}; give them with 'a0' and with no other"
+        )
+    if np.isnan(np.array([*(probabilities or {}).values()], np.float64)).any():
+        raise InputError("a probability is NaN, which cannot be ranked; use 0 for what never comes")
+
+
+def ranking(
+    policy: Retention,
+    budget: Budget,
+    key: pa.DataType,
+    probabilities: Mapping[Any, float] | None = None,
+    seed: int = 0,
+) -> Ranking:
+    """Start a policy for a cache of this size, and of keys of this type.
 
     The idea of "heeb" where references are independent draws: what a cached row will bring in ``dt`` steps is
     ``1 - (1 - p)**dt``, so one row dominates another if it is more probable, whatever the estimate of its lifetime,
     and the rows with the greatest share of references stay. The shares are learned, and references of long ago
-    fade, with a half-life of so many references as eight caches have rows.
+    fade, with a half-life of so many references as eight caches have rows. Where keys are whole numbers or dates,
+    and references are found to follow a process, it is by the process (`tidegate.engine.cache_outlook`).
 
     References
     ----------
-    On Joining and Caching Stochastic Streams, sections 5 (dominance), 7.2 (stationary: the least probable goes) and 8
-    (LRU, LFU, RAND).
+    On Joining and Caching Stochastic Streams, sections 2 (A0), 5 (dominance), 7.2 (stationary: the least probable
+    goes) and 8 (LRU, LFU, RAND).
 
     Deviations
     ----------
@@ -49,13 +73,19 @@ def ranking(policy: Retention, budget: Budget, seed: int = 0) -> Ranking:
     sketch finds those that are frequent.
     """
     check_choice(policy, Retention, "cache policy")
+    check_probabilities(policy, probabilities)
     if policy == "lru":
         return _Recency()
     if policy == "random":
         return _Chance(seed)
+    if probabilities is not None:
+        return _Given(probabilities, key)
     counted = max(_COUNTED, _KEYS_A_ROW * (budget.rows or 0))
     rows = budget.rows or _COUNTED
-    return _Share(LearnedFrequency(counted, REMEMBERED_WINDOWS * rows if policy == "heeb" else None))
+    if policy == "lfu":
+        return _Share(LearnedFrequency(counted, None))
+    shares = _Share(LearnedFrequency(counted, REMEMBERED_WINDOWS * rows))
+    return Foreseeing(shares) if pa.types.is_integer(key) or pa.types.is_date32(key) else shares
 
 
 class _Recency:
@@ -64,7 +94,7 @@ class _Recency:
     def observe(self, codes: Array, now: int) -> None:
         pass
 
-    def scores(self, codes: Array, last: Array) -> Array:  # noqa: ARG002 - no need of who it is
+    def scores(self, codes: Array, last: Array, lifetime: float) -> Array:  # noqa: ARG002 - no need of who it is
         return last
 
 
@@ -77,8 +107,34 @@ class _Share:
     def observe(self, codes: Array, now: int) -> None:
         self._learner.observe("left", codes, now)
 
-    def scores(self, codes: Array, last: Array) -> Array:  # noqa: ARG002 - decides among equals only
+    def scores(self, codes: Array, last: Array, lifetime: float) -> Array:  # noqa: ARG002 - decides among equals only
         return self._learner.share("left", codes)
+
+
+class _Given:
+    """Who is most probable, by what was said; a key that is not listed is not."""
+
+    def __init__(self, probabilities: Mapping[Any, float], key: pa.DataType) -> None:
+        try:
+            names = pa.array([*probabilities], key)
+        except (pa.ArrowException, OverflowError) as error:
+            raise InputError(
+                f"probabilities have keys that are no {key} ({error}); give them by the keys of the relation"
+            ) from error
+        codes = key_codes(names)
+        order = np.argsort(codes, kind="stable")
+        # Behind the last stands what no key has.
+        self._codes = codes[order]
+        self._shares = np.append(np.array([*probabilities.values()], np.float64)[order], 0.0)
+
+    def observe(self, codes: Array, now: int) -> None:
+        pass
+
+    def scores(self, codes: Array, last: Array, lifetime: float) -> Array:  # noqa: ARG002 - the shares are given
+        at = np.searchsorted(self._codes, codes)
+        listed = np.append(self._codes, 0)[at] == codes
+        shares: Array = np.where(listed & (at < len(self._codes)), self._shares[at], 0.0)
+        return shares
 
 
 class _Chance:
@@ -90,6 +146,6 @@ class _Chance:
     def observe(self, codes: Array, now: int) -> None:  # noqa: ARG002 - no need of who it was
         self._now = now
 
-    def scores(self, codes: Array, last: Array) -> Array:  # noqa: ARG002 - all are alike
+    def scores(self, codes: Array, last: Array, lifetime: float) -> Array:  # noqa: ARG002 - all are alike
         salt = int(mix(mix(self._seed) ^ np.uint64(self._now)) >> np.uint64(1))
         return draws(np.arange(len(codes)), salt)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -77,6 +77,8 @@ class LookupCache:
         Who stays; see `tidegate.engine.cache_policies`. Among equals the one referred to last.
     ttl
         After how many seconds a row is fetched anew; None: never.
+    probabilities
+        For "a0": how probable each key is to be referred to; a key that is not listed has none.
     seed
         Fixes the draws of "random".
 
@@ -109,11 +111,15 @@ class LookupCache:
         budget: Budget | None,
         policy: Retention,
         ttl: float | None = None,
+        probabilities: Mapping[Any, float] | None = None,
         seed: int = 0,
     ) -> None:
         self._budget, self._ttl = budget, ttl
-        self._ranking = None if budget is None else ranking(policy, budget, seed)
+        self._ranking = (
+            None if budget is None else ranking(policy, budget, schema[0].type, probabilities, seed)
+        )
         self._seen = 0
+        self._entered = self._left = self._spent = 0  # rows, and the references during which rows were cached
         nothing = pa.Table.from_arrays([pa.nulls(1, field.type) for field in schema], schema=schema)
         # The first entry is of no key: where references without a row find their nulls.
         self._held = _Entries(nothing, *(np.zeros(1, kind) for kind in (bool, float, np.int64, np.int64)))
@@ -190,15 +196,21 @@ class LookupCache:
             return
         numbers = self._seen + np.arange(len(places))
         self._seen += len(places)
+        self._spent += len(self) * len(places)
         held.last[at[places]] = numbers  # of several to one key the last stays
         if len(places):
             self._ranking.observe(codes[places], self._seen)
         if not changed:
             return
         here = 1 + np.flatnonzero(~self._stale(held, now)[1:])
-        scores = self._ranking.scores(held.codes[here], held.last[here])
+        # Until a row has left nobody knows for how long they stay: about until so many others have come.
+        lifetime = self._spent / self._entered if self._left else float(len(here))
+        scores = self._ranking.scores(held.codes[here], held.last[here], lifetime)
         sizes = _sizes(held)[here] if self._budget.unit == "bytes" else None
         kept = here[best(scores, [held.last[here]], sizes, self._budget)]
+        stayed = int((kept <= len(self)).sum())
+        self._entered += len(kept) - stayed
+        self._left += len(self) - stayed
         self._held = held.take(np.insert(kept, 0, 0))
 
 

@@ -60,7 +60,8 @@ class Fitted(ABC):
     def process(self, recent: Recent, unit: float = 1.0, origin: Time = 0) -> Process | None:
         """What was learned, in steps of `unit` from `origin` on; None while that cannot be told.
 
-        Noise has the shape that is likelier for the `recent` rows: normal, or uniform up to a bound.
+        Noise has the shape that is likeliest for the `recent` rows: normal, or uniform up to a bound; or around a
+        line normal up to a bound.
         """
 
     @abstractmethod
@@ -88,10 +89,19 @@ def columns(times: ArrayLike, values: ArrayLike) -> tuple[Array, Array]:
     return when, what
 
 
-def shaped(deviations: Array, variance: float, widest: float = np.inf) -> Noise:
-    """Noise of this variance after rounding, normal or, if these deviations are likelier so, uniform."""
-    normal = Noise(sigma=float(np.sqrt(max(variance - ROUNDING, LEAST_SIGMA**2))))
+def shaped(deviations: Array, variance: float, widest: float = np.inf, *, may_be_cut: bool = False) -> Noise:
+    """Noise of this variance after rounding: of the shapes, that by which these deviations are likeliest.
+
+    Normal, or uniform up to the farthest deviation; or normal up to there, which has a number more to fit and pays
+    for it: twice what Schwarz asks for, since the farthest deviation from a line that was fitted is a little too far.
+    """
+    spread = float(np.sqrt(max(variance - ROUNDING, LEAST_SIGMA**2)))
+    normal = Noise(sigma=spread)
     bound = float(np.abs(deviations).max(initial=0.0))
     if not len(deviations) or bound > widest:
         return normal
-    return max(Noise(bound=bound), normal, key=lambda noise: noise.likelihood(deviations))
+    price = {Noise(bound=bound): 0.0, normal: 0.0}
+    cut = Noise.within(bound, spread) if may_be_cut else None
+    if cut is not None:
+        price[cut] = float(np.log(len(deviations)))
+    return max(price, key=lambda noise: noise.likelihood(deviations) - price[noise])

@@ -94,6 +94,12 @@ class Histogram:
         """The mean value around each of these places; 0 where nothing was observed."""
         return _means(self.edges, self.table, self.used, np.asarray(places, np.float64))
 
+    def buckets(self) -> list[tuple[float | None, float | None, float, float]]:
+        """Where each bucket begins and ends (None: nowhere), its mean and its weight."""
+        edges = self.edges[: self.used - 1].tolist()
+        columns = self.table[: self.used, _MEAN].tolist(), self.table[: self.used, _COUNT].tolist()
+        return list(zip([None, *edges], [*edges, None], *columns, strict=True))
+
     def snapshot(self) -> dict[str, Array]:
         """What was learned, as plain arrays."""
         return {"edges": self.edges.copy(), "table": self.table.ravel().copy(), "used": np.array([self.used])}

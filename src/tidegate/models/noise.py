@@ -92,6 +92,28 @@ class Noise(ByValue):
                 low += third
         return cls(bound, math.exp((low + high) / 2))
 
+    @classmethod
+    def within(cls, bound: float, deviation: float) -> Self | None:
+        """Normal noise whose standard deviation is this after it is bounded; None if it cannot be as much.
+
+        Examples
+        --------
+        >>> narrow = Noise.within(15, 7.5)
+        >>> round(narrow.sigma, 2)
+        9.64
+        >>> apart = np.arange(-15, 16)
+        >>> np.sqrt(narrow.mass(apart) @ apart**2).round(1)
+        np.float64(7.5)
+        """
+        edge = bound + 0.5
+        low, high = deviation, _FACTOR * edge
+        if _bounded_deviation(high, edge) <= deviation:
+            return None
+        while high - low > _PRECISION * low:
+            middle = (low + high) / 2
+            low, high = (middle, high) if _bounded_deviation(middle, edge) < deviation else (low, middle)
+        return cls(bound, high)
+
     @property
     def reach(self) -> float:
         """How far from the centre a value may lie with a probability that matters."""
@@ -133,6 +155,13 @@ class Noise(ByValue):
         """The logarithm of the probability of all these deviations."""
         mass = self.mass(deviations)
         return float(np.log(mass).sum()) if mass.all() else -math.inf
+
+
+def _bounded_deviation(sigma: float, edge: float) -> float:
+    """The standard deviation that is left of normal noise which is cut at both edges."""
+    at = edge / sigma
+    density = math.exp(-(at**2) / 2) / math.sqrt(2 * math.pi)
+    return sigma * math.sqrt(max(0.0, 1 - 2 * at * density / math.erf(at / math.sqrt(2))))
 
 
 def normal(scores: Array) -> Array:

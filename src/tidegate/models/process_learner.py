@@ -208,9 +208,8 @@ def _variance(noise: Noise) -> float:
 
 def _widened(noise: Noise, moves: float) -> Noise:
     """Noise around a centre that may be anywhere within so long a way."""
-    if noise.sigma is None:
-        return Noise(bound=(noise.bound or 0.0) + moves / 2)
-    return Noise(sigma=math.sqrt(noise.sigma**2 + moves**2 / 12))
+    bound = None if noise.bound is None else noise.bound + moves / 2
+    return Noise(bound, None if noise.sigma is None else math.sqrt(noise.sigma**2 + moves**2 / 12))
 
 
 def _together(parts: list[Recent]) -> Recent:

@@ -47,7 +47,9 @@ class TrendLearner(Fitted):
 
     Deviations
     ----------
-    The line is that of least squares for uniform noise, too; a bound is the farthest of the recent rows from it.
+    The line is that of least squares for uniform noise, too; a bound is the farthest of the recent rows from it. The
+    bound of normal noise is only found where it cuts off what would be missed: at two standard deviations, not at
+    three.
     Of a stream that is thinned, by chance or by a hash of its values, the line and the noise are the same.
     """
 
@@ -91,7 +93,7 @@ class TrendLearner(Fitted):
             return None
         speed, level, variance = line
         apart = recent.values.astype(np.float64) - self._at - level - speed * (recent.times - self._now)
-        return apart, shaped(apart, variance)
+        return apart, shaped(apart, variance, may_be_cut=True)
 
     def process(self, recent: Recent, unit: float = 1.0, origin: Time = 0) -> LinearTrend | None:
         """The line and its noise."""

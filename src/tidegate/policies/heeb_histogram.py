@@ -11,7 +11,7 @@ from tidegate.draws import salt
 from tidegate.models.histogram import Histogram
 from tidegate.policies.departures import Departed, Departures
 from tidegate.policies.policy import Policy, grouped, need_numbers
-from tidegate.types import SIDES, InputError, check_choice, other_side
+from tidegate.types import SIDES, InputError, Learned, check_choice, other_side
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -159,6 +159,18 @@ class _Watching(Policy):
         """Score by what rows at this place brought, a step that they stayed."""
         return self._lessons[rows.side].worth(self._places(rows.side, rows.key))
 
+    def learned(self) -> list[Learned]:
+        """Where each stream is, and by place what rows brought while they were held, and for how many steps."""
+        told = [Learned("offset", side, at) for side, at in self._at.items() if not np.isnan(at)]
+        for side, lessons in self._lessons.items():
+            told += [
+                Learned(model, side, mean, weight, None, begin, end)
+                for model, histogram in lessons.named().items()
+                for begin, end, mean, weight in histogram.buckets()
+                if weight > 0
+            ]
+        return told
+
     def snapshot(self) -> dict[str, Array]:
         """What was learned, and who is followed."""
         state = {"at": np.array([*self._at.values()])}
@@ -203,15 +215,19 @@ class _Lessons:
         brought[brought < _NOTHING * self._brought.most()] = 0.0
         return brought / np.maximum(self._stayed.mean(places), 1.0)
 
+    def named(self) -> dict[str, Histogram]:
+        """Each histogram by what it is of."""
+        return {"brought": self._brought, "stayed": self._stayed}
+
     def snapshot(self) -> dict[str, Array]:
         """What was learned, as plain arrays."""
-        brought, stayed = self._brought.snapshot(), self._stayed.snapshot()
-        state = {f"brought_{name}": array for name, array in brought.items()}
-        state |= {f"stayed_{name}": array for name, array in stayed.items()}
+        parts = ((what, histogram.snapshot()) for what, histogram in self.named().items())
+        state = {f"{what}_{name}": array for what, part in parts for name, array in part.items()}
         return state | {"since": np.array([self._since])}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Take up what `snapshot` gave."""
         self._since = int(state["since"][0])
-        for what, histogram in (("brought_", self._brought), ("stayed_", self._stayed)):
-            histogram.restore({n.removeprefix(what): a for n, a in state.items() if n.startswith(what)})
+        for what, histogram in self.named().items():
+            start = f"{what}_"
+            histogram.restore({n.removeprefix(start): a for n, a in state.items() if n.startswith(start)})

@@ -71,7 +71,9 @@ def inspect(
         that each of the most frequent keys has of a side, and without a key all of them. A key that is not an
         integer or a time is told by its hash. Of ijoin the "maturity", in seconds, and the "recomputations" of
         priorities, the sample being how often room was made; of heeb the parameters of the process that it found on
-        each side, in steps from row to row, such as "LinearTrend.speed". In a pool also the "epoch" and the
+        each side, in steps from row to row, such as "LinearTrend.speed"; of heeb_histogram where each side's stream
+        is ("offset"), and by how far from the other stream rows were (in the place of ages, as differences of keys)
+        what they "brought" and for how many steps they "stayed". In a pool also the "epoch" and the
         "limit" it sets.
     policy
         What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
@@ -199,7 +201,8 @@ def _numbers(
     """What one bucket has learned; times are in seconds."""
     scorer = saved.scorer(policy)
     for told in scorer.policy.learned() if scorer else []:
-        begin, end = (None if age is None else age / _SECOND for age in (told.begin, told.end))
+        unit = _SECOND if told.model == "age" else 1
+        begin, end = (None if at is None else at / unit for at in (told.begin, told.end))
         scale = {"rate": _SECOND, "maturity": 1 / _SECOND}.get(told.model, 1.0)
         value = told.value * scale
         yield bucket, told.model, told.side, told.key, begin, end, value, told.sample

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -28,7 +28,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidegate.engine.cache_policies import Retention
+from tidegate.engine.cache_policies import Retention, check_probabilities, ranking
 from tidegate.relations import Relation, UnreachableError, find
 from tidegate.relations.relation import Column
 from tidegate.spark.columns import travelled
@@ -61,6 +61,7 @@ def lookup(
     table: str | None = None,
     columns: Sequence[str] | None = None,
     policy: Retention = "heeb",
+    probabilities: Mapping[Any, float] | None = None,
     how: LookupHow = "inner",
     ttl: str | timedelta | None = None,
     hit: str | None = None,
@@ -93,8 +94,12 @@ def lookup(
     columns
         Which columns of the relation to add; all by default.
     policy
-        Who stays: "heeb" (the greatest share of references, of which old ones fade), "lfu" (the same, and nothing
-        fades), "lru" or "random".
+        Who stays: "heeb" (by the process that references are found to follow, if keys are whole numbers or dates and
+        there is one; else the greatest share of references, of which old ones fade), "lfu" (the greatest share, and
+        nothing fades), "lru", "a0" (the most probable, by the `probabilities` given) or "random".
+    probabilities
+        For "a0": how probable each key is to be referred to; a key that is not listed has none. Every process that
+        holds a part of the cache holds them too.
     how
         "inner" drops rows without a match; "left" keeps them, with nulls.
     ttl
@@ -122,6 +127,7 @@ def lookup(
         raise InputError(f"stream is a {type(stream).__name__}; give a Spark DataFrame")
     check_choice(how, LookupHow, "how")
     check_choice(policy, Retention, "cache policy")
+    check_probabilities(policy, probabilities)
     budget = Budget.of(cache)
     if budget is None:
         raise InputError("cache=None has no bound; give a number of rows, or bytes like '64 MB'")
@@ -144,11 +150,14 @@ def lookup(
         tasks=parts,
         policy=policy,
         ttl=None if ttl is None else _seconds(ttl, "ttl"),
+        probabilities=probabilities,
         seed=seed,
         patience=_seconds(patience, "patience"),
         chunk=chunk,
     )
-    task = replace(task, name=_name(task, ours, spark))
+    ranking(policy, budget, task.key_type, probabilities, seed)  # which refuses keys of another type
+    # Equal but for what they tell of a row, lookups still share a cache.
+    task = replace(task, name=_name(task, ours, spark), tells=(FOUND,) if hit is None else (FOUND, HIT))
     names = _result_names(stream, added, suffix, hit)
     looked_up = stream.withColumn(_ROW, _asking(task, added)(F.col(quoted(ours)).cast(kind)))
     if how == "inner":
@@ -194,8 +203,7 @@ def _asking(task: LookupTask, columns: Sequence[Column]) -> Any:  # noqa: ANN401
     ask.__annotations__ = {"batches": Iterator[pa.Array], "return": Iterator[pa.Array]}
     answer = StructType(
         [
-            StructField(FOUND, BooleanType(), nullable=False),
-            StructField(HIT, BooleanType()),
+            *(StructField(told, BooleanType(), nullable=told != FOUND) for told in task.tells),
             *(StructField(f"c{i}", _spark_type(column)) for i, column in enumerate(columns)),
         ]
     )

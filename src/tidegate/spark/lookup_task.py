@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -47,12 +47,14 @@ class LookupTask:
         The type in which keys are compared: the stream's.
     cache, tasks
         What may be cached in all, and in how many parts.
-    policy, ttl, seed
+    policy, ttl, probabilities, seed
         As `LookupCache` has them.
     patience
         For how many seconds a relation that does not answer is asked again.
     chunk
         How many rows of the stream share a query.
+    tells
+        What is said of each row beside its columns: `FOUND`, `HIT`, both or neither.
     """
 
     name: str
@@ -64,9 +66,11 @@ class LookupTask:
     tasks: int
     policy: Retention
     ttl: float | None
+    probabilities: Mapping[Any, float] | None
     seed: int
     patience: float
     chunk: int
+    tells: tuple[str, ...] = (FOUND, HIT)
 
     def run(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Give the keys of one partition their rows, in their order."""
@@ -74,7 +78,7 @@ class LookupTask:
         try:
             for keys in chunked(batches, self.chunk):
                 found = held.cache.resolve(keys.cast(self.key_type), held.fetch, time.monotonic())
-                yield _as_structs(found)
+                yield _as_structs(found, self.tells)
         finally:
             held.used = time.monotonic()
             held.rest()
@@ -101,7 +105,7 @@ class _WorkerCache:
             task = self.task
             self._seat = take_seat(task.name, task.tasks)
             share = None if self._seat is None else task.cache.divided(task.tasks)[self._seat]
-            self.cache = LookupCache(task.schema, share, task.policy, task.ttl, task.seed)
+            self.cache = LookupCache(task.schema, share, task.policy, task.ttl, task.probabilities, task.seed)
 
     def fetch(self, keys: pa.Array) -> pa.Table:
         """Ask the relation, again and again if it does not answer."""
@@ -175,9 +179,9 @@ def chunked(batches: Iterator[pa.Array], rows: int) -> Iterator[pa.Array]:
         yield pa.concat_arrays(waiting)
 
 
-def _as_structs(found: Resolved) -> pa.Array:
+def _as_structs(found: Resolved, tells: Sequence[str]) -> pa.Array:
     columns: Sequence[pa.ChunkedArray] = found.rows.columns[1:]
     return pa.StructArray.from_arrays(
-        [found.found, found.hit, *map(one_chunk, columns)],
-        [FOUND, HIT, *found.rows.column_names[1:]],
+        [*(getattr(found, told) for told in tells), *map(one_chunk, columns)],
+        [*tells, *found.rows.column_names[1:]],
     )

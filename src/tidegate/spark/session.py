@@ -28,6 +28,8 @@ _CONFS: Final = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     # Fewer and larger batches between Spark and Python than the usual 10,000 rows.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # Columns that are not Arrow's, Parquet's say, would go to Python by 4096 rows, and from rows to columns and back.
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
 
 
