@@ -28,7 +28,7 @@ class Shown:
     --------
     >>> results = Results.of({(1, "age"): [3, 5], (1, "fifo"): [2, 2]}, axes=("memory", "policy"), number="results")
     >>> Shown(("memory",), ("results",), across="policy").table(results)
-    (('memory', 'age', 'fifo'), [('1', '4 ± 6.11', '2')])
+    (('memory', 'age', 'fifo'), [('1', '4 ± 12.7', '2')])
     """
 
     down: tuple[str, ...]

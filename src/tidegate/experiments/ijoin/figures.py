@@ -21,9 +21,9 @@ RUNS, QUICK_RUNS = 10, 3
 _QUICK: Final = {"seconds": (50.0,)}
 _NUMBERS: Final = ("importance", "size", "fairness")
 _CHOSEN: Final = (
-    "10 rows a second of both streams together, as Table 6 implies (Table 5 prints 100 to 200); 100 seconds; 10 "
-    "runs, the paper tells of one; skew 0 and 1; importance belongs to the value and is not redefined. `IJOIN as printed` "
-    "spares rows of less than 2 s, as Table 5 has it; IJOIN by our defaults."
+    "10 rows a second of both streams together, as Table 6 implies (Table 5 prints 100 to 200); 100 seconds; "
+    "10 runs, the paper tells of one; skew 0 and 1; importance belongs to the value and is not redefined. "
+    "`IJOIN as printed` spares rows of less than 2 s, as Table 5 has it; IJOIN by our defaults."
 )
 
 
