@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,6 +99,7 @@ def run(
     bar = progress.add_task("cells", total=len(cells), completed=len(cells) - len(pending))
     waves: dict[Future[None], int] = {}
     began, ended = time.monotonic(), 0
+    stopped = threading.Event()
     pool = ThreadPoolExecutor(_AT_ONCE if where.cores > 1 else 1)
     try:
         while pending or waves:
@@ -105,18 +107,19 @@ def run(
                 speed = ended / (time.monotonic() - began)
                 size = max(where.cores, round(_WAVE * speed)) if ended else where.cores
                 wave, pending = pending[:size], pending[size:]
-                waves[pool.submit(_wave, plan, wave, folder, where)] = len(wave)
+                waves[pool.submit(_wave, plan, wave, folder, where, stopped)] = len(wave)
             for future in wait(waves, return_when=FIRST_COMPLETED).done:
                 future.result()
                 ended += (count := waves.pop(future))
                 progress.advance(bar, count)
     finally:
+        stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
     kept = read(folder, plan.codes)
     return {cell: kept[cell] for cell in cells if cell in kept}
 
 
-def _wave(plan: Plan, cells: Sequence[Cell], folder: Path, where: Where) -> None:
+def _wave(plan: Plan, cells: Sequence[Cell], folder: Path, where: Where, stopped: threading.Event) -> None:
     """Run some cells; if that ends badly as a whole, such as by a worker's death, find out by which of them."""
     own = folder / uuid.uuid4().hex
     try:
@@ -124,13 +127,15 @@ def _wave(plan: Plan, cells: Sequence[Cell], folder: Path, where: Where) -> None
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever killed it, it is reported with its cell
+        if stopped.is_set():  # then nothing is known of the cells
+            return
         if len(cells) == 1:
             told = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
             write([plan.ended(cells[0], None, told)], own / "failed.parquet")
             return
         half = len(cells) // 2
-        _wave(plan, cells[:half], folder, where)
-        _wave(plan, cells[half:], folder, where)
+        _wave(plan, cells[:half], folder, where, stopped)
+        _wave(plan, cells[half:], folder, where, stopped)
 
 
 def bar(console: Console) -> Progress:
