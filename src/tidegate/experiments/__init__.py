@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tidegate.experiments import ijoin, stochastic_streams, windowed_joins
+from tidegate.experiments import ijoin, stochastic_streams, tournament, windowed_joins
 from tidegate.experiments.experiment import Experiment
 from tidegate.types import InputError
 
@@ -34,6 +34,7 @@ PAPERS: Final = {
     "stochastic-streams": Paper(
         "On Joining and Caching Stochastic Streams", "Xie, Yang, Chen", stochastic_streams.EXPERIMENTS
     ),
+    "tournament": Paper("Beyond the papers: a tournament", "Tidegate", tournament.EXPERIMENTS),
 }
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     one.name: one for paper in PAPERS.values() for one in paper.experiments

@@ -33,7 +33,9 @@ class Lines:
     Examples
     --------
     >>> results = Results.of({(1, "age"): [3, 5], (2, "age"): [6, 7]}, axes=("memory", "policy"), number="results")
-    >>> [(name, svg.count("<circle"))] = Lines("memory", "results", "policy").drawn("t", results)
+    >>> [(_, svg)] = Lines("memory", "results", "policy").drawn("t", results)
+    >>> svg.count("<circle"), svg.count("<polyline")
+    (2, 1)
     """
 
     x: str
@@ -125,6 +127,39 @@ class Scatter:
             rivals = {value: places[value] for value in self.alone if value in places}
             axes = self.says.get("x", self.x), self.says.get("y", self.y)
             yield panel, picture.lines(name, *axes, {self.line: ours}, marked=rivals)
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A map of a number by two axes, as a part of what the best that can be gets (a value of the second axis).
+
+    Examples
+    --------
+    >>> found = Results.of({("INC", "age"): [3, 5], ("INC", "offline"): [5, 5]}, axes=("on", "policy"), number="n")
+    >>> [(_, svg)] = Heat("on", "policy", "n", "offline").drawn("t", found)
+    >>> ">0.80<" in svg, ">1.00<" in svg
+    (True, False)
+    """
+
+    down: str
+    across: str
+    number: str
+    of: str
+    panel: str | None = None
+
+    def drawn(self, title: str, results: Results) -> Iterator[tuple[str, str]]:
+        """The pictures."""
+        for name, panel, part in _panels(title, self.panel, results):
+            means = _gathered(part, self.down, self.across, self.number)
+            cells = {
+                str(row): {
+                    str(column): over.mean / best for column, over in line.items() if column != self.of
+                }
+                for row, line in means.items()
+                if self.of in line and (best := line[self.of].mean) > 0
+            }
+            if cells:
+                yield panel, picture.heat(f"{name}, of {self.of}", self.across, self.down, cells)
 
 
 def _panels(title: str, panel: str | None, results: Results) -> Iterator[tuple[str, str, Results]]:
