@@ -153,6 +153,12 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
         [70, 68, 79],
     ),
     (
+        "tournament/synthetic",
+        {"workload": "walks", "percent": 10, "policy": "prob", "rows": 150},
+        "importance",
+        [58, 106, 91],
+    ),
+    (
         "stochastic-streams/figure16",
         {"streams": "R lags by 2", "memory": 5, "rows": 150, "warmup": 20},
         "share of R",

@@ -40,7 +40,12 @@ def _text(made: Sequence[Reproduced], folder: str, run: str, skipped: Sequence[s
     lines = [
         "# What the papers say, and what was found",
         "",
-        f"Written by `tidegate reproduce --all --docs`: {run}. Each claim is judged by its numbers:",
+        "`tidegate reproduce` lists the experiments; `tidegate reproduce fig8 --paper xie` runs one, `--all` all",
+        "of them, as grids of independent cells on Spark (`--master`); `--quick` takes fewer runs and rows,",
+        "`--data FOLDER` says where recorded streams are. A run that was stopped goes on where it was. Numbers,",
+        "pictures and a page for each go to `--out`.",
+        "",
+        f"This page was written by `--docs`: {run}. Each claim is judged by its numbers:",
         "a margin that the paper says to be above 0, with the interval in which its mean lies with a confidence of",
         '95 %, over runs of the same seeds. "Open" means that the runs were too few or too unlike to tell.',
         "",

@@ -213,7 +213,8 @@ EXPERIMENTS: Final = (
                     *(name for name in measured.schemes() if "printed" not in name),
                     "expected by age",
                 ),
-            }
+            },
+            quick={"percent": (1, 10)},
         ),
         measured.on_tickers,
         Shown(("percent", "scheme"), _NUMBERS),

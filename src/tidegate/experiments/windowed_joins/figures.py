@@ -206,7 +206,8 @@ EXPERIMENTS: Final = (
                 "stream": ("auctions", "tasks"),
                 "percent": (10, 20, 40),
                 "policy": ("age", "prob", "fifo", "until_expiry"),
-            }
+            },
+            quick={"percent": (20,)},
         ),
         measured.on_recording,
         Shown(("stream", "percent"), ("recall",), across="policy"),
