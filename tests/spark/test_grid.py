@@ -36,7 +36,10 @@ def test_spark_finds_what_this_process_finds(spark: SparkSession, tmp_path: Path
     assert [one.error for one in there.values()].count("KeyError: 'no such'") == 1
 
 
-def test_a_master_that_is_not_there_is_told(spark: SparkSession) -> None:
-    del spark
-    with pytest.raises(InputError, match="Spark does not start at 'nonsense'"), on_spark("nonsense"):
+def test_a_session_that_runs_is_not_moved_to_another_master(spark: SparkSession) -> None:
+    with (
+        pytest.raises(InputError, match=r"a Spark session runs already; .* 'local\[1\]'"),
+        on_spark("local[1]"),
+    ):
         pass
+    assert spark.range(1).count() == 1

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from tidegate.spark.causes import root_cause
 from tidegate.spark.session import QUIET, SHORT_LIVED, silenced
 from tidegate.types import InputError
 
@@ -52,8 +54,11 @@ def spread(
 
     numbers = spark.range(0, count, 1, min(count, _ENOUGH))
     found = numbers.mapInArrow(lines, from_arrow_schema(schema))
-    # Shuffled into one: otherwise every task would write a file.
-    found.repartition(1).write.parquet(folder)
+    try:
+        # Shuffled into one: otherwise every task would write a file.
+        found.repartition(1).write.parquet(folder)
+    except (PySparkException, Py4JError) as error:
+        raise RuntimeError(root_cause(error)) from error
 
 
 @contextlib.contextmanager
@@ -69,7 +74,9 @@ def session(master: str | None, confs: Mapping[str, str]) -> Iterator[tuple[Spar
         Settings of Spark.
     """
     active = SparkSession.getActiveSession()
-    if active is not None and master is None:
+    if active is not None:
+        if master is not None:
+            raise InputError(f"a Spark session runs already; stop it, or leave out the master {master!r}")
         yield active, _cores(active)
         return
     # Workers run this very Python, whatever `python3` means on the path.
@@ -83,11 +90,11 @@ def session(master: str | None, confs: Mapping[str, str]) -> Iterator[tuple[Spar
     for name, value in (told | dict(confs)).items():
         builder = builder.config(name, value)
     try:
-        with silenced(None) if own else contextlib.nullcontext():
+        with silenced(None):
             spark = builder.getOrCreate()
             spark.range(1).count()
-    except (PySparkException, RuntimeError, OSError) as error:
-        first = str(error).strip().partition("\n")[0]
+    except (PySparkException, Py4JError, RuntimeError, OSError) as error:
+        first = root_cause(error)
         raise InputError(f"Spark does not start at {address!r} ({first}); give another --master") from error
     if own:
         spark.sparkContext.setLogLevel("OFF")
