@@ -89,7 +89,8 @@ def _section(made: Reproduced, folder: str) -> list[str]:
     if experiment.deviates and any(claim.verdict != "holds" for claim in made.claims):
         lines += ["", experiment.deviates]
     runs = f"{made.runs} run{'s' if made.runs > 1 else ''} a configuration."
-    lines += ["", f"{runs} {experiment.chosen}".strip()]
+    shorter = f" Here: {made.shorter}." if made.shorter else ""
+    lines += ["", f"{experiment.chosen}{shorter or f' {runs}'}".strip()]
     if made.failed:
         lines += ["", f"{len(made.failed)} cells failed: {'; '.join(one.cell.told for one in made.failed)}."]
     return lines

@@ -86,8 +86,8 @@ def found(claims: Iterable[Claim]) -> str:
 
     Examples
     --------
-    >>> found([Claim("a", "holds", ""), Claim("b", "open", ""), Claim("c", "holds", "")])
-    '2 hold, 1 open'
+    >>> found([Claim("a", "holds", ""), Claim("b", "does not hold", ""), Claim("c", "holds", "")])
+    '2 hold, 1 does not hold'
     """
     counts = Counter(claim.verdict for claim in claims)
     words: dict[Verdict, str] = {
@@ -97,7 +97,11 @@ def found(claims: Iterable[Claim]) -> str:
         "open": "open",
     }
     return (
-        ", ".join(f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict])
+        ", ".join(
+            f"{counts[verdict]} {verdict if counts[verdict] == 1 else word}"
+            for verdict, word in words.items()
+            if counts[verdict]
+        )
         or "no claims"
     )
 
@@ -117,6 +121,7 @@ def _page(made: Reproduced, run: str) -> str:
     name = experiment.name.partition("/")[2]
     files = f'<a href="{name}.csv">CSV</a>, <a href="{name}.parquet">Parquet</a>'
     effort = f"{made.runs} run{'s' if made.runs > 1 else ''} a configuration, {made.seconds:.0f} s of work"
+    effort += f"; here: {made.shorter}" if made.shorter else ""
     parts = [
         '<p class="quiet"><a href="../index.html">all experiments</a></p>',
         f"<h1>{escape(made.figure)}: {escape(experiment.title)}</h1>",

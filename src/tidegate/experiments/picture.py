@@ -42,7 +42,8 @@ _SAME: Final = {
     "lfu": "prob",
     "hist": "heeb_histogram",
 }
-_OTHERS: Final = ("#1f6fb2", "#c0562b", "#3a8f5c", "#7b5aa6", "#5d6d7e", "#b8860b", "#16837a", "#a05a7b")
+_OTHERS: Final = ("#0e7c9e", "#d1495b", "#6a994e", "#9a5ea1", "#e08e45", "#4d5d8a", "#3d8c95", "#b56576")
+"""Colours that no policy has."""
 _INK, _PALE, _GREY = "#1c2833", "#d6dce1", "#5d6d7e"
 _DARK: Final = 0.55
 _FONT: Final = 'font-family="Inter, DejaVu Sans, Liberation Sans, Arial, sans-serif" font-size="12"'
@@ -55,7 +56,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     Examples
     --------
     >>> colours(["age", "RAND", "drift 2"])
-    {'age': '#3a8f5c', 'RAND': '#8a97a3', 'drift 2': '#1f6fb2'}
+    {'age': '#3a8f5c', 'RAND': '#8a97a3', 'drift 2': '#0e7c9e'}
     """
     found: dict[str, str | None] = {}
     for name in names:

@@ -167,11 +167,12 @@ def _panels(title: str, panel: str | None, results: Results) -> Iterator[tuple[s
         yield title, "", results
         return
     for value in results.values(panel):
-        yield f"{title}: {panel} {value}", str(value), results.where(**{panel: value})
+        told = _label(panel, value)
+        yield f"{title}: {told}", told, results.where(**{panel: value})
 
 
-def _label(axis: str, value: object) -> str:
-    return value if isinstance(value, str) else f"{axis} {value}"
+def _label(axis: str, value: Any) -> str:  # noqa: ANN401 - a setting
+    return value if isinstance(value, str) else f"{axis} {value:g}"
 
 
 def _gathered(results: Results, outer: str, inner: str, number: str) -> dict[Any, dict[Any, Interval]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,6 +28,8 @@ class Reproduced(NamedTuple):
     seconds: float
     """Of all cells together."""
     runs: int
+    shorter: str
+    """What is less than in the full grid, in words; empty if nothing is."""
 
     @property
     def figure(self) -> str:
@@ -43,8 +47,11 @@ def figure(experiment: Experiment) -> str:
     ('Figure 2', 'Frontier')
     """
     name = experiment.name.partition("/")[2]
-    word = name.rstrip("0123456789")
-    return f"{word.capitalize()} {name[len(word) :]}".strip()
+    numbered = re.fullmatch(r"([a-z]+)(\d+)(?:-(\w+))?", name)
+    if numbered is None:
+        return name.capitalize()
+    word, number, beside = numbered.groups()
+    return f"{word.capitalize()} {number}" + (f" ({beside})" if beside else "")
 
 
 def reproduced(experiment: Experiment, cells: Sequence[Cell], outcomes: Mapping[Cell, Outcome]) -> Reproduced:
@@ -71,4 +78,30 @@ def reproduced(experiment: Experiment, cells: Sequence[Cell], outcomes: Mapping[
         [one for one in ended if one.error is not None],
         sum(one.seconds for one in ended),
         len({cell.seed for cell in cells}),
+        _shorter(experiment, cells),
     )
+
+
+def _shorter(experiment: Experiment, cells: Sequence[Cell]) -> str:
+    """How the cells are fewer than all.
+
+    Examples
+    --------
+    >>> from tidegate.experiments import EXPERIMENTS
+    >>> table6 = EXPERIMENTS["ijoin/table6"]
+    >>> _shorter(table6, table6.cells(quick=True))
+    'seconds 50 instead of 100; 3 runs instead of 10'
+    """
+    settings = [json.loads(cell.settings) for cell in cells]
+    parts = []
+    for axis, full in experiment.grid.axes.items():
+        here = list(dict.fromkeys(one[axis] for one in settings))
+        if set(here) != set(full):
+            told, all_ = (
+                ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in some) for some in (here, full)
+            )
+            parts.append(f"{axis} {told} instead of {all_}")
+    runs = len({cell.seed for cell in cells})
+    if runs != experiment.grid.runs:
+        parts.append(f"{runs} run{'s' if runs > 1 else ''} instead of {experiment.grid.runs}")
+    return "; ".join(parts)
