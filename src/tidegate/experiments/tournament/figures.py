@@ -35,7 +35,7 @@ EXPERIMENTS: Final = (
                 "rows": (2000,),
             },
             runs=10,
-            quick={"percent": (5, 25), "rows": (600,)},
+            quick={"percent": (10,), "rows": (1500,)},
         ),
         measured.contest,
         Shown(("workload", "percent"), ("importance",), across="policy"),
