@@ -1,0 +1,59 @@
+"""Who wins where, as heat maps: what each policy gets, of what the optimum gets."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final
+
+from tidegate import policies
+from tidegate.experiments.experiment import Experiment, Grid
+from tidegate.experiments.plots import Heat
+from tidegate.experiments.shown import Shown
+from tidegate.experiments.tournament import measured
+
+PERCENTS: Final = (1, 5, 10, 25, 50)
+_POLICIES: Final = tuple(
+    name for name in policies.names() if name != "flow_expect" or find_spec("ortools") is not None
+)
+_PLOT: Final = Heat("workload", "policy", "importance", measured.OPTIMUM, "percent")
+_SAYS: Final = "Not in a paper: every policy on every workload, against the optimum that knows the future."
+_CHOSEN: Final = (
+    "Memory in percent of the rows that an unlimited join holds at most, shared by both sides. Policies are taken by "
+    "name and know nothing but what they learn on the way. Where rows have no importance, results count."
+)
+
+EXPERIMENTS: Final = (
+    Experiment(
+        "tournament/synthetic",
+        "all policies on the workloads of the papers",
+        _SAYS,
+        Grid(
+            {
+                "workload": tuple(measured.CONTESTS),
+                "percent": PERCENTS,
+                "policy": _POLICIES,
+                "rows": (2000,),
+            },
+            runs=10,
+            quick={"percent": (10,), "rows": (1500,)},
+        ),
+        measured.contest,
+        Shown(("workload", "percent"), ("importance",), across="policy"),
+        (_PLOT,),
+        chosen=_CHOSEN,
+    ),
+    Experiment(
+        "tournament/recorded",
+        "all policies on recorded streams",
+        _SAYS,
+        Grid(
+            {"workload": tuple(measured.RECORDED), "percent": PERCENTS, "policy": _POLICIES},
+            quick={"percent": (10,), "workload": ("auctions", "tasks")},
+        ),
+        measured.recorded_contest,
+        Shown(("workload", "percent"), ("importance",), across="policy"),
+        (_PLOT,),
+        chosen=_CHOSEN,
+        recorded=True,
+    ),
+)
