@@ -1,5 +1,17 @@
 """Threshold alarms over several streams that omit rows and miss nothing."""
 
 from tidegate.alerts.bracket_store import BracketStore, Closed, Retained, Shape
+from tidegate.alerts.matching import AlarmFinder, Alarms
+from tidegate.alerts.topology import Omission, Topology, omittable
 
-__all__ = ["BracketStore", "Closed", "Retained", "Shape"]
+__all__ = [
+    "AlarmFinder",
+    "Alarms",
+    "BracketStore",
+    "Closed",
+    "Omission",
+    "Retained",
+    "Shape",
+    "Topology",
+    "omittable",
+]

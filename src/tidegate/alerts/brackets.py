@@ -16,14 +16,14 @@ from typing import Final
 
 import numpy as np
 
-from tidegate.compiled import inlined, kernel
+from tidegate.compiled import kernel
 from tidegate.draws import scattered
 from tidegate.types import Array
 
 _PARTS: Final = 1024
 
 
-@inlined
+@kernel
 def near(early: float, late: float, omega: float, strict: bool) -> bool:  # noqa: FBT001 - a kernel's flag
     """Whether the two times are at most omega apart (less than that, if strict), without an error of rounding."""
     apart = late - early
@@ -34,7 +34,7 @@ def near(early: float, late: float, omega: float, strict: bool) -> bool:  # noqa
     return rest < 0 or (rest == 0 and not strict)
 
 
-@inlined
+@kernel
 def favour(time: float, stretch: float) -> np.uint64:
     """What decides between rows of one value: a number for each part of a stretch of time, the same in all stretches."""
     into = time / stretch
