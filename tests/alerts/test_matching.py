@@ -152,7 +152,7 @@ def _weighed(sign: int, a: Any, b: Any) -> Any:  # noqa: ANN401 - numbers or col
 
 
 def test_three_streams_may_not_use_brackets_of_twice_the_bound() -> None:
-    topology = Topology.clique("abc", 2)
+    topology = Topology.clique("abc", 2, shapes={"a": "increasing"})
     steps = [[("a", 0.0, 9.0), ("a", 2.0, 5.0), ("a", 4.0, 9.0)], [("b", 1.0, 0.0), ("c", 3.0, 0.0)]]
 
     def f(a: Any, b: Any, c: Any) -> Any:

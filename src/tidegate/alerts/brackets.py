@@ -119,3 +119,46 @@ def reigns(times: Array, values: Array, omega: float) -> Array:
     for place in range(top + 1):
         found[stack[place]] = times[stack[place]] - begins[stack[place]]
     return np.maximum(found, 0.0)
+
+
+BRACKETED, OPEN, FREE = 2, 1, 0
+
+
+@kernel
+def standing(times: Array, values: Array, keys: Array, omega: float, strict: bool, mark: float) -> Array:  # noqa: FBT001 - a kernel
+    """Tell of each row whether it is above-bracketed, may yet be, or never will be, if no more rows come before `mark`.
+
+    Rows are in order of their keys, and of time for each; a row is bracketed by rows of its own key only.
+    """
+    size = len(times)
+    found = np.full(size, BRACKETED, np.int8)
+    stretch = omega if omega > 0 else omega + 1
+    stack = np.empty(size, np.int64)
+    top = -1
+    start = 0
+    while start < size:
+        if start and keys[start] != keys[start - 1]:
+            top = -1
+        now = times[start]
+        high = start
+        end = start + 1
+        while end < size and times[end] == now and keys[end] == keys[start]:
+            if values[end] > values[high]:
+                high = end
+            end += 1
+        start = end
+        value = values[high]
+        while top >= 0:
+            passed = stack[top]
+            if values[passed] > value:
+                break
+            if values[passed] == value and favour(times[passed], stretch) >= favour(now, stretch):
+                break
+            top -= 1
+            if top >= 0 and near(times[stack[top]], now, omega, strict):
+                found[passed] = BRACKETED
+        waits = now >= mark or (top >= 0 and near(times[stack[top]], mark, omega, strict))
+        found[high] = OPEN if waits else FREE
+        top += 1
+        stack[top] = high
+    return found
