@@ -79,12 +79,16 @@ def run_pipeline(
 @app.command()
 def edge(
     omega: Annotated[float, typer.Option(help="The length of the brackets; seconds, for calendar times.")],
-    shape: Annotated[str, typer.Option(help="How the alarm depends on the readings: " + _choices(Shape))] = "quasiconvex",
+    shape: Annotated[
+        str, typer.Option(help="How the alarm depends on the readings: " + _choices(Shape))
+    ] = "quasiconvex",
     time: Annotated[str, typer.Option(help="The column of times.")] = "time",
     value: Annotated[str, typer.Option(help="The column of readings.")] = "value",
     key: Annotated[str | None, typer.Option(help="A column that tells streams apart.")] = None,
     form: Annotated[str, typer.Option(help="Of the lines: " + _choices(Form))] = "csv",
-    disorder: Annotated[float, typer.Option(help="By how much a reading may be older than those before it.")] = 0.0,
+    disorder: Annotated[
+        float, typer.Option(help="By how much a reading may be older than those before it.")
+    ] = 0.0,
     hold: Annotated[
         float | None, typer.Option(help="How long a reading is held back at most, if not for omega.")
     ] = None,

@@ -140,7 +140,9 @@ def test_what_cannot_be_used_is_named(config: dict[str, object], rows: bytes, to
 
 def test_the_command() -> None:
     rows = text(*made(400, 2, 0, seed=1), "csv")
-    result = CliRunner().invoke(cli.app, ["edge", "--omega", "50", "--key", "k"], input=rows, catch_exceptions=False)
+    result = CliRunner().invoke(
+        cli.app, ["edge", "--omega", "50", "--key", "k"], input=rows, catch_exceptions=False
+    )
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0] == "k,time,x,value"
     assert f"{len(result.stdout.splitlines()) - 1} of 400 readings sent" in result.stderr

@@ -37,9 +37,7 @@ def in_a_window(within: float, hop: float, closed: Closed) -> Joined:
 
 
 def arrivals_of(steps: list[list[Arrival]], names: tuple[str, ...]) -> list[Arrival]:
-    return [
-        row for step in steps for row in sorted(step, key=lambda row: (row[1], names.index(row[0])))
-    ]
+    return [row for step in steps for row in sorted(step, key=lambda row: (row[1], names.index(row[0])))]
 
 
 def columns(step: list[Arrival], name: str) -> tuple[list[float], list[float]]:
@@ -94,12 +92,16 @@ TOPOLOGIES: dict[str, Callable[..., Topology]] = {
 def steps(draw: st.DrawFn, most: int = 18) -> list[list[Arrival]]:
     time = st.integers(0, 8) | st.sampled_from([0.5, 2.25])
     row = st.tuples(st.sampled_from("abcd"), time, st.integers(0, 5).map(float))
-    return draw(st.lists(st.lists(row, max_size=most // 2), max_size=4).filter(lambda s: sum(map(len, s)) <= most))
+    return draw(
+        st.lists(st.lists(row, max_size=most // 2), max_size=4).filter(lambda s: sum(map(len, s)) <= most)
+    )
 
 
 @pytest.mark.parametrize("shape", TOPOLOGIES)
 @settings(max_examples=60, deadline=None)
-@given(data=st.data(), function=st.sampled_from(sorted(FUNCTIONS)), closed=st.sampled_from(["both", "neither"]))
+@given(
+    data=st.data(), function=st.sampled_from(sorted(FUNCTIONS)), closed=st.sampled_from(["both", "neither"])
+)
 def test_every_arrival_alarms_exactly_if_it_does_in_the_full_join(
     shape: str, data: st.DataObject, function: str, closed: Closed
 ) -> None:

@@ -159,9 +159,7 @@ def combined(
         depth, fresh = 0, True
         while depth >= 0:
             if depth == inner:
-                found, size = _corners(
-                    rank, order[inner:], taken, pool, rule, plan.shapes, found, size
-                )
+                found, size = _corners(rank, order[inner:], taken, pool, rule, plan.shapes, found, size)
                 depth, fresh = depth - 1, False
                 continue
             stream = order[depth]

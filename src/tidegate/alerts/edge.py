@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, json
 
-from tidegate.alerts.brackets import BRACKETED, OPEN, standing
 from tidegate.alerts.bracket_store import Shape, check_length
+from tidegate.alerts.brackets import BRACKETED, OPEN, standing
 from tidegate.types import InputError, Time, check_choice
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ class Edge:
         savings.late, savings.blank, savings.held = emitter.late, emitter.blank, emitter.held
         return savings
 
-    def _pass(self, block: bytes, reader: _Reader, emitter: Emitter, savings: Savings, sink: BinaryIO) -> None:
+    def _pass(
+        self, block: bytes, reader: _Reader, emitter: Emitter, savings: Savings, sink: BinaryIO
+    ) -> None:
         text = block
         if self.form == "csv" and reader.header is None:
             end = block.index(b"\n") + 1
@@ -127,7 +129,9 @@ class Savings:
         """In words."""
         share = self.bytes_sent / self.bytes_read if self.bytes_read else 1.0
         odd = "".join(
-            f"; {number:,} {what} sent at once" for number, what in ((self.late, "late"), (self.blank, "blank")) if number
+            f"; {number:,} {what} sent at once"
+            for number, what in ((self.late, "late"), (self.blank, "blank"))
+            if number
         )
         return (
             f"{self.sent:,} of {self.read:,} readings sent, {share:.1%} of the bytes; "
@@ -237,18 +241,26 @@ class _Reader:
             raise InputError(f"lines cannot be read: {error}; mend them, or name other columns") from error
         missing = [name for name in names if name not in table.column_names]
         if missing:
-            raise InputError(f"there is no {missing[0]!r} in the lines; there is {', '.join(table.column_names)}")
+            raise InputError(
+                f"there is no {missing[0]!r} in the lines; there is {', '.join(table.column_names)}"
+            )
         if table.num_rows != count:
             raise InputError(f"{count} lines hold {table.num_rows} rows; give one row a line")
         time = table[self.config.time].combine_chunks()
         if self._kind is None:
             self._kind = time.type
             self.calendar = pa.types.is_temporal(time.type)
-            if not self.calendar and not pa.types.is_integer(time.type) and not pa.types.is_floating(time.type):
-                raise InputError(f"{self.config.time} is {time.type}; name a column of numbers or calendar times")
+            if (
+                not self.calendar
+                and not pa.types.is_integer(time.type)
+                and not pa.types.is_floating(time.type)
+            ):
+                raise InputError(
+                    f"{self.config.time} is {time.type}; name a column of numbers or calendar times"
+                )
         if self.calendar:
             time = time.cast(pa.timestamp("us", getattr(time.type, "tz", None))).cast(pa.int64())
-        if time.null_count or not self.calendar and pa.types.is_floating(time.type):
+        if time.null_count or (not self.calendar and pa.types.is_floating(time.type)):
             time = time.cast(pa.float64())
         value = table[self.config.value].combine_chunks().cast(pa.float64())
         return self._codes(table, count), _plain(time), _plain(value)
@@ -257,7 +269,9 @@ class _Reader:
         absent = [name for name in names if name not in (self.header or names)]
         if absent:
             raise InputError(f"there is no column {absent[0]!r}; there is {', '.join(self.header or ())}")
-        types = {self.config.value: pa.float64()} | ({self.config.key: pa.string()} if self.config.key else {})
+        types = {self.config.value: pa.float64()} | (
+            {self.config.key: pa.string()} if self.config.key else {}
+        )
         if self._kind is not None:
             types[self.config.time] = self._kind
         return csv.read_csv(
@@ -267,7 +281,9 @@ class _Reader:
         )
 
     def _json(self, text: bytes) -> pa.Table:
-        fields = [(self.config.value, pa.float64())] + ([(self.config.time, self._kind)] if self._kind else [])
+        fields = [(self.config.value, pa.float64())] + (
+            [(self.config.time, self._kind)] if self._kind else []
+        )
         if self.config.key and self._kind:
             fields.append((self.config.key, pa.string()))
         options = json.ParseOptions(
@@ -331,9 +347,7 @@ def _lines(text: bytes) -> pa.Array:
     letters = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(letters == ord("\n")) + 1
     offsets = np.concatenate(([0], ends)).astype(np.int32)
-    lines = pa.Array.from_buffers(
-        pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    )
+    lines = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
     length = np.diff(offsets)
     empty = (length == 1) | ((length == 2) & (letters[offsets[:-1]] == ord("\r")))  # noqa: PLR2004 - \r and \n
     return lines.take(pa.array(np.flatnonzero(~empty))) if empty.any() else lines

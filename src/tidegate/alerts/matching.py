@@ -148,9 +148,7 @@ class AlarmFinder:
         """The estimated chance that an alarm is missed, which only a budget can cause."""
         return 1 - math.prod(1 - store.chance for store in self.stores.values())
 
-    def step(
-        self, rows: Mapping[str, tuple[ArrayLike, ArrayLike]], watermark: Time | None = None
-    ) -> Alarms:
+    def step(self, rows: Mapping[str, tuple[ArrayLike, ArrayLike]], watermark: Time | None = None) -> Alarms:
         """Take arrivals, times and values by stream, and tell the alarms that they raise.
 
         Rows at or before an earlier watermark are late, and values that are NaN say nothing: both are counted and left
@@ -203,7 +201,11 @@ class AlarmFinder:
         for number_of, name in enumerate(streams):
             its = own == number_of
             self.stores[name].extend(when[its], value[its], number[its])
-        chosen = np.concatenate([best for _, _, best in raised]) if raised else np.empty((0, len(streams) + 1), np.int64)
+        chosen = (
+            np.concatenate([best for _, _, best in raised])
+            if raised
+            else np.empty((0, len(streams) + 1), np.int64)
+        )
         return Alarms(
             np.concatenate([stream for stream, _, _ in raised]) if raised else np.empty(0, np.int64),
             np.concatenate([level for _, level, _ in raised]) if raised else np.empty(0),
@@ -313,7 +315,11 @@ def _planned(topology: Topology) -> Plan:
         for name in sorted(far, key=lambda other: -far[other])[:-1]:
             apart = not set(outer) & set(topology.partners(name))
             left = len(streams) - len(outer) - 1
-            if apart and topology.shapes.get(name) != "any" and len(_spread(topology, own, [*outer, name])) == left:
+            if (
+                apart
+                and topology.shapes.get(name) != "any"
+                and len(_spread(topology, own, [*outer, name])) == left
+            ):
                 outer.append(name)
         taken = _spread(topology, own, outer)[1:]
         orders.append([streams.index(name) for name in taken + outer])

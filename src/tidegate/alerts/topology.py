@@ -87,7 +87,11 @@ class Topology:
 
     @classmethod
     def near_clique(
-        cls, names: Sequence[str], apart: tuple[str, str], within: Time, shapes: Mapping[str, Shape] | None = None
+        cls,
+        names: Sequence[str],
+        apart: tuple[str, str],
+        within: Time,
+        shapes: Mapping[str, Shape] | None = None,
     ) -> Self:
         """All pairs but one are joined."""
         edges = tuple(pair for pair in combinations(_several(names), 2) if set(pair) != set(apart))
@@ -130,7 +134,9 @@ class Topology:
         found, edge = {name: 0}, [name]
         while edge:
             edge = [other for one in edge for other in self.partners(one) if other not in found]
-            found |= {other: 1 + min(found[one] for one in self.partners(other) if one in found) for other in edge}
+            found |= {
+                other: 1 + min(found[one] for one in self.partners(other) if one in found) for other in edge
+            }
         return found
 
     def omission(self, name: str) -> Omission:
@@ -175,7 +181,9 @@ def _narrowest(told: Iterable[Omission]) -> Omission:
         if omission.omega is None:
             return omission
     narrow = min(every, key=lambda omission: omission.omega or 0)
-    return narrow if len({omission.shape for omission in every}) == 1 else narrow._replace(shape="quasiconvex")
+    return (
+        narrow if len({omission.shape for omission in every}) == 1 else narrow._replace(shape="quasiconvex")
+    )
 
 
 def _several(names: Sequence[str]) -> list[str]:
