@@ -95,8 +95,8 @@ def edge(
 ) -> None:
     """Pass on of the readings on stdin only those that can decide an alarm; tell on stderr what that saves.
 
-    A reading is held back until it is known to be needed: for omega and the disorder at most, or for as long as --hold
-    says, in its own time.
+    A reading is held back until it is known to be needed: for omega and the disorder at most, or for as long as
+    --hold says, in its own time.
     """
     spans = (_whole(span) for span in (omega, disorder))
     held = None if hold is None else _whole(hold)

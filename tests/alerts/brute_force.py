@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 from tidegate.alerts import Closed, Shape
 
@@ -18,17 +18,17 @@ def holds(begin: Fraction, omega: Fraction, closed: Closed, time: float) -> bool
     return after and (at <= end if closed in ("both", "right") else at < end)
 
 
-def begins(times: Iterable[float], omega: float, closed: Closed) -> list[Fraction]:
+def begins(times: Iterable[float], omega: float) -> list[Fraction]:
     """Where intervals begin, such that every set of rows that one can hold is held by one of these."""
     ends = sorted({Fraction(t) - shift for t in times for shift in (Fraction(0), Fraction(omega))})
-    between = [(a + b) / 2 for a, b in zip(ends, ends[1:], strict=False)]
+    between = [(a + b) / 2 for a, b in pairwise(ends)]
     return sorted([*ends, *between])
 
 
 def extreme(rows: Sequence[Row], omega: float, shape: Shape, closed: Closed) -> list[Row]:
     """The rows that are highest or lowest in some interval; for distinct values."""
     found = set()
-    for begin in begins([time for time, _ in rows], omega, closed):
+    for begin in begins([time for time, _ in rows], omega):
         inside = [row for row in rows if holds(begin, Fraction(omega), closed, row[0])]
         if inside and shape != "decreasing":
             found.add(max(inside, key=lambda row: row[1]))
@@ -39,7 +39,7 @@ def extreme(rows: Sequence[Row], omega: float, shape: Shape, closed: Closed) -> 
 
 def unmoved(rows: Sequence[Row], kept: Sequence[Row], omega: float, shape: Shape, closed: Closed) -> bool:
     """Whether every interval has the same highest and lowest value with what is kept as with all rows."""
-    for begin in begins([time for time, _ in rows], omega, closed):
+    for begin in begins([time for time, _ in rows], omega):
         every, some = (
             [value for time, value in these if holds(begin, Fraction(omega), closed, time)]
             for these in (rows, kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations, product
 from typing import get_args
 
@@ -14,14 +15,16 @@ from tests.alerts.brute_force import Row, extreme, unmoved
 from tidegate import InputError
 from tidegate.alerts import BracketStore, Closed, Shape
 
-SHAPES = ("quasiconvex", "increasing", "decreasing")
+SHAPES: tuple[Shape, ...] = ("quasiconvex", "increasing", "decreasing")
 CLOSED = get_args(Closed)
 TIMES = st.integers(0, 12) | st.sampled_from([0.5, 0.1, 0.30000000000000004, 2.5, 7.25])
 SETS = st.lists(st.tuples(TIMES, st.integers(0, 6).map(float)), max_size=14)
 OMEGAS = st.sampled_from([1, 2, 3, 5, 0.5, 0.3, 2.5])
 
 
-def kept(rows: list[Row], omega: float, shape: Shape = "quasiconvex", closed: Closed = "both") -> list[Row]:
+def kept(
+    rows: Sequence[Row], omega: float, shape: Shape = "quasiconvex", closed: Closed = "both"
+) -> list[Row]:
     store = BracketStore(omega, shape, closed)
     store.extend([time for time, _ in rows], [value for _, value in rows])
     return pairs(store)
@@ -223,7 +226,7 @@ def moved(times: np.ndarray, values: np.ndarray, when: np.ndarray, value: np.nda
         (lambda: BracketStore(0), "omega is 0; give a number above 0"),
         (lambda: BracketStore(float("nan")), "omega is nan"),
         (lambda: BracketStore(-1.0), "omega is -1.0"),
-        (lambda: BracketStore(True), "omega is True"),
+        (lambda: BracketStore(omega=True), "omega is True"),
         (lambda: BracketStore(1, "convex"), "shape 'convex' is not known"),  # type: ignore[arg-type]
         (lambda: BracketStore(1, closed="no"), "closed 'no' is not known"),  # type: ignore[arg-type]
         (lambda: BracketStore(1, budget=0), "budget 0 holds no rows"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.alerts.brute_force import Joined, best_of_arrivals
 from tidegate import InputError
 from tidegate.alerts import AlarmFinder, Alarms, Closed, Topology
+from tidegate.types import Array
 
 Arrival = tuple[str, float, float]
 
@@ -137,7 +138,10 @@ def test_two_streams_exhaustively() -> None:
     """All traces of four left rows and a right one: brackets of twice the bound lose nothing, longer ones do."""
     lost = 0
     for values, at, sign in product(product((0.0, 1.0, 2.0), repeat=4), (0, 1, 1.5, 3), (1, -1)):
-        steps = [[("a", time, value) for time, value in enumerate(values)], [("b", at, 1.0)]]
+        steps: list[list[Arrival]] = [
+            [("a", time, value) for time, value in enumerate(values)],
+            [("b", at, 1.0)],
+        ]
         topology = Topology.clique("ab", 1, shapes={"a": "increasing" if sign > 0 else "decreasing"})
         f = partial(_weighed, sign)
         check(AlarmFinder(topology, lambda of, f=f: f(of["a"], of["b"])), steps, together(topology), f)  # type: ignore[misc]
@@ -149,17 +153,19 @@ def test_two_streams_exhaustively() -> None:
     assert lost > 0
 
 
-def _weighed(sign: int, a: Any, b: Any) -> Any:  # noqa: ANN401 - numbers or columns of them
+def _weighed(sign: int, a: float, b: float) -> float:
     return sign * a + b - 1
+
+
+def _summed(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401 - numbers or columns of them
+    return a + b + c
 
 
 def test_three_streams_may_not_use_brackets_of_twice_the_bound() -> None:
     topology = Topology.clique("abc", 2, shapes={"a": "increasing"})
     steps = [[("a", 0.0, 9.0), ("a", 2.0, 5.0), ("a", 4.0, 9.0)], [("b", 1.0, 0.0), ("c", 3.0, 0.0)]]
 
-    def f(a: Any, b: Any, c: Any) -> Any:
-        return a + b + c
-
+    f = _summed
     finder = AlarmFinder(topology, lambda of: f(of["a"], of["b"], of["c"]))
     check(finder, steps, together(topology), f)
     longer = AlarmFinder(topology, lambda of: f(of["a"], of["b"], of["c"]))
@@ -182,8 +188,9 @@ def test_large_steps_are_as_many_small_ones() -> None:
     rows = {name: (np.sort(rng.integers(0, 20_000, 3000)), rng.normal(size=3000)) for name in "abc"}
     topology = Topology.clique("abc", 12)
 
-    def when(of: dict[str, Any]) -> Any:
-        return of["a"] + abs(of["b"]) - of["c"] - 5
+    def when(of: dict[str, Array]) -> Array:
+        levels: Array = of["a"] + abs(of["b"]) - of["c"] - 5
+        return levels
 
     whole = AlarmFinder(topology, when)
     at_once = whole.step(rows)

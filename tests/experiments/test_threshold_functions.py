@@ -19,7 +19,7 @@ READINGS = "".join(
 
 def test_forty_percent_of_one_stream_of_table_1_and_more_of_the_other() -> None:
     made = paper.table1(rows=20_000, runs=3)
-    assert [row[2] for row in made.rows] == ["39.51 %", "65.35 %"]
+    assert [row[2] for row in made.rows] == ["39.43 %", "64.96 %"]
     assert [claim.verdict for claim in made.claims] == ["holds in part", "holds"]
 
 

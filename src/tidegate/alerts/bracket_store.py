@@ -94,7 +94,8 @@ class BracketStore:
         self._moved = np.zeros(2)
         self._seen = (math.inf, -math.inf)
         self._begin = self._end = 0
-        self._columns = {name: np.empty(0, np.int64) for name in _COLUMNS} | {"value": np.empty(0)}
+        self._columns: dict[str, Array] = {name: np.empty(0, np.int64) for name in _COLUMNS}
+        self._columns["value"] = np.empty(0)
         self._waiting: tuple[list[Time], list[float]] = ([], [])
         self._kept = np.empty(0, np.int64)
 

@@ -36,7 +36,7 @@ def near(early: float, late: float, omega: float, strict: bool) -> bool:  # noqa
 
 @kernel
 def favour(time: float, stretch: float) -> np.uint64:
-    """What decides between rows of one value: a number for each part of a stretch of time, the same in all stretches."""
+    """What decides between rows of one value: a number for each part of a stretch, the same in all stretches."""
     into = time / stretch
     return scattered(int((into - np.floor(into)) * _PARTS))
 
@@ -125,12 +125,12 @@ BRACKETED, OPEN, FREE = 2, 1, 0
 
 
 @kernel
-def standing(times: Array, values: Array, keys: Array, omega: float, strict: bool, mark: float) -> Array:  # noqa: FBT001 - a kernel
-    """Tell of each row whether it is above-bracketed, may yet be, or never will be, if no more rows come before `mark`.
+def standing(times: Array, values: Array, keys: Array, omega: float, mark: float) -> Array:
+    """Tell of each row whether it is above-bracketed, may yet be, or never will be if all before `mark` have come.
 
     Rows are in order of their keys, and of time for each; a row is bracketed by rows of its own key only.
     """
-    size = len(times)
+    size, strict = len(times), False
     found = np.full(size, BRACKETED, np.int8)
     stretch = omega if omega > 0 else omega + 1
     stack = np.empty(size, np.int64)

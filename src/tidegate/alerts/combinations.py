@@ -71,7 +71,7 @@ def _bounds(stream: int, taken: Array, pool: Pool, rule: Rule) -> tuple[float, f
 @kernel
 def _begin(stream: int, last: float, pool: Pool, rule: Rule) -> int:
     """Where the stream's rows begin that are not too early."""
-    low, high = pool.offsets[stream], pool.offsets[stream + 1]
+    low, high = int(pool.offsets[stream]), int(pool.offsets[stream + 1])
     while low < high:
         middle = (low + high) >> 1
         if pool.time[middle] >= last or _tied(pool.time[middle], last, rule):

@@ -29,10 +29,10 @@ _SECOND: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Edge:
-    """What a filter is to do.
+    r"""What a filter is to do.
 
     A row may be left out once it is bracketed, and must be sent once it no longer can be. In between it is held back,
-    for at most `omega` after the time up to which all readings have come; without holding back, nothing could be left out.
+    for at most `omega` after the time up to which all readings have come; else nothing could be left out.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Edge:
 
     Examples
     --------
-    >>> rows = b"time,value\\n0,5\\n1,2\\n2,3\\n3,1\\n4,6\\n9,6\\n"
+    >>> rows = b"time,value\n0,5\n1,2\n2,3\n3,1\n4,6\n9,6\n"
     >>> sent = io.BytesIO()
     >>> savings = Edge(omega=4).run(io.BytesIO(rows), sent)
     >>> sent.getvalue().split()
@@ -199,7 +199,7 @@ class Emitter:
         )
         mark = math.ceil(self._mark) if whole else float(self._mark)
         signs = {"increasing": (1.0,), "decreasing": (-1.0,)}.get(self.config.shape, (1.0, -1.0))
-        told = [standing(time, sign * value, key, bound, False, mark) for sign in signs]
+        told = [standing(time, sign * value, key, bound, mark) for sign in signs]
         if self.config.shape == "any":
             told = [np.zeros(len(time), np.int8)]
         state = told[0] if len(told) == 1 else np.minimum(*told)
@@ -213,7 +213,7 @@ class Emitter:
         sends = (state != BRACKETED) & ~self._sent & ~waits
         self.held = max(self.held, int(waits.sum()))
         sent = self._lines.take(pa.array(np.flatnonzero(sends)))
-        # Who waits is younger than omega, and so are, beside it, those that bracket it; what is bracketed need not bracket.
+        # Who waits is no older than omega, and who brackets it no more than that older; the bracketed bracket no one.
         near = self._time >= mark - 2 * bound
         stays = np.flatnonzero(waits | ((self._sent | sends) & near & (state != BRACKETED)))
         self._sent = (self._sent | sends)[stays]
@@ -302,7 +302,8 @@ class _Reader:
             fresh = pc.unique(keys.filter(codes.is_null()))
             self._known = pa.concat_arrays([self._known, fresh])
             codes = pc.index_in(keys, value_set=self._known)
-        return codes.cast(pa.int64()).to_numpy()
+        numbers: Array = codes.cast(pa.int64()).to_numpy()
+        return numbers
 
 
 def blocks(source: BinaryIO, size: int = _BLOCK) -> Iterator[bytes]:
@@ -361,7 +362,8 @@ def _text(lines: pa.Array) -> bytes:
 
 
 def _plain(column: pa.Array) -> Array:
-    return column.to_numpy(zero_copy_only=False)
+    values: Array = column.to_numpy(zero_copy_only=False)
+    return values
 
 
 def _order(key: Array, time: Array) -> Array | None:

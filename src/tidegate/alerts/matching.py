@@ -82,13 +82,13 @@ class AlarmFinder:
     Examples
     --------
     >>> from tidegate.alerts import Topology
-    >>> moist = AlarmFinder(Topology.clique(["humidity", "cold"], within=5), lambda of: of["humidity"] + of["cold"] - 9)
-    >>> step = {"humidity": ([0, 1, 2], [5.0, 3.0, 4.0]), "cold": ([3, 9], [4.5, 9.0])}
+    >>> moist = AlarmFinder(Topology.clique(["damp", "cold"], within=5), lambda of: of["damp"] + of["cold"] - 9)
+    >>> step = {"damp": ([0, 1, 2], [5.0, 3.0, 4.0]), "cold": ([3, 9], [4.5, 9.0])}
     >>> alarms = moist.step(step, watermark=9)
-    >>> alarms.time["humidity"], alarms.time["cold"], alarms.level
+    >>> alarms.time["damp"], alarms.time["cold"], alarms.level
     (array([0]), array([3]), array([0.5]))
     >>> {name: len(store) for name, store in moist.stores.items()}
-    {'humidity': 0, 'cold': 1}
+    {'damp': 0, 'cold': 1}
 
     References
     ----------
@@ -121,7 +121,7 @@ class AlarmFinder:
             if any(len(topology.partners(name)) < len(streams) - 1 for name in streams):
                 raise InputError("hop wants all streams joined to each other; use Topology.clique, or no hop")
         self.topology, self.when, self.threshold, self.hop = topology, when, threshold, hop
-        self.closed = closed
+        self.closed: Closed = closed
         self.watermark: Time | None = None
         self.arrived, self.late, self.nan = (dict.fromkeys(streams, 0) for _ in range(3))
         self.undefined = 0
@@ -151,8 +151,8 @@ class AlarmFinder:
     def step(self, rows: Mapping[str, tuple[ArrayLike, ArrayLike]], watermark: Time | None = None) -> Alarms:
         """Take arrivals, times and values by stream, and tell the alarms that they raise.
 
-        Rows at or before an earlier watermark are late, and values that are NaN say nothing: both are counted and left
-        out. A `watermark` says that no row will follow with such a time or an earlier one.
+        Rows at or before an earlier watermark are late, and values that are NaN say nothing: both are counted and
+        left out. A `watermark` says that no row will follow with such a time or an earlier one.
         """
         unknown = [name for name in rows if name not in self.stores]
         if unknown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NamedTuple, Self
 
 from tidegate.alerts.bracket_store import Shape, check_length
@@ -77,7 +77,7 @@ class Topology:
         apart = [name for name in self.streams if name not in self.distances(self.streams[0])]
         if apart:
             raise InputError(
-                f"{', '.join(apart)} and {self.streams[0]} do not hang together; join them, or raise their alarms apart"
+                f"{', '.join(apart)} and {self.streams[0]} do not hang together; join them, or raise alarms apart"
             )
 
     @classmethod
@@ -110,7 +110,7 @@ class Topology:
     def chain(cls, names: Sequence[str], within: Time, shapes: Mapping[str, Shape] | None = None) -> Self:
         """Each stream is joined to the next."""
         several = _several(names)
-        return cls(tuple(zip(several, several[1:], strict=False)), within, shapes or {})
+        return cls(tuple(pairwise(several)), within, shapes or {})
 
     @property
     def streams(self) -> tuple[str, ...]:

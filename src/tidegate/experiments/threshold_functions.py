@@ -7,8 +7,9 @@ Deviations
 On a Wiener process a row is the highest of some interval of n rows with a probability of about 1.13 / sqrt(n), so
 that the rows kept of an interval grow as sqrt(n): the paper's flat line at four is that of independent values, where
 the probability is 2 / n. Nor does Algorithm 1 as printed, which loses rows that are needed, give that line; but it
-keeps little more than a third of both streams of Table 1, of which the definition keeps 40 % and 65 %. The gamma distribution is that of
-arrivals at random, since the paper gives no parameters; the recording is the first 170 s of the paper's.
+keeps little more than a third of both streams of Table 1, of which the definition keeps 40 % and 65 %. The gamma
+distribution is that of arrivals at random, since the paper gives no parameters; the recording is the first 170 s of
+the paper's.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def _level(text: str, found: list[Kept], *, printed: bool = False) -> Claim:
 
 
 def _table(title: str, found: list[Kept], claims: tuple[Claim, ...]) -> Reproduced:
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             one.stream,
             f"{one.density:g}",
