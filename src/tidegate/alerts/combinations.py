@@ -103,76 +103,97 @@ def _extremes(stream: int, rank: int, taken: Array, pool: Pool, rule: Rule) -> t
 
 
 @kernel
-def _corners(
-    rank: int, outer: Array, taken: Array, pool: Pool, rule: Rule, shapes: Array, found: Array, size: int
-) -> tuple[Array, int]:
-    """Add the combinations of the rows taken with the extremes of the outer streams."""
-    ends = np.empty((2, len(outer)), np.int64)
-    for at, stream in enumerate(outer):
+def _with_extremes(rank: int, own: int, taken: Array, ends: Array, pool: Pool, rule: Rule, plan: Plan) -> bool:
+    """Find the extremes of each stream that is taken last; whether there are rows of all."""
+    count = len(taken)
+    for at in range(plan.inner[own], count - 1):
+        stream = plan.order[own, at]
         high, low = _extremes(stream, rank, taken, pool, rule)
         if high < 0:
-            return found, size
-        ends[0, at] = low if shapes[stream] == DECREASING else high
-        ends[1, at] = low if shapes[stream] == QUASICONVEX else ends[0, at]
-    for corner in range(1 << len(outer)):
-        again = False
-        for at in range(len(outer)):
-            again |= bool(corner >> at & 1) and ends[1, at] == ends[0, at]
-        if again:
-            continue
-        if size == len(found):
-            grown = np.empty((2 * size + 64, found.shape[1]), np.int64)
-            grown[:size] = found
-            found = grown
-        found[size, :-1] = taken
-        for at, stream in enumerate(outer):
-            found[size, stream] = ends[corner >> at & 1, at]
-        found[size, -1] = rank
-        size += 1
-    return found, size
+            return False
+        ends[0, stream] = low if plan.shapes[stream] == DECREASING else high
+        ends[1, stream] = low if plan.shapes[stream] == QUASICONVEX else ends[0, stream]
+    return True
 
 
 @kernel
-def combined(
-    begin: int, streams: Array, places: Array, pool: Pool, rule: Rule, plan: Plan
-) -> tuple[Array, int]:
-    """Find combinations for the arrivals from `begin` on; a row each, with the arrival's rank at its end.
+def _corner(number: int, own: int, taken: Array, ends: Array, plan: Plan, found: Array, size: int) -> bool:
+    """Write the combination of the rows taken with one choice of extremes; not if another choice is the same."""
+    count = len(taken)
+    begin = size * (count + 1)
+    for stream in range(count):
+        found[begin + stream] = taken[stream]
+    for at in range(plan.inner[own], count - 1):
+        stream = plan.order[own, at]
+        lowest = number >> (at - plan.inner[own]) & 1
+        if lowest and ends[1, stream] == ends[0, stream]:
+            return False
+        found[begin + stream] = ends[lowest, stream]
+    return True
 
-    Returns also the first arrival that was not looked at for want of room.
+
+@kernel
+def _doubled(column: Array) -> Array:
+    grown = np.empty(2 * len(column), np.int64)
+    for place in range(len(column)):
+        grown[place] = column[place]
+    return grown
+
+
+@kernel
+def _next(depth: int, rank: int, own: int, cursors: Array, taken: Array, pool: Pool, rule: Rule, plan: Plan) -> bool:
+    """Take the next row of the stream at this depth; before the first its cursor is below 0."""
+    stream = plan.order[own, depth]
+    taken[stream] = -1
+    first, last = _bounds(stream, taken, pool, rule)
+    place = cursors[depth] + 1 if cursors[depth] >= 0 else _begin(stream, last, pool, rule)
+    end = pool.offsets[stream + 1]
+    while place < end and pool.rank[place] >= rank:
+        place += 1
+    cursors[depth] = place
+    if place == end or not _in_time(first, pool.time[place], rule):
+        return False
+    taken[stream] = place
+    return True
+
+
+@kernel
+def combined(begin: int, streams: Array, places: Array, pool: Pool, rule: Rule, plan: Plan) -> tuple[Array, int, int]:
+    """Find combinations for the arrivals from `begin` on, one after another: a place a stream, and the arrival's rank.
+
+    Returns also how many there are, and the first arrival that was not looked at for want of room.
     """
     count = len(pool.offsets) - 1
-    found = np.empty((256, count + 1), np.int64)
+    found = np.empty(256 * (count + 1), np.int64)
     size = 0
-    taken = np.full(count, -1, np.int64)
-    cursors = np.empty(count, np.int64)
-    firsts = np.empty(count, pool.time.dtype)
+    taken, cursors = np.empty(count, np.int64), np.empty(count, np.int64)
+    ends = np.empty((2, count), np.int64)
     for rank in range(begin, len(streams)):
         if size >= ENOUGH:
-            return found[:size], rank
+            return found, size, rank
         own = streams[rank]
         time = pool.time[places[rank]]
         if not _tied(time, time, rule):
             continue
-        taken[:] = -1
+        for stream in range(count):
+            taken[stream] = cursors[stream] = -1
         taken[own] = places[rank]
-        order, inner = plan.order[own], plan.inner[own]
-        depth, fresh = 0, True
+        inner = plan.inner[own]
+        depth = 0
         while depth >= 0:
-            if depth == inner:
-                found, size = _corners(rank, order[inner:], taken, pool, rule, plan.shapes, found, size)
-                depth, fresh = depth - 1, False
+            if depth < inner:
+                if _next(depth, rank, own, cursors, taken, pool, rule, plan):
+                    depth += 1
+                else:
+                    cursors[depth] = -1
+                    depth -= 1
                 continue
-            stream = order[depth]
-            if fresh:
-                taken[stream] = -1
-                firsts[depth], last = _bounds(stream, taken, pool, rule)
-                cursors[depth] = _begin(stream, last, pool, rule)
-            else:
-                cursors[depth] += 1
-            end = pool.offsets[stream + 1]
-            while cursors[depth] < end and pool.rank[cursors[depth]] >= rank:
-                cursors[depth] += 1
-            fresh = cursors[depth] < end and _in_time(firsts[depth], pool.time[cursors[depth]], rule)
-            taken[stream] = cursors[depth] if fresh else -1
-            depth += 1 if fresh else -1
-    return found[:size], len(streams)
+            if _with_extremes(rank, own, taken, ends, pool, rule, plan):
+                for number in range(1 << (count - 1 - inner)):
+                    while (size + 1) * (count + 1) > len(found):
+                        found = _doubled(found)
+                    if _corner(number, own, taken, ends, plan, found, size):
+                        found[size * (count + 1) + count] = rank
+                        size += 1
+            depth -= 1
+    return found, size, len(streams)

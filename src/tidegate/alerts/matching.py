@@ -195,7 +195,8 @@ class AlarmFinder:
             places[pool.rank[fresh]] = fresh
             begin = 0
             while begin < len(when):
-                found, begin = combined(begin, own, places, pool, rule, self._plan)
+                flat, size, begin = combined(begin, own, places, pool, rule, self._plan)
+                found = flat.reshape(-1, len(streams) + 1)[:size]
                 best, level = self._best(found, pool)
                 raised.append((own[best[:, -1]], level, best))
         for number_of, name in enumerate(streams):
