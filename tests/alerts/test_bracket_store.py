@@ -242,3 +242,18 @@ def test_what_cannot_be_used_is_named(call: object, told: str) -> None:
     assert callable(call)
     with pytest.raises(InputError, match=told):
         call()
+
+
+@pytest.mark.parametrize("disorder", [0, 40, 400])
+@pytest.mark.parametrize("closed", CLOSED)
+def test_steps_keep_what_one_step_keeps(disorder: int, closed: Closed) -> None:
+    """A row may be bracketed above by rows from long before a step, and below by those of the step."""
+    rng = np.random.default_rng(8)
+    times = np.sort(rng.integers(0, 30_000, 6000))
+    times = times[np.argsort(times + rng.normal(0, disorder, 6000), kind="stable")]
+    values = rng.normal(size=6000).round(2)
+    whole, parts = BracketStore(50, closed=closed), BracketStore(50, closed=closed)
+    whole.extend(times, values)
+    for some in np.array_split(np.arange(6000), 300):
+        parts.extend(times[some], values[some])
+    assert pairs(parts) == pairs(whole)

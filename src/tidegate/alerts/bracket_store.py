@@ -188,7 +188,7 @@ class BracketStore:
             self.extend(times, values)
 
     def _merge(self, when: Array, value: Array, number: Array) -> None:
-        """Merge arrivals, and look again at what they can reach: no bracket is longer than omega."""
+        """Merge arrivals, and look again at what they can reach."""
         before = self._end - self._begin
         if not len(when):
             self._kept = np.arange(before)
@@ -201,7 +201,8 @@ class BracketStore:
             when, value, number = when[order], value[order], number[order]
         self._seen = (min(self._seen[0], float(when[0])), max(self._seen[1], float(when[-1])))
         omega, strict = self._limit(when)
-        reach = when[0] - omega, when[-1] + omega
+        # Rows up to omega away may be bracketed now; those that bracket them on one side, so far in vain, up to twice that.
+        reach = when[0] - 2 * omega, when[-1] + 2 * omega
         if when.dtype.kind == "f":  # rounding must not hide a row that is just within reach
             reach = np.nextafter(reach[0], -np.inf), np.nextafter(reach[1], np.inf)
         there = self._column("time")
