@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.alerts.brute_force import Joined, best_of_arrivals
+from tests.alerts.brute_force import Joined, Row, best_of_arrivals
 from tidegate import InputError
-from tidegate.alerts import AlarmFinder, Alarms, Closed, Topology
+from tidegate.alerts import AlarmFinder, Alarms, BracketStore, Closed, Topology, omittable
 from tidegate.types import Array
 
 Arrival = tuple[str, float, float]
@@ -274,3 +274,68 @@ def test_a_budget_tells_that_alarms_may_be_missed() -> None:
 def test_what_cannot_be_used_is_named(call: Callable[..., object], told: str) -> None:
     with pytest.raises(InputError, match=told):
         call(Topology.clique("ab", 1), lambda _: 1.0)
+
+
+PROMISES: list[tuple[str, str]] = [
+    (shape, omitting) for shape in ("pair", "trio", "star", "chain") for omitting in ("one", "all")
+]
+
+
+@pytest.mark.parametrize(("shape", "omitting"), PROMISES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), function=st.sampled_from(["sum", "spread", "squares"]))
+def test_what_is_promised_of_kept_rows_alone(
+    shape: str, omitting: str, data: st.DataObject, function: str
+) -> None:
+    """Promises 1, 2 and 4 of the room: all combinations of rows that are kept beside all combinations of all rows."""
+    _, f = FUNCTIONS[function]
+    topology = TOPOLOGIES[shape](within=data.draw(st.sampled_from([1, 2, 3])))
+    joined, told = together(topology), omittable(topology)
+    names = topology.streams
+    row = st.tuples(st.integers(0, 9).map(float), st.integers(0, 5).map(float))
+    most = 6 if len(names) > 2 else 12
+    whole = {name: data.draw(st.lists(row, max_size=most), label=name) for name in names}
+    omits = [name for name in names if told[name].omega is not None]
+    if omitting == "one":
+        omits = omits[:1]
+    kept = {name: omitted(whole[name], told[name].omega) if name in omits else whole[name] for name in names}
+    before, after = (levels_of(rows, names, joined, f) for rows in (whole, kept))
+    assert set(after) <= set(before)  # promise 4
+    if omitting == "one":
+        assert best_without(before, names.index(omits[0])) == best_without(after, names.index(omits[0]))
+    reach = [told[name].omega if name in omits else 0 for name in names]
+    for rows, level in before.items():
+        assert any(
+            other >= level and all(map(close, rows, moved, reach)) for moved, other in after.items()
+        ), (rows, level)
+
+
+def omitted(rows: list[Row], omega: float | None) -> list[Row]:
+    store = BracketStore(omega or 0)
+    store.extend([time for time, _ in rows], [value for _, value in rows])
+    time, value = store.retained()
+    return list(zip(time.tolist(), value.tolist(), strict=True))
+
+
+def close(one: Row, other: Row, reach: float | None) -> bool:
+    return one == other or abs(one[0] - other[0]) < (reach or 0)
+
+
+def levels_of(
+    rows: dict[str, list[Row]], names: tuple[str, ...], joined: Joined, f: Callable[..., float]
+) -> dict[tuple[Row, ...], float]:
+    """The value of each combination."""
+    return {
+        some: f(*(value for _, value in some))
+        for some in product(*(rows[name] for name in names))
+        if joined({name: time for name, (time, _) in zip(names, some, strict=True)})
+    }
+
+
+def best_without(levels: dict[tuple[Row, ...], float], stream: int) -> dict[tuple[Row, ...], float]:
+    """The largest value for each combination of the other streams' rows."""
+    best: dict[tuple[Row, ...], float] = {}
+    for rows, level in levels.items():
+        others = rows[:stream] + rows[stream + 1 :]
+        best[others] = max(level, best.get(others, level))
+    return best

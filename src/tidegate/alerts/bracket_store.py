@@ -196,32 +196,32 @@ class BracketStore:
         if when.dtype != self._columns["time"].dtype:
             kind = np.float64 if before else when.dtype
             self._columns["time"], when = self._columns["time"].astype(kind), when.astype(kind)
-        order = None if _ascending(when) else np.argsort(when, kind="stable")
-        if order is not None:
-            when, value, number = when[order], value[order], number[order]
-        self._seen = (min(self._seen[0], float(when[0])), max(self._seen[1], float(when[-1])))
+        ends = when.min(), when.max()
+        self._seen = (min(self._seen[0], float(ends[0])), max(self._seen[1], float(ends[1])))
         omega, strict = self._limit(when)
-        # Rows up to omega away may be bracketed now; those that bracket them on one side, so far in vain, up to twice that.
-        reach = when[0] - 2 * omega, when[-1] + 2 * omega
+        # Rows up to omega away may be bracketed now; who brackets them on one side already is up to twice that away.
+        reach = ends[0] - 2 * omega, ends[1] + 2 * omega
         if when.dtype.kind == "f":  # rounding must not hide a row that is just within reach
             reach = np.nextafter(reach[0], -np.inf), np.nextafter(reach[1], np.inf)
         there = self._column("time")
         first = int(np.searchsorted(there, reach[0], side="left"))
         last = int(np.searchsorted(there, reach[1], side="right"))
-        source = np.arange(before, before + len(when)) if order is None else before + order
-        fresh = {"time": when, "value": value, "id": number, "source": source}
-        near = {name: self._column(name)[first:last] for name in _COLUMNS} | {
-            "source": np.arange(first, last)
-        }
+        fresh = {"time": when, "value": value, "id": number}
         if first < last:
-            merged = np.argsort(np.concatenate((near["time"], when)), kind="stable")
-            fresh = {name: np.concatenate((near[name], fresh[name]))[merged] for name in fresh}
-        if self.shape != "any":
+            fresh = {name: np.concatenate((self._column(name)[first:last], fresh[name])) for name in _COLUMNS}
+        order = None if _ascending(fresh["time"]) else np.argsort(fresh["time"], kind="stable")
+        if self.shape == "any":
+            stays = np.arange(len(fresh["time"])) if order is None else order
+        else:
+            time, values = (
+                fresh[name] if order is None else fresh[name][order] for name in ("time", "value")
+            )
             up, down = self.shape != "decreasing", self.shape != "increasing"
-            stays = needed(fresh["time"], fresh["value"], omega, strict, up, down)
-            fresh = {name: column[stays] for name, column in fresh.items()}
-        self._splice(first, last, fresh)
-        self._kept = np.concatenate((np.arange(first), fresh["source"], np.arange(last, before)))
+            stays = np.flatnonzero(needed(time, values, omega, strict, up, down))
+            stays = stays if order is None else order[stays]
+        self._splice(first, last, {name: column[stays] for name, column in fresh.items()})
+        source = np.where(stays < last - first, stays + first, stays + (before - last + first))
+        self._kept = np.concatenate((np.arange(first), source, np.arange(last, before)))
 
     def _limit(self, times: Array) -> tuple[Time, bool]:
         """How far apart two rows that bracket may be, and whether less than that; whole for whole times."""

@@ -103,7 +103,9 @@ def _extremes(stream: int, rank: int, taken: Array, pool: Pool, rule: Rule) -> t
 
 
 @kernel
-def _with_extremes(rank: int, own: int, taken: Array, ends: Array, pool: Pool, rule: Rule, plan: Plan) -> bool:
+def _with_extremes(
+    rank: int, own: int, taken: Array, ends: Array, pool: Pool, rule: Rule, plan: Plan
+) -> bool:
     """Find the extremes of each stream that is taken last; whether there are rows of all."""
     count = len(taken)
     for at in range(plan.inner[own], count - 1):
@@ -141,7 +143,9 @@ def _doubled(column: Array) -> Array:
 
 
 @kernel
-def _next(depth: int, rank: int, own: int, cursors: Array, taken: Array, pool: Pool, rule: Rule, plan: Plan) -> bool:
+def _next(
+    depth: int, rank: int, own: int, cursors: Array, taken: Array, pool: Pool, rule: Rule, plan: Plan
+) -> bool:
     """Take the next row of the stream at this depth; before the first its cursor is below 0."""
     stream = plan.order[own, depth]
     taken[stream] = -1
@@ -158,8 +162,10 @@ def _next(depth: int, rank: int, own: int, cursors: Array, taken: Array, pool: P
 
 
 @kernel
-def combined(begin: int, streams: Array, places: Array, pool: Pool, rule: Rule, plan: Plan) -> tuple[Array, int, int]:
-    """Find combinations for the arrivals from `begin` on, one after another: a place a stream, and the arrival's rank.
+def combined(  # noqa: C901 - one compiled search
+    begin: int, streams: Array, places: Array, pool: Pool, rule: Rule, plan: Plan
+) -> tuple[Array, int, int]:
+    """Find combinations for the arrivals from `begin` on, in a row: a place a stream, and the arrival's rank.
 
     Returns also how many there are, and the first arrival that was not looked at for want of room.
     """
