@@ -163,9 +163,9 @@ def _next(
 
 @kernel
 def combined(  # noqa: C901 - one compiled search
-    begin: int, streams: Array, places: Array, pool: Pool, rule: Rule, plan: Plan
+    begin: int, ranks: Array, streams: Array, places: Array, pool: Pool, rule: Rule, plan: Plan
 ) -> tuple[Array, int, int]:
-    """Find combinations for the arrivals from `begin` on, in a row: a place a stream, and the arrival's rank.
+    """Find combinations for arrivals of these ranks, from the `begin`-th on: a place a stream, and the rank.
 
     Returns also how many there are, and the first arrival that was not looked at for want of room.
     """
@@ -174,9 +174,10 @@ def combined(  # noqa: C901 - one compiled search
     size = 0
     taken, cursors = np.empty(count, np.int64), np.empty(count, np.int64)
     ends = np.empty((2, count), np.int64)
-    for rank in range(begin, len(streams)):
+    for at in range(begin, len(ranks)):
         if size >= ENOUGH:
-            return found, size, rank
+            return found, size, at
+        rank = ranks[at]
         own = streams[rank]
         time = pool.time[places[rank]]
         if not _tied(time, time, rule):
@@ -202,4 +203,4 @@ def combined(  # noqa: C901 - one compiled search
                         found[size * (count + 1) + count] = rank
                         size += 1
             depth -= 1
-    return found, size, len(streams)
+    return found, size, len(ranks)

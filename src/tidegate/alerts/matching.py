@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
@@ -131,6 +131,7 @@ class AlarmFinder:
             for name in streams
         }
         self._plan = _planned(topology)
+        self._loose = _bounding(topology, self._plan)
         self._joined = np.array([[other in topology.partners(name) for other in streams] for name in streams])
 
     def _store(self, name: str, budget: int | None) -> BracketStore:
@@ -193,10 +194,14 @@ class AlarmFinder:
             fresh = np.flatnonzero(pool.rank >= 0)
             places = np.empty(len(when), np.int64)
             places[pool.rank[fresh]] = fresh
-            begin = 0
-            while begin < len(when):
-                flat, size, begin = combined(begin, own, places, pool, rule, self._plan)
-                found = flat.reshape(-1, len(streams) + 1)[:size]
+            ranks = np.arange(len(when))
+            if self._loose is not None:
+                some = [
+                    found[~(self._levels(found, pool) <= self.threshold), -1]
+                    for found in _found(ranks, own, places, pool, rule, self._loose)
+                ]
+                ranks = np.unique(np.concatenate(some))
+            for found in _found(ranks, own, places, pool, rule, self._plan):
                 best, level = self._best(found, pool)
                 raised.append((own[best[:, -1]], level, best))
         for number_of, name in enumerate(streams):
@@ -248,14 +253,7 @@ class AlarmFinder:
 
     def _best(self, found: Array, pool: Pool) -> tuple[Array, Array]:
         """The highest combination of each arrival, if it is an alarm."""
-        if not len(found):
-            return found, np.empty(0)
-        told = self.when({name: pool.value[found[:, at]] for at, name in enumerate(self.stores)})
-        level = np.asarray(told, np.float64)
-        if level.shape != (len(found),):
-            raise InputError(
-                f"the function gave {level.shape} for columns of {len(found)} values; it must give one number a row"
-            )
+        level = self._levels(found, pool)
         blank = np.isnan(level)
         self.undefined += int(blank.sum())
         order = np.lexsort((np.where(blank, np.inf, -level), found[:, -1]))
@@ -263,6 +261,18 @@ class AlarmFinder:
         best = order[first]
         best = best[level[best] > self.threshold]
         return found[best], level[best]
+
+    def _levels(self, found: Array, pool: Pool) -> Array:
+        """The value of the function for each combination."""
+        if not len(found):
+            return np.empty(0)
+        told = self.when({name: pool.value[found[:, at]] for at, name in enumerate(self.stores)})
+        level = np.asarray(told, np.float64)
+        if level.shape != (len(found),):
+            raise InputError(
+                f"the function gave {level.shape} for columns of {len(found)} values; it must give one number a row"
+            )
+        return level
 
     def snapshot(self) -> dict[str, Array]:
         """All that is to be known of it, as arrays."""
@@ -327,6 +337,25 @@ def _planned(topology: Topology) -> Plan:
         inner.append(len(taken))
     shapes = [_CODES[topology.shapes.get(name, "quasiconvex")] for name in streams]
     return Plan(np.array(orders), np.array(inner), np.array(shapes))
+
+
+def _bounding(topology: Topology, plan: Plan) -> Plan | None:
+    """A plan that bounds what an arrival can reach, from the extremes of each stream that is joined to it.
+
+    None where that is no less work, or where a stream is not joined to all others or of a shape without such a bound.
+    """
+    all_joined = all(len(topology.partners(name)) == len(topology.streams) - 1 for name in topology.streams)
+    if not plan.inner.any() or not all_joined or "any" in topology.shapes.values():
+        return None
+    return plan._replace(inner=np.zeros_like(plan.inner))
+
+
+def _found(ranks: Array, own: Array, places: Array, pool: Pool, rule: Rule, plan: Plan) -> Iterator[Array]:
+    """Combinations for arrivals of these ranks, some at a time; a row each."""
+    begin, wide = 0, len(pool.offsets)
+    while begin < len(ranks):
+        flat, size, begin = combined(begin, ranks, own, places, pool, rule, plan)
+        yield flat[: size * wide].reshape(size, wide)
 
 
 def _spread(topology: Topology, own: str, without: list[str]) -> list[str]:
