@@ -72,7 +72,8 @@ class BracketStore:
     definition decides. Of equal values the paper keeps all; here one of them counts as the extreme one (`brackets`),
     and of rows alike in time and value the first stays. With ends of which one is open the paper turns to both open;
     but a pair of rows omega apart brackets there, too, which gives the least set. The rows are sorted arrays: a
-    linked list or a skip list is slower for rows in order as well as for others (`tidegate bench alerts`).
+    linked list takes twice as long or more for rows in order, a skip list five times for others, unless steps are
+    small (`tidegate bench alerts`).
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class BracketStore:
         self._columns: dict[str, Array] = {name: np.empty(0, np.int64) for name in _COLUMNS}
         self._columns["value"] = np.empty(0)
         self._waiting: tuple[list[Time], list[float]] = ([], [])
-        self._kept = np.empty(0, np.int64)
+        self._moves = (0, np.empty(0, np.int64), 0, 0)
 
     def __len__(self) -> int:
         self._settle()
@@ -141,7 +142,8 @@ class BracketStore:
 
     def kept(self) -> Array:
         """Where each row that stays stood before the last `extend`: among what was there, then the arrivals."""
-        return self._kept
+        first, source, last, before = self._moves
+        return np.concatenate((np.arange(first), source, np.arange(last, before)))
 
     @property
     def chance(self) -> float:
@@ -191,7 +193,7 @@ class BracketStore:
         """Merge arrivals, and look again at what they can reach."""
         before = self._end - self._begin
         if not len(when):
-            self._kept = np.arange(before)
+            self._moves = (before, when, before, before)
             return
         if when.dtype != self._columns["time"].dtype:
             kind = np.float64 if before else when.dtype
@@ -221,7 +223,7 @@ class BracketStore:
             stays = stays if order is None else order[stays]
         self._splice(first, last, {name: column[stays] for name, column in fresh.items()})
         source = np.where(stays < last - first, stays + first, stays + (before - last + first))
-        self._kept = np.concatenate((np.arange(first), source, np.arange(last, before)))
+        self._moves = (first, source, last, before)
 
     def _limit(self, times: Array) -> tuple[Time, bool]:
         """How far apart two rows that bracket may be, and whether less than that; whole for whole times."""
@@ -263,7 +265,7 @@ class BracketStore:
             self._moved += both[:, going].sum(axis=1) * wanted
             self.shed += len(going)
             stays = np.delete(np.arange(len(when)), going)
-            self._kept = self._kept[stays]
+            self._moves = (0, self.kept()[stays], 0, 0)
             self._splice(0, len(when), {name: self._column(name)[stays] for name in _COLUMNS})
 
 
