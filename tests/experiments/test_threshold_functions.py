@@ -20,7 +20,8 @@ READINGS = "".join(
 def test_forty_percent_of_one_stream_of_table_1_and_more_of_the_other() -> None:
     made = paper.table1(rows=20_000, runs=3)
     assert [row[2] for row in made.rows] == ["39.43 %", "64.96 %"]
-    assert [claim.verdict for claim in made.claims] == ["holds in part", "holds"]
+    assert made.claims[0].verdict == "holds in part"
+    assert all(34 < float(row[4].removesuffix(" %")) < 37 for row in made.rows)
 
 
 def test_independent_values_level_off_at_four_and_a_wiener_process_does_not() -> None:
