@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import numpy as np
 
-from tidegate.alerts.bracket_store import BracketStore, Closed, Shape, check_length, readings
-from tidegate.alerts.combinations import DECREASING, INCREASING, QUASICONVEX, Plan, Pool, Rule, combined
+from tidegate.alerts.bracket_store import BracketStore, Closed, check_length, readings
+from tidegate.alerts.combinations import Plan, Pool, Rule, combined
+from tidegate.alerts.planning import bounding, planned
 from tidegate.types import Array, InputError, Time, check_choice
 
 if TYPE_CHECKING:
@@ -20,13 +21,6 @@ if TYPE_CHECKING:
 
 _TOGETHER: Final = 512
 """How many arrivals are matched before the stores are offered them: a stretch in which nothing is omitted yet."""
-_CODES: Final[dict[Shape, int]] = {
-    "quasiconvex": QUASICONVEX,
-    "increasing": INCREASING,
-    "decreasing": DECREASING,
-    "any": QUASICONVEX,
-}
-
 When: TypeAlias = Callable[[dict[str, Array]], "ArrayLike"]
 
 
@@ -130,8 +124,8 @@ class AlarmFinder:
             name: topology.within * (1 if hop is not None else max(topology.distances(name).values()))
             for name in streams
         }
-        self._plan = _planned(topology)
-        self._loose = _bounding(topology, self._plan)
+        self._plan = planned(topology)
+        self._loose = bounding(topology, self._plan)
         self._joined = np.array([[other in topology.partners(name) for other in streams] for name in streams])
 
     def _store(self, name: str, budget: int | None) -> BracketStore:
@@ -316,54 +310,12 @@ def _reached(there: Array, when: Array, reach: Time) -> slice:
     return slice(int(first), int(np.searchsorted(there, when[-1] + far, side="right")))
 
 
-def _planned(topology: Topology) -> Plan:
-    """For arrivals of each stream, the order of the others; last those of which the extremes are enough."""
-    streams = topology.streams
-    orders, inner = [], []
-    for own in streams:
-        far = topology.distances(own)
-        outer: list[str] = []
-        for name in sorted(far, key=lambda other: -far[other])[:-1]:
-            apart = not set(outer) & set(topology.partners(name))
-            left = len(streams) - len(outer) - 1
-            if (
-                apart
-                and topology.shapes.get(name) != "any"
-                and len(_spread(topology, own, [*outer, name])) == left
-            ):
-                outer.append(name)
-        taken = _spread(topology, own, outer)[1:]
-        orders.append([streams.index(name) for name in taken + outer])
-        inner.append(len(taken))
-    shapes = [_CODES[topology.shapes.get(name, "quasiconvex")] for name in streams]
-    return Plan(np.array(orders), np.array(inner), np.array(shapes))
-
-
-def _bounding(topology: Topology, plan: Plan) -> Plan | None:
-    """A plan that bounds what an arrival can reach, from the extremes of each stream that is joined to it.
-
-    None where that is no less work, or where a stream is not joined to all others or of a shape without such a bound.
-    """
-    all_joined = all(len(topology.partners(name)) == len(topology.streams) - 1 for name in topology.streams)
-    if not plan.inner.any() or not all_joined or "any" in topology.shapes.values():
-        return None
-    return plan._replace(inner=np.zeros_like(plan.inner))
-
-
 def _found(ranks: Array, own: Array, places: Array, pool: Pool, rule: Rule, plan: Plan) -> Iterator[Array]:
     """Combinations for arrivals of these ranks, some at a time; a row each."""
     begin, wide = 0, len(pool.offsets)
     while begin < len(ranks):
         flat, size, begin = combined(begin, ranks, own, places, pool, rule, plan)
         yield flat[: size * wide].reshape(size, wide)
-
-
-def _spread(topology: Topology, own: str, without: list[str]) -> list[str]:
-    """The streams that hang together with this one without those, each after one that it is joined to."""
-    found = [own]
-    for name in found:
-        found += [other for other in topology.partners(name) if other not in (*found, *without)]
-    return found
 
 
 def _together(names: list[str], alarms: list[Alarms]) -> Alarms:
