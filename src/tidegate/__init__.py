@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import checks, importance, models, policies, relations, sampling, streams
+from tidegate import alerts, checks, importance, models, policies, relations, sampling, streams
 from tidegate.allocation import allocate, predict_recall
 from tidegate.engine import SampleReport, simulate, simulate_cache, simulate_sample
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
@@ -21,6 +21,7 @@ __all__ = [
     "Report",
     "SampleReport",
     "Window",
+    "alerts",
     "allocate",
     "checks",
     "configure",

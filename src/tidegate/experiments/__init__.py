@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tidegate.experiments import ijoin, stochastic_streams, tournament, windowed_joins
+from tidegate.experiments import ijoin, stochastic_streams, threshold_functions, tournament, windowed_joins
 from tidegate.experiments.experiment import Experiment
 from tidegate.types import InputError
 
@@ -33,6 +33,11 @@ PAPERS: Final = {
     ),
     "stochastic-streams": Paper(
         "On Joining and Caching Stochastic Streams", "Xie, Yang, Chen", stochastic_streams.EXPERIMENTS
+    ),
+    "threshold-functions": Paper(
+        "Optimization of Threshold Functions over Streams",
+        "Cai, Wu, Bernstein, Chandramouli",
+        threshold_functions.EXPERIMENTS,
     ),
     "tournament": Paper("Beyond the papers: a tournament", "Tidegate", tournament.EXPERIMENTS),
 }

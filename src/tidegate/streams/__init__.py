@@ -4,6 +4,7 @@ from tidegate.streams.aged import Aged
 from tidegate.streams.auctions import Auctions
 from tidegate.streams.correlated import Correlated
 from tidegate.streams.normal import Normal
+from tidegate.streams.readings import Readings
 from tidegate.streams.stochastic import Stochastic, StochasticPair
 from tidegate.streams.stream import Pair, Stream
 from tidegate.streams.trace import Trace
@@ -15,6 +16,7 @@ __all__ = [
     "Correlated",
     "Normal",
     "Pair",
+    "Readings",
     "Stochastic",
     "StochasticPair",
     "Stream",

@@ -1,0 +1,91 @@
+"""What the paper says of the rows that are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.experiments.claims import Claim, Interval, judged
+
+if TYPE_CHECKING:
+    from tidegate.experiments.results import Results
+
+_ABOUT: Final = 5.0
+_FLAT: Final = 0.5
+_MANY: Final = 2**5
+_FEW: Final = 4
+_ENOUGH: Final = 200
+
+
+def of_table1(results: Results) -> tuple[Claim, ...]:
+    """About 40 % of both streams."""
+    return (
+        _about("about 40 % of the rows are kept", results, "kept %"),
+        _about("about 40 % are kept by the algorithm as printed", results, "as printed %"),
+    )
+
+
+def of_figure10(results: Results) -> tuple[Claim, ...]:
+    """A level that the rows kept of an interval do not exceed."""
+    densities = sorted(results.values("density"))
+    wiener = {"stream": "Gamma-Wiener"}
+    falls = {
+        f"{few} rows": Interval.of(
+            results.runs("kept %", density=few, **wiener) - results.runs("kept %", density=many, **wiener)
+        )
+        for few, many in zip(densities, densities[1:], strict=False)
+        if few >= _FEW
+    }
+    many = [density for density in densities if density >= _MANY]
+    inner = [density for density in many if _ENOUGH * density < min(results.values("rows"))]
+    return (
+        judged("from four rows an interval on, the share kept falls", falls),
+        _level(
+            "on Gamma-Wiener the rows kept of an interval level off at four",
+            results,
+            "kept of an interval",
+            many,
+        ),
+        _level("so they do with the algorithm as printed", results, "as printed of an interval", many),
+        _level(
+            "and by the definition if values are independent",
+            results,
+            "kept of an interval",
+            inner or many[:1],
+            "uniform values",
+        ),
+    )
+
+
+def of_recording(results: Results) -> tuple[Claim, ...]:
+    """A level of about eight on the recording."""
+    away = {
+        f"{density} rows": Interval.exactly(
+            2.0 - abs(float(results.runs("kept of an interval", density=density)[0]) - 8)
+        )
+        for density in sorted(results.values("density"))
+        if density >= _MANY
+    }
+    text = "on DEBS the rows kept of an interval level off around eight (within two)"
+    return (judged(text, away, unit="rows"),)
+
+
+def _about(text: str, results: Results, number: str) -> Claim:
+    margins = {
+        stream: Interval.of(_ABOUT - np.abs(results.runs(number, stream=stream) - 40))
+        for stream in results.values("stream")
+    }
+    return judged(f"{text} (within {_ABOUT:.0f})", margins)
+
+
+def _level(
+    text: str, results: Results, number: str, densities: list[int], stream: str = "Gamma-Wiener"
+) -> Claim:
+    margins = {
+        f"{density} rows": Interval.of(
+            _FLAT - np.abs(results.runs(number, density=density, stream=stream) - 4)
+        )
+        for density in densities
+    }
+    return judged(f"{text} (within {_FLAT})", margins, unit="rows")

@@ -1,0 +1,96 @@
+"""Cells: how many rows must be kept, by the definition, and how many Algorithm 1 keeps as it is printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from tidegate.alerts import BracketStore
+from tidegate.compiled import kernel
+from tidegate.experiments import recorded
+from tidegate.streams import Readings
+from tidegate.types import Array
+
+STREAMS: Final = {
+    "s-unif": Readings("uniform"),
+    "s-wiener": Readings("wiener"),
+    "Gamma-Wiener": Readings("wiener", "gamma", spacing=1.0),
+    "uniform values": Readings("uniform", "gamma", spacing=1.0),
+}
+
+
+def kept(times: Array, values: Array, omega: float) -> tuple[float, float]:
+    """The share of rows that stay, by the definition and as printed."""
+    store = BracketStore(omega)
+    store.extend(times, values)
+    return len(store) / len(times), float(as_printed(times, values, omega).mean())
+
+
+def of_stream(stream: str, density: int, rows: int, seed: int) -> dict[str, float]:
+    """Rows kept at so many rows an interval, on average."""
+    made = STREAMS[stream]
+    trace = made.trace(rows, seed)
+    return _told(density, *kept(trace.time, np.asarray(trace.value), density * made.spacing))
+
+
+def of_recording(density: int, data: str | Path, seed: int) -> dict[str, float]:  # noqa: ARG001 - there is one recording
+    """The same of the recording of the DEBS 2012 Grand Challenge."""
+    times, values = recorded.power(data)
+    gap = (times[-1] - times[0]) / (len(times) - 1)
+    return _told(density, *kept(times, values, density * gap))
+
+
+def _told(density: int, share: float, printed: float) -> dict[str, float]:
+    return {
+        "kept %": 100 * share,
+        "kept of an interval": share * density,
+        "as printed %": 100 * printed,
+        "as printed of an interval": printed * density,
+    }
+
+
+@kernel
+def as_printed(times: Array, values: Array, omega: float) -> Array:  # noqa: C901 - one compiled loop
+    """Which rows Algorithm 1 keeps as it is printed, for rows in order of distinct times.
+
+    Its scan to the right begins at the row before the new one, at a negative distance.
+    """
+    size = len(times)
+    before = np.arange(-1, size - 1)
+    after = np.full(size, -1)
+    near = np.full((4, size), np.inf)  # to the closest row: left above, left below, right above, right below
+    stays = np.ones(size, np.bool_)
+    last = -1
+    for row in range(size):
+        before[row] = -1
+        for way in range(2):
+            at = last
+            while at >= 0:
+                apart = times[row] - times[at] if way == 0 else times[at] - times[row]
+                mine, its = 2 * way, 2 - 2 * way
+                if (near[mine, row] < np.inf and near[mine + 1, row] < np.inf) or apart > omega:
+                    break
+                further = before[at] if way == 0 else after[at]
+                if values[at] != values[row]:
+                    above = values[at] > values[row]
+                    near[mine + (0 if above else 1), row] = min(near[mine + (0 if above else 1), row], apart)
+                    near[its + (1 if above else 0), at] = min(near[its + (1 if above else 0), at], apart)
+                    if near[0, at] + near[2, at] <= omega and near[1, at] + near[3, at] <= omega:
+                        stays[at] = False
+                        if after[at] >= 0:
+                            before[after[at]] = before[at]
+                        else:
+                            last = before[at]
+                        if before[at] >= 0:
+                            after[before[at]] = after[at]
+                at = further
+        if near[0, row] + near[2, row] <= omega and near[1, row] + near[3, row] <= omega:
+            stays[row] = False
+            continue
+        before[row] = last
+        if last >= 0:
+            after[last] = row
+        last = row
+    return stays

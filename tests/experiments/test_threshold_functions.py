@@ -1,0 +1,70 @@
+"""What the paper on threshold functions says of the rows that are kept, in small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tidegate import InputError
+from tidegate.experiments import recorded
+from tidegate.experiments.results import Results
+from tidegate.experiments.threshold_functions import claims, measured
+
+READINGS = "".join(
+    f"2012-02-22T16:46:{at // 100:02d}.{at % 100:02d}70321+00:00\t{at}\t{13000 + at % 7}\t1\n"
+    for at in range(300)
+)
+
+
+def cells(streams: tuple[str, ...], densities: tuple[int, ...], runs: int) -> Results:
+    """Some cells, in small."""
+    return Results(
+        {"stream": stream, "density": density, "rows": 20_000, "seed": seed}
+        | measured.of_stream(stream, density, 20_000, seed)
+        for stream in streams
+        for density in densities
+        for seed in range(runs)
+    )
+
+
+def test_forty_percent_of_one_stream_of_table_1_and_more_of_the_other() -> None:
+    results = cells(("s-unif", "s-wiener"), (10,), 3)
+    kept = [results.interval("kept %", stream=stream).mean for stream in ("s-unif", "s-wiener")]
+    assert kept == pytest.approx([39.43, 64.96], abs=0.01)
+    assert claims.of_table1(results)[0].verdict == "holds in part"
+    assert all(34 < share < 37 for share in results.runs("as printed %"))
+
+
+def test_independent_values_level_off_at_four_and_a_wiener_process_does_not() -> None:
+    results = cells(("Gamma-Wiener", "uniform values"), (4, 16, 64, 256), 2)
+    flat = results.interval("kept of an interval", stream="uniform values", density=64).mean
+    assert flat == pytest.approx(4, abs=0.2)
+    # It grows as the square root: by two where there are four times as many rows.
+    few, many = (
+        results.interval("kept of an interval", stream="Gamma-Wiener", density=density).mean
+        for density in (64, 256)
+    )
+    assert many / few == pytest.approx(2, abs=0.2)
+    verdicts = [claim.verdict for claim in claims.of_figure10(results)]
+    assert verdicts[:3] == ["holds", "does not hold", "does not hold"]
+
+
+def test_the_printed_algorithm_loses_a_row_that_is_needed() -> None:
+    times, values = np.arange(3), np.arange(3.0)
+    assert measured.as_printed(times, values, 1.0).tolist() == [True, False, True]
+    assert measured.kept(times, values, 1)[0] == 1.0
+
+
+def test_the_recording_is_read(tmp_path: Path) -> None:
+    path = tmp_path / recorded.POWER
+    path.parent.mkdir()
+    path.write_text(READINGS)
+    times, values = recorded.power(tmp_path)
+    assert np.diff(times[:3]).tolist() == [10_000, 10_000]
+    assert values[:8].tolist() == [13000, 13001, 13002, 13003, 13004, 13005, 13006, 13000]
+    found = Results([{"density": 32, "seed": 0} | measured.of_recording(32, tmp_path, 0)])
+    assert len(claims.of_recording(found)) == 1
+    with pytest.raises(InputError, match="no file"):
+        recorded.power(tmp_path / "none")
