@@ -65,13 +65,16 @@ _TOKENS: Final = re.compile(
     re.VERBOSE,
 )
 _INSTEAD: Final = {
-    "=": "an alarm needs a threshold; compare with >, >=, < or <=, e.g. abs(a - b) >= 1",
+    **dict.fromkeys(
+        ("=", "==", "<=>", "<>", "!="),
+        "an alarm needs a threshold; compare with >, >=, < or <=, e.g. abs(a - b) >= 1",
+    ),
     "!": "turn the comparison round instead",
     "^": "^ is a bitwise operation in Spark; write pow(x, 2)",
     "%": "a remainder is not supported; use floor",
     ".": "write the plain name of a stream's value, or put the whole name into backticks",
-    "&": "write AND",
-    "|": "write OR",
+    "&&": "write AND",
+    "||": "write OR",
 }
 _WORDS_INSTEAD: Final = {
     "not": "turn the comparison round instead of NOT",
@@ -200,10 +203,7 @@ class _Parser:
         if token.kind == "word":
             remedy = _WORDS_INSTEAD.get(token.text.casefold(), remedy)
         elif token.kind == "operator":
-            remedy = next(
-                (_INSTEAD[sign] for sign in ("!", *token.text) if sign in _INSTEAD and sign in token.text),
-                remedy,
-            )
+            remedy = _INSTEAD.get(token.text, remedy)
         elif token.kind == "string":
             remedy = "values are numbers, not strings; put a name into backticks"
         elif token.kind == "comment":

@@ -72,7 +72,7 @@ class Interval:
 
     def reciprocal(self) -> Interval:
         """1 by it; without bound where 0 lies inside."""
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             low = np.where(self.high == 0, -np.inf, np.nextafter(1 / self.high, -np.inf))
             high = np.where(self.low == 0, np.inf, np.nextafter(1 / self.low, np.inf))
         inside = (self.low < 0) & (self.high > 0)
