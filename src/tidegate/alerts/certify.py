@@ -8,7 +8,7 @@ than at one of them, wherever the other streams stand. `certify` says so only wi
 - a term that is not defined somewhere in the domain (a pole, a logarithm of 0) is refused, and the place named;
 - a contradiction found on a grid is a proof that a shape does not hold; it is given as a counterexample;
 - else the shape is proven: by rules of composition (`curvature`), or by bounds of derivatives on ever smaller boxes:
-  a first derivative that is nowhere below 0, or one next to which, wherever it may be 0, the second is above 0;
+  a first derivative that is nowhere below 0, or a second that is not, wherever the first may be 0;
 - what can be neither proven nor contradicted is said to hold on the grid, with its steps.
 
 All of it is about the exact margin; what is computed in floating point may be off by its rounding.
@@ -289,7 +289,9 @@ def _judgement(tree: Node, by: str, box: Box, grid: int, vouched: Shape | None) 
     """One input of the terms that it occurs in."""
     text = sql(tree)
     if gap := _gap(tree, box):
-        own = Judgement(None, "refused", f"{text} is not defined everywhere: {gap}; narrow the domain")
+        own = Judgement(
+            None, "refused", f"{text} is not defined everywhere: {gap}; narrow the domain, or vouch for it"
+        )
         return own if vouched is None else _vouched(vouched, own)
     found = sample(tree, by, box, grid)
     against = {"increasing": found.drop, "decreasing": found.rise, "quasiconvex": found.peak, None: None}[

@@ -45,7 +45,8 @@ class Condition:
 
     Deviations
     ----------
-    Spark holds NaN to be larger than any number, so that NaN > 0 is true there; here it raises no alarm.
+    Spark holds NaN to be larger than any number, so that NaN > 0 is true there; here it raises no alarm. All numbers
+    are 64-bit floats here, whereas Spark computes integers and decimals in types of their own.
     """
 
     tree: Call

@@ -144,6 +144,8 @@ def _times(curves: list[Curve], ranges: list[Interval]) -> Curve:
     # The slope is u'v + uv': both terms are judged by sign.
     rises = _scaled(u, over_v).rises and _scaled(v, over_u).rises
     falls = _scaled(u, over_v).falls and _scaled(v, over_u).falls
+    if np.all(over_u.high <= 0) and np.all(over_v.high <= 0):
+        u, v, over_u, over_v = -u, -v, -over_u, -over_v
     positive = bool(np.all(over_u.low >= 0) and np.all(over_v.low >= 0))
     same = (u.rises and v.rises) or (u.falls and v.falls)
     return Curve(rises, falls, convex=positive and same and u.convex and v.convex)

@@ -4,8 +4,8 @@ Rules of composition come first (`curvature`). Where they do not suffice, deriva
 
 - a first derivative that is nowhere below 0 means rising, one that is nowhere above 0 falling;
 - what is monotone for each setting of the others, by the rules, has the direction of its derivative at one place;
-- if on each box the first derivative is not 0, or the second is above 0, there is no place that is higher than its
-  surroundings, hence at most one valley. Boxes overlap a little, so that no kink is lost between two.
+- if on each box the first derivative is not 0, or the second is nowhere below 0, what once rises goes on rising:
+  there is at most one valley. Boxes overlap a little, so that no kink is lost between two.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Prover:
         own = piece[self.by]
         wider = Interval(np.nextafter(own.low, -np.inf), np.nextafter(own.high, np.inf)).clipped(low, high)
         slope, bend = self._slopes({**piece, self.by: wider})
-        return (slope.low > 0) | (slope.high < 0) | (bend.low > 0)
+        return (slope.low > 0) | (slope.high < 0) | (bend.low >= 0)
 
     def _slopes(self, piece: dict[str, Interval]) -> tuple[Interval, Interval]:
         _, slope, bend = Enclosure(piece, self.by).jet(self.tree)
