@@ -59,6 +59,8 @@ KNOWN = [
     ("(x + 3) / exp(x)", {"quasiconcave"}),
     ("abs(x - y)", {"convex"}),
     ("abs(pow(x, 3))", {"quasiconvex"}),
+    ("1 / (x * x + 1)", {"quasiconcave"}),
+    ("abs(x * x - 1)", set()),
     ("floor(x)", {"rises"}),
     ("pow(2, x)", {"rises", "convex"}),
     ("pow(x + 4, x + 4)", {"rises"}),

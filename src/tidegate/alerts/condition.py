@@ -80,6 +80,11 @@ class Condition:
         """Whether a margin of 0 is an alarm."""
         return _endings(self.tree) == {True}
 
+    @property
+    def level(self) -> float:
+        """What a margin must exceed for an alarm: 0, or if 0 is one itself, the last number below it."""
+        return float(np.nextafter(0.0, -1.0)) if self.closed else 0.0
+
     @cached_property
     def threshold(self) -> Node:
         """The margin as one expression."""
@@ -94,8 +99,7 @@ class Condition:
 
     def alarms(self, columns: Mapping[str, ArrayLike]) -> Array:
         """Mark the rows for which an alarm is due."""
-        margin = self.margin(columns)
-        return margin >= 0 if self.closed else margin > 0
+        return self.margin(columns) > self.level
 
 
 def _margins(tree: Call, columns: Mapping[str, Array]) -> Array:
