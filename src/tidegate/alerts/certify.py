@@ -91,19 +91,18 @@ class Certificate:
     inputs: Mapping[str, Judgement]
     parts: tuple[Part, ...]
 
-    def shapes(self, *, grid: bool = False) -> dict[str, Shape]:
-        """The inputs whose rows may be omitted, and the shape to omit by; `grid` accepts that as evidence, too."""
+    def shapes(self, *, grid: bool = False) -> dict[str, Shape | Literal["any"]]:
+        """The shape to omit rows of each input by, "any" where all are kept; `grid` trusts that as evidence, too."""
         trusted = {"proven", "vouched", "grid"} if grid else {"proven", "vouched"}
         return {
-            name: found.shape
+            name: found.shape if found.shape is not None and found.evidence in trusted else "any"
             for name, found in self.inputs.items()
-            if found.shape is not None and found.evidence in trusted
         }
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each input of which every row must be kept."""
-        kept = [name for name in self.inputs if name not in self.shapes()]
+        """A sentence for each input of which every row is kept."""
+        kept = [name for name, shape in self.shapes().items() if shape == "any"]
         return tuple(f"every row of {name!r} is kept: {self.inputs[name].why}" for name in kept)
 
     def covers(self, name: str, values: Array) -> Array:
