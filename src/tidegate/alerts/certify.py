@@ -324,7 +324,10 @@ def _proof(prover: Prover, found: Sample) -> Proof | None:
 
 def _on_grid(text: str, found: Sample) -> Judgement:
     if not found.steps:
-        why = f"nothing could be proven of {text}, and there is no grid over a domain without end; give finite bounds"
+        why = (
+            f"nothing could be proven of {text}, and a grid needs finite bounds and about ten inputs at most; "
+            "give finite bounds, or vouch for it"
+        )
         return Judgement(None, "refused", why)
     shape: Shape = "increasing" if not found.drop else "decreasing" if not found.rise else "quasiconvex"
     steps = ", ".join(f"{name} by {step:.6g}" for name, step in found.steps.items())
