@@ -164,6 +164,18 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
         "share of R",
         [18.461538, 15.230769, 16.307692],
     ),
+    (
+        "threshold-functions/table1",
+        {"stream": "s-wiener", "density": 10, "rows": 2000},
+        "kept %",
+        [66.45, 66.05, 64.35],
+    ),
+    (
+        "threshold-functions/figure10",
+        {"stream": "Gamma-Wiener", "density": 16, "rows": 2000},
+        "kept %",
+        [54.3, 53.5, 53.95],
+    ),
 ]
 """An experiment, the settings of a cell, a number that it tells (of a curve, its last), and that of seeds 0 to 2."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ _FLAT: Final = 0.5
 _MANY: Final = 2**5
 _FEW: Final = 4
 _ENOUGH: Final = 200
+_OF_INTERVAL: Final = "kept of an interval"
 
 
 def of_table1(results: Results) -> tuple[Claim, ...]:
@@ -34,7 +36,7 @@ def of_figure10(results: Results) -> tuple[Claim, ...]:
         f"{few} rows": Interval.of(
             results.runs("kept %", density=few, **wiener) - results.runs("kept %", density=many, **wiener)
         )
-        for few, many in zip(densities, densities[1:], strict=False)
+        for few, many in itertools.pairwise(densities)
         if few >= _FEW
     }
     many = [density for density in densities if density >= _MANY]
@@ -44,14 +46,14 @@ def of_figure10(results: Results) -> tuple[Claim, ...]:
         _level(
             "on Gamma-Wiener the rows kept of an interval level off at four",
             results,
-            "kept of an interval",
+            _OF_INTERVAL,
             many,
         ),
         _level("so they do with the algorithm as printed", results, "as printed of an interval", many),
         _level(
             "and by the definition if values are independent",
             results,
-            "kept of an interval",
+            _OF_INTERVAL,
             inner or many[:1],
             "uniform values",
         ),
@@ -62,7 +64,7 @@ def of_recording(results: Results) -> tuple[Claim, ...]:
     """A level of about eight on the recording."""
     away = {
         f"{density} rows": Interval.exactly(
-            2.0 - abs(float(results.runs("kept of an interval", density=density)[0]) - 8)
+            2.0 - abs(float(results.runs(_OF_INTERVAL, density=density)[0]) - 8)
         )
         for density in sorted(results.values("density"))
         if density >= _MANY

@@ -21,8 +21,8 @@ _CURVE: Final = (
     ),
 )
 _GROWS: Final = (
-    "On a Wiener process a row is the highest of some interval of n rows with a probability of about 1.13 / sqrt(n), so "
-    "the rows kept of an interval grow as sqrt(n); a flat line at four is that of independent values, where the "
+    "On a Wiener process a row is the highest of some interval of n rows with a probability of about 1.13 / sqrt(n), "
+    "so the rows kept of an interval grow as sqrt(n); a flat line at four is that of independent values, where the "
     "probability is 2 / n. Algorithm 1 as printed, which loses rows that are needed, does not give it either."
 )
 
@@ -42,8 +42,8 @@ EXPERIMENTS: Final = (
         (),
         claims.of_table1,
         "Five runs.",
-        "Of the Wiener process the definition keeps two thirds. As printed the algorithm keeps little more than a third of "
-        "both, since it loses rows that are needed.",
+        "Of the Wiener process the definition keeps two thirds. As printed the algorithm keeps little more than a third "
+        "of both, since it loses rows that are needed.",
     ),
     Experiment(
         "threshold-functions/figure10",
@@ -59,8 +59,8 @@ EXPERIMENTS: Final = (
         Shown(("stream", "density"), _NUMBERS),
         _CURVE,
         claims.of_figure10,
-        "The paper gives no parameters of the gamma distribution: gaps are those of arrivals at random. A million rows "
-        "instead of ten million; the stream of independent values is ours.",
+        "The paper gives no parameters of the gamma distribution: gaps are those of arrivals at random. A million "
+        "rows instead of ten million; the stream of independent values is ours.",
         _GROWS,
     ),
     Experiment(
