@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from rich.progress import Progress
 
 from tidegate.experiments import outcomes
 from tidegate.experiments.experiment import Cell, Experiment, Grid
 from tidegate.experiments.outcomes import Plan
 from tidegate.experiments.reproduced import reproduced
-from tidegate.experiments.run import Here, run, writable
+from tidegate.experiments.run import Here, bar, run, writable
 from tidegate.experiments.shown import Shown
 from tidegate.types import InputError
 
@@ -109,6 +111,24 @@ def test_a_worker_that_dies_is_traced_to_its_cell(tmp_path: Path) -> None:
 def test_what_a_cell_tells_must_be_plain(tmp_path: Path) -> None:
     odd = replace(PLAN, measures={"made/up": lambda **_: {"results": object()}})
     assert all("let it tell numbers and words" in str(one.error) for one in ran(tmp_path, plan=odd).values())
+
+
+def test_the_time_left_is_that_of_what_is_left() -> None:
+    now = [0.0]
+    console = Console(file=io.StringIO(), width=120, force_terminal=True)
+    with bar(console) as progress:
+        progress.get_time = lambda: now[0]
+        task = progress.add_task("cells", total=100, completed=50, before=50)
+        assert "left" not in drawn(progress)
+        now[0] = 60.0
+        progress.advance(task, 10)
+        assert "0:04:00 left" in drawn(progress)
+
+
+def drawn(progress: Progress) -> str:
+    paper = io.StringIO()
+    Console(file=paper, width=120).print(progress.get_renderable())
+    return paper.getvalue()
 
 
 def test_a_folder_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:

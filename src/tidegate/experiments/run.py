@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -17,10 +18,12 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
+from rich.text import Text
 
 from tidegate.experiments.experiment import Cell
 from tidegate.experiments.outcomes import SCHEMA, Outcome, Plan, read, write
@@ -96,7 +99,8 @@ def run(
     folder = writable(out) / CELLS
     done = read(folder, plan.codes)
     pending = [cell for cell in cells if cell not in done or done[cell].error is not None]
-    bar = progress.add_task("cells", total=len(cells), completed=len(cells) - len(pending))
+    before = len(cells) - len(pending)
+    bar = progress.add_task("cells", total=len(cells), completed=before, before=before)
     waves: dict[Future[None], int] = {}
     began, ended = time.monotonic(), 0
     stopped = threading.Event()
@@ -138,18 +142,21 @@ def _wave(plan: Plan, cells: Sequence[Cell], folder: Path, where: Where, stopped
         _wave(plan, cells[half:], folder, where, stopped)
 
 
+class _Left(ProgressColumn):
+    """The time left, by the cells that this run has finished."""
+
+    def render(self, task: Task) -> Text:
+        ran = task.completed - task.fields["before"]
+        if not ran or task.elapsed is None or task.total is None:
+            return Text("")
+        left = round(task.elapsed / ran * (task.total - task.completed))
+        return Text(f"{timedelta(seconds=left)} left")
+
+
 def bar(console: Console) -> Progress:
     """A bar with the time left."""
-    return Progress(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("done in"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-    )
+    columns = TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*columns, _Left(), console=console)
 
 
 def writable(folder: Path) -> Path:

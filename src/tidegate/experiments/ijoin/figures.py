@@ -136,8 +136,8 @@ EXPERIMENTS: Final = (
         (Lines("unproductive", "importance", "scheme", "skew", says={"x": "unproductive after, s"}),),
         claims.claims_of_threshold,
         _CHOSEN,
-        "A penalty that comes later spares rows that were about to match: with ten rows of memory few stay for so "
-        "long.",
+        "Probably a penalty that comes later spares rows that were about to match: with ten rows of memory few "
+        "stay for so long.",
     ),
     Experiment(
         "ijoin/table6",

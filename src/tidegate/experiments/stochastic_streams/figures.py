@@ -89,6 +89,7 @@ def _histograms(number: int, stream: str, says: str) -> Experiment:
         partial(claims.claims_of_histograms, noisy=stream.startswith("high")),
         _CHOSEN
         + " Both streams have this deviation, and the bounds and lag of TOWER; histograms have 10 buckets.",
+        "Histograms learn for some hundred steps, which weighs in a short run.",
     )
 
 

@@ -97,7 +97,8 @@ EXPERIMENTS: Final = (
         (Lines("percent", "recall", "policy", predicted="predicted", says=_MEMORY),),
         claims.claims_of_wan,
         _WAN + " RECENT is `fifo`.",
-        "Rows that AGE admits together leave together, so that a short trace holds a broken number of such cohorts.",
+        "Probably because rows that AGE admits together leave together, so that a short trace holds a broken "
+        "number of such cohorts.",
     ),
     Experiment(
         "windowed-joins/figure7",
