@@ -42,7 +42,7 @@ EXPERIMENTS: Final = (
         (),
         claims.of_table1,
         "Five runs.",
-        "Of the Wiener process the definition keeps two thirds. As printed the algorithm keeps little more than a third "
+        "Of the Wiener process the definition keeps two thirds. As printed the algorithm keeps a little over a third "
         "of both, since it loses rows that are needed.",
     ),
     Experiment(
