@@ -211,7 +211,7 @@ def heat(title: str, x: str, y: str, cells: Mapping[str, Mapping[str, float]]) -
     """
     columns = list(dict.fromkeys(name for row in cells.values() for name in row))
     wide, high, left, top = 58, 24, 190, 120
-    across, down = left + wide * len(columns) + 20, top + high * len(cells) + 40
+    across, down = left + wide * len(columns) + 70, top + high * len(cells) + 40
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {down}" {_FONT} fill="{_INK}">',
         f'<rect width="{across}" height="{down}" fill="#fbfcfd"/>',

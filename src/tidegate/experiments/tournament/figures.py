@@ -35,7 +35,7 @@ EXPERIMENTS: Final = (
                 "rows": (2000,),
             },
             runs=10,
-            quick={"percent": (10,), "rows": (1500,)},
+            quick={"percent": (10,), "rows": (600,)},
         ),
         measured.contest,
         Shown(("workload", "percent"), ("importance",), across="policy"),
@@ -48,7 +48,7 @@ EXPERIMENTS: Final = (
         _SAYS,
         Grid(
             {"workload": tuple(measured.RECORDED), "percent": PERCENTS, "policy": _POLICIES},
-            quick={"percent": (10,), "workload": ("auctions", "tasks")},
+            quick={"percent": (10,), "workload": ("auctions",)},
         ),
         measured.recorded_contest,
         Shown(("workload", "percent"), ("importance",), across="policy"),
