@@ -5,11 +5,11 @@ ENV := .venv/env
 RUN := . ./$(ENV) &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench reproduce lock clean
+.PHONY: help setup demo test test-all check bench reproduce reproduction lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
-		printf '  make %-10s %s\n' "$$name" "$$what"; done
+		printf '  make %-12s %s\n' "$$name" "$$what"; done
 
 setup: $(ENV) ## make .venv from requirements.lock and find Java; every other target does so by itself
 
@@ -35,12 +35,16 @@ check: $(ENV) ## lint, format, types, layers, and the examples in README and doc
 bench: $(ENV) ## measure, beside peers
 	@$(RUN) tidegate bench core
 
-reproduce: $(ENV) ## the figures and tables of the papers
-	@$(RUN) tidegate reproduce
+reproduce: $(ENV) ## the figures and tables of the papers, with fewer runs than there
+	@$(RUN) tidegate reproduce --all --quick
+
+# With DATA=FOLDER also what needs recorded streams.
+reproduction: $(ENV) ## docs/reproduction.md, from a run as long as in the papers: hours
+	@$(RUN) tidegate reproduce --all --docs docs/reproduction.md $(if $(DATA),--data $(DATA))
 
 lock: $(ENV) ## make requirements.lock anew; what need not change keeps its version
 	@bash scripts/lock
 
 clean: ## back to a fresh clone
-	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse tidegate-demo
+	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse tidegate-demo tidegate-reproduced
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

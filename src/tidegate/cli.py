@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import sys
-from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from tidegate import experiments, policies
+from tidegate.experiments import run as runs
+from tidegate.experiments.document import write_document
+from tidegate.experiments.experiment import Experiment
+from tidegate.experiments.outcomes import Plan
+from tidegate.experiments.pages import write_pages
+from tidegate.experiments.reproduced import Reproduced, reproduced
 from tidegate.types import InputError
 
 app = typer.Typer(
@@ -86,46 +93,118 @@ def _complain(error: Exception) -> None:
 
 @app.command()
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Which; all by default.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Which: 'ijoin/figure2', or 'fig2'.")] = None,
+    paper: Annotated[str | None, typer.Option(help="Of which paper, by name or author.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All experiments of all papers.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and rows: all in minutes.")] = False,
     data: Annotated[
         Path | None, typer.Option(help="The folder of recorded streams, for what uses them.")
     ] = None,
-    pictures: Annotated[
-        Path | None, typer.Option(help="A folder for the pictures, as SVG, of what has one.")
+    out: Annotated[Path, typer.Option(help="Where cells, numbers, pictures and pages go.")] = Path(
+        "tidegate-reproduced"
+    ),
+    master: Annotated[
+        str | None,
+        typer.Option(help="Spark's master; all cores of this machine by default. 'none': no Spark."),
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="As long as in the papers, which may take hours.")
-    ] = False,
+    conf: Annotated[list[str] | None, typer.Option(help="A setting of Spark, as name=value.")] = None,
+    docs: Annotated[Path | None, typer.Option(help="Also write a Markdown file, with its pictures.")] = None,
 ) -> None:
-    """Make tables of the papers again, with this code, and judge what the papers say of them."""
-    known = experiments.ALL | experiments.FULL if full else dict(experiments.ALL)
-    if data is not None:
-        known |= {name: partial(make, data) for name, make in experiments.RECORDED.items()}
-    for name in names or known:
-        if name in experiments.RECORDED and data is None:
-            raise InputError(f"{name} needs recorded streams; give the folder that holds them by --data")
-        if name not in known:
-            raise InputError(f"{name!r} cannot be reproduced yet; there is {', '.join(known)}")
-        made = known[name]()
-        table = Table(*made.header, title=f"{made.title} ({name})", title_justify="left")
-        for row in made.rows:
-            table.add_row(*row, end_section=row[1] == "total")
-        console.print(table)
-        for claim in made.claims:
-            console.print(f"[bold]{claim.verdict}:[/] {escape(claim.text)} [dim]({escape(claim.numbers)})[/]")
-        if made.picture is not None and pictures is not None:
-            _draw(made.picture, pictures / f"{name.replace('/', '-')}.svg")
+    """Run experiments of the papers again, with this code, on Spark, and judge what the papers say of them.
 
-
-def _draw(picture: str, path: Path) -> None:
+    Without a name they are listed. Cells that are finished are found in the output, so that a run that was stopped
+    goes on where it was.
+    """
+    if not names and not everything and paper is None:
+        _list_experiments()
+        return
+    chosen, skipped = _chosen(experiments.find(names or (), paper), data, named=bool(names))
+    told = dict(_setting(one) for one in conf or ())
+    plan = Plan.of(chosen, data)
+    cells = {one.name: one.cells(quick=quick) for one in chosen}
+    everyone = [cell for some in cells.values() for cell in some]
+    runs.writable(out)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(picture, encoding="utf-8")
-    except OSError as error:
+        with (
+            contextlib.nullcontext(runs.Here()) if master == "none" else runs.on_spark(master, told) as where,
+            runs.bar(console) as progress,
+        ):
+            cores = where.cores
+            outcomes = runs.run(plan, everyone, out, where, progress)
+    except KeyboardInterrupt as stop:
+        console.print(f"stopped; the same command goes on from what is in {out}", markup=False)
+        raise typer.Exit(130) from stop
+    made = [reproduced(one, cells[one.name], outcomes) for one in chosen]
+    for one in made:
+        _show(one)
+    size = (
+        "a quick run, with fewer rows and runs than in the papers"
+        if quick
+        else "with the papers' rows and runs"
+    )
+    place = "this process" if master == "none" else f"Spark, {cores} cores"
+    run = f"tidegate {version('tidegate')}, {size}, on {place}"
+    console.print(f"pages: {write_pages(made, out, run)}", markup=False, soft_wrap=True)
+    if skipped:
+        console.print(f"not run without --data: {', '.join(skipped)}", markup=False)
+    if docs is not None:
+        write_document(made, docs, run, skipped)
+    failed = [ended for one in made for ended in one.failed]
+    if failed:
+        _complain(RuntimeError(f"{len(failed)} of {len(everyone)} cells failed"))
+        for ended in failed:
+            _complain(RuntimeError(f"{ended.cell.told}: {ended.error}"))
+        raise typer.Exit(1)
+
+
+def _list_experiments() -> None:
+    for name, paper in experiments.PAPERS.items():
+        table = Table(
+            title=f"{escape(paper.title)} ({escape(paper.authors)}): {name}",
+            title_justify="left",
+            title_style="bold",
+            box=None,
+            pad_edge=False,
+            show_header=False,
+        )
+        for one in paper.experiments:
+            needs = " [dim](needs --data)[/]" if one.recorded else ""
+            table.add_row(one.name, f"{escape(one.title)}{needs}")
+        console.print(table)
+        console.print()
+    console.print("Give a name, --paper or --all; --quick for fewer runs.")
+
+
+def _chosen(found: list[Experiment], data: Path | None, *, named: bool) -> tuple[list[Experiment], list[str]]:
+    """Those that can run, and the names of those that would need recorded streams."""
+    if data is not None and not data.is_dir():
+        raise InputError(f"there is no folder {data}; give the one that holds recorded streams by --data")
+    needy = [one.name for one in found if one.recorded and data is None]
+    if needy and named:
         raise InputError(
-            f"{path} cannot be written ({error}); give a folder that can be by --pictures"
-        ) from error
-    console.print(f"drawn: {path}", markup=False)
+            f"{', '.join(needy)} needs recorded streams; give the folder that holds them by --data"
+        )
+    return [one for one in found if one.name not in needy], needy
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--conf {text!r} is no setting; write name=value")
+    return name, value
+
+
+def _show(made: Reproduced) -> None:
+    table = Table(
+        *made.header,
+        title=f"{made.figure}: {escape(made.experiment.title)} ({made.experiment.name})",
+        title_justify="left",
+    )
+    for row in made.rows:
+        table.add_row(*row, end_section="total" in row)
+    console.print(table)
+    for claim in made.claims:
+        console.print(f"[bold]{claim.verdict}:[/] {escape(claim.text)} [dim]({escape(claim.numbers)})[/]")
 
 
 @app.command()

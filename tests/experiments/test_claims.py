@@ -58,7 +58,8 @@ def test_one_run_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("freedom", "printed"), [(3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045), (49, 2.010)]
+    ("freedom", "printed"),
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045), (49, 2.010)],
 )
 def test_student_s_distribution_as_printed_in_tables(freedom: int, printed: float) -> None:
     assert student(freedom) == pytest.approx(printed, rel=0.01)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import tidegate as tg
-from tidegate.experiments import ijoin, recorded
-from tidegate.experiments.ijoin import figures
-from tidegate.experiments.ijoin.measured import EXACT, Measured, Workload, schemes, workload_measured
-from tidegate.policies import IJoin, Offline
+from tidegate.experiments import EXPERIMENTS, recorded
+from tidegate.experiments.ijoin import claims, tables
+from tidegate.experiments.ijoin.measured import EXACT, Workload, on_tickers, policy_of, schemes, section5
+from tidegate.experiments.results import Results
+from tidegate.policies import IJoin
+from tidegate.types import InputError
 
-SHORT = Workload(memory=6, domain=20, skew=1.0, seconds=20.0)
+SHORT = {"memory": 6, "domain": 20, "skew": 1.0, "seconds": 20.0}
 
 
 def test_the_workload_is_what_it_says() -> None:
@@ -33,8 +34,11 @@ def test_the_workload_is_what_it_says() -> None:
 
 
 def test_a_small_run_counts_as_ever() -> None:
-    found = workload_measured("", SHORT, schemes(), runs=2)
-    assert {one.scheme: (one.importance.tolist(), one.size.tolist()) for one in found} == {
+    found = {name: [section5(scheme=name, seed=seed, **SHORT) for seed in range(2)] for name in schemes()}  # type: ignore[arg-type]
+    assert {
+        name: ([one["importance"] for one in runs], [one["size"] for one in runs])
+        for name, runs in found.items()
+    } == {
         "EXACT": ([41546.0, 50441.0], [1052, 1224]),
         "FIFO": ([2751.0, 3173.0], [66, 80]),
         "RAND": ([1791.0, 2271.0], [43, 55]),
@@ -48,26 +52,44 @@ def test_a_small_run_counts_as_ever() -> None:
 
 
 def test_nobody_has_more_than_the_optimum() -> None:
-    compared = schemes() | {"OPTIMUM": Offline(weigh="importance")}
-    found = workload_measured("", SHORT, compared, runs=2, order="probe-first")
-    best = next(one.importance for one in found if one.scheme == "OPTIMUM")
-    assert all((one.importance <= best).all() for one in found if one.scheme != EXACT)
-    [exact] = [one for one in found if one.scheme == EXACT]
-    assert (exact.importance > best).all()
+    for seed in range(2):
+        found = {
+            name: section5(scheme=name, seed=seed, order="probe-first", **SHORT)["importance"]  # type: ignore[arg-type]
+            for name in (*schemes(), "OPTIMUM")
+        }
+        assert found[EXACT] > found["OPTIMUM"] == max(found[name] for name in found if name != EXACT)
 
 
-def runs(case: str, scheme: str, importance: list[float]) -> Measured:
-    told = np.array(importance)
-    return Measured(case, scheme, told, told, told, told)
+def judged(runs: dict[tuple[str, str], list[float]]) -> str:
+    found = Results.of(runs, axes=("skew", "scheme"), number="importance")
+    return claims.leads(found, "IJOIN", ("FIFO",), "", "skew").verdict
 
 
 def test_claims_are_judged_by_the_runs() -> None:
-    ahead = [runs("a", "IJOIN", [10, 11, 12]), runs("a", "FIFO", [5, 6, 7])]
-    behind = [runs("b", "IJOIN", [5, 6, 7]), runs("b", "FIFO", [10, 11, 12])]
-    judge = figures._leads
-    assert judge(ahead, "IJOIN", ("FIFO",), "").verdict == "holds"
-    assert judge(behind, "IJOIN", ("FIFO",), "").verdict == "does not hold"
-    assert judge(ahead + behind, "IJOIN", ("FIFO",), "").verdict == "holds in part"
+    ahead = {("a", "IJOIN"): [10.0, 11, 12], ("a", "FIFO"): [5.0, 6, 7]}
+    behind = {("b", "IJOIN"): [5.0, 6, 7], ("b", "FIFO"): [10.0, 11, 12]}
+    assert judged(ahead) == "holds"
+    assert judged(behind) == "does not hold"
+    assert judged(ahead | behind) == "holds in part"
+
+
+def test_tables_2_to_4_have_the_printed_totals() -> None:
+    found = Results(
+        {"join": join, **row} for join in tables.JOINS for row in tables.instants(join=join, seed=0)
+    )
+    [claim] = claims.claims_of_totals(found)
+    assert claim.verdict == "holds"
+    totals = found.where(time=tables.TOTAL).rows
+    assert [row["importance"] for row in totals] == [36, 6, 5, 11, 13]
+    wrong = Results(dict(row) | {"importance": row["importance"] + 1} for row in found.rows)
+    assert claims.claims_of_totals(wrong)[0].verdict == "does not hold"
+
+
+def test_schemes_are_named() -> None:
+    assert policy_of("ijoin 0.25") == IJoin(fairness=0.25)
+    assert policy_of("adaptive") == IJoin(recompute="adaptive")
+    with pytest.raises(InputError, match="'best' is no scheme; use one of EXACT"):
+        policy_of("best")
 
 
 @pytest.fixture
@@ -92,21 +114,17 @@ def test_mentions_join_the_price_at_the_end_of_the_day(folder: Path) -> None:
 
 
 def test_tickers_are_compared(folder: Path) -> None:
-    found = ijoin.tickers(folder)
-    assert found.rows[4][:3] == ("1 %", "GREEDY", "45")
+    assert on_tickers(scheme="GREEDY", percent=1, data=str(folder), seed=0)["importance"] == 45
 
 
-def test_every_figure_has_rows_and_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "Workload", lambda **told: Workload(**{"seconds": 2.0} | told))
-    monkeypatch.setattr(figures, "SKEWS", (1.0,))
-    for figure in (ijoin.figure4, ijoin.figure5, ijoin.table6, ijoin.beyond):
-        found = figure(runs=2)
-        assert all(len(row) == len(found.header) for row in found.rows)
-        assert found.claims
-    frontier = ijoin.frontier(runs=1)
-    assert len(frontier.rows) == 9 + len(figures.RIVALS)
-    assert frontier.picture is not None
-    assert frontier.picture.count("<circle") == 9 + len(figures.RIVALS)
+def test_every_figure_s_claims_can_be_judged() -> None:
+    for name in ("figure2", "figure3", "figure4", "figure5", "table6", "beyond"):
+        experiment = EXPERIMENTS[f"ijoin/{name}"]
+        found = Results(
+            settings | {"seed": seed, "importance": 1.0 + seed, "fairness": 0.9, "computed": 10 + seed}
+            for settings, seed in experiment.grid.cells(quick=True)
+        )
+        assert experiment.claims(found)
 
 
 def test_ijoin_of_section_5_needs_no_more_than_its_defaults() -> None:

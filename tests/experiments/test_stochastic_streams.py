@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tidegate as tg
-from tidegate.experiments import FULL, recorded, stochastic_streams
+from tidegate.experiments import EXPERIMENTS, recorded
+from tidegate.experiments.results import Results
+from tidegate.experiments.stochastic_streams import claims
 from tidegate.experiments.stochastic_streams.claims import (
     claims_of_caching,
     claims_of_comparison,
     claims_of_division,
+    claims_of_histograms,
     claims_of_memory,
 )
-from tidegate.experiments.stochastic_streams.measured import CACHED, Divided, Measured, divided, hits, results
-from tidegate.experiments.stochastic_streams.setups import DRIFTING, FAST, SETUPS, survival, trends
+from tidegate.experiments.stochastic_streams.measured import benefit, divided, hits, results, walk_benefit
+from tidegate.experiments.stochastic_streams.setups import (
+    COMPARED,
+    DRIFTING,
+    FAST,
+    SETUPS,
+    possible,
+    survival,
+    trends,
+)
 from tidegate.models import AR1, LinearTrend, Noise, RandomWalk
 from tidegate.policies import Exponential
 from tidegate.streams import Stochastic
+from tidegate.types import InputError
 
-SMALL = {"rows": 300, "runs": 2, "warmup": 40}
+AXES = ("stream", "memory", "policy")
 
 
-def counted(found: list[Measured]) -> dict[str, list[int]]:
-    return {one.policy: one.results for one in found}
+def counted(
+    stream: str, memory: int, policy: str, *, rows: int = 300, warmup: int = 40, seed: int = 0
+) -> int:
+    found = results(stream=stream, memory=memory, policy=policy, rows=rows, warmup=warmup, seed=seed)
+    return found["results"]
 
 
 def test_streams_have_the_paper_s_parameters() -> None:
-    tower, roof, floor, walk = SETUPS.values()
+    tower, roof, floor, walk = (SETUPS[name] for name in COMPARED)
     assert tower == (LinearTrend(1.0, -1.0, Noise(10, 1.0)), LinearTrend(1.0, 0.0, Noise(15, 2.0)))
     assert roof == (LinearTrend(1.0, -1.0, Noise(10, 3.3)), LinearTrend(1.0, 0.0, Noise(15, 5.0)))
     assert floor == (LinearTrend(1.0, -1.0, Noise(10)), LinearTrend(1.0, 0.0, Noise(15)))
@@ -58,51 +74,59 @@ def test_noise_is_as_wide_as_drawn_in_figure_7() -> None:
     ],
 )
 def test_small_runs_have_these_counts(stream: str, expected: dict[str, list[int]]) -> None:
-    found = results({stream: SETUPS[stream]}, (5,), tuple(expected), **SMALL)
-    assert counted(found) == expected
+    found = {policy: [counted(stream, 5, policy, seed=seed) for seed in range(2)] for policy in expected}
+    assert found == expected
 
 
-@pytest.mark.parametrize("stream", SETUPS)
+@pytest.mark.parametrize("stream", COMPARED)
 def test_no_policy_finds_more_than_the_optimum(stream: str) -> None:
-    found = results({stream: SETUPS[stream]}, (1, 8), rows=150, runs=1, warmup=20)
-    assert len(found) == 2 * (len(FAST) - (stream == "WALK"))  # which has no window for life
+    policies = [policy for policy in FAST if possible(stream, policy)]
+    assert len(policies) == len(FAST) - (stream == "WALK")  # which has no window for life
     for memory in (1, 8):
-        best = next(one for one in found if (one.policy, one.memory) == ("offline", memory))
-        assert all(one.results <= best.results for one in found if one.memory == memory)
+        best = counted(stream, memory, "offline", rows=150, warmup=20)
+        assert all(counted(stream, memory, policy, rows=150, warmup=20) <= best for policy in policies)
+
+
+def test_a_policy_that_a_stream_does_not_have_is_refused() -> None:
+    with pytest.raises(InputError, match="life is no policy for WALK"):
+        counted("WALK", 5, "life")
 
 
 def test_planning_ahead_is_measured_where_it_is_asked_for() -> None:
     pytest.importorskip("ortools")
-    found = results({"TOWER": SETUPS["TOWER"]}, (3,), ("offline", "flow_expect"), rows=100, runs=2, warmup=10)
-    best, planned = (one.results for one in found)
-    assert all(0.5 * most <= count <= most for most, count in zip(best, planned, strict=True))
+    for seed in range(2):
+        best, planned = (
+            counted("TOWER", 3, policy, rows=100, warmup=10, seed=seed)
+            for policy in ("offline", "flow_expect")
+        )
+        assert 0.5 * best <= planned <= best
 
 
-def test_hits_on_a_level_have_these_counts() -> None:
+def test_hits_on_a_level_have_these_counts(tmp_path: Path) -> None:
     level = AR1(phi0=55.9, phi1=0.72, sigma=42.2)
-    found = hits(np.asarray(Stochastic(level).trace(500).keys[0]), (20, 100))
-    assert [
-        (one.memory, one.policy, one.results[0]) for one in found if one.policy in ("lfd", "lru", "lfu")
-    ] == [
-        (20, "lfd", 170),
-        (20, "lru", 40),
-        (20, "lfu", 53),
-        (100, "lfd", 293),
-        (100, "lru", 198),
-        (100, "lfu", 204),
-    ]
-    by_draw = {one.memory: one.results for one in found if one.policy == "random"}
-    assert by_draw[20][:5] == [44, 50, 39, 45, 40]
-    assert max(by_draw[100]) < 293
+    tenths = np.asarray(Stochastic(level).trace(500).keys[0])
+    path = tmp_path / recorded.TEMPERATURES
+    path.parent.mkdir()
+    path.write_text("Temperature\n" + "\n".join(f"{value / 10:.1f}" for value in tenths))
+
+    def found(policy: str, memory: int, seed: int = 0) -> float:
+        return hits(policy=policy, memory=memory, data=str(tmp_path), seed=seed)["hits"]
+
+    assert [found(policy, 20) for policy in ("lfd", "lru", "lfu")] == [170, 40, 53]
+    assert [found(policy, 100) for policy in ("lfd", "lru", "lfu")] == [293, 198, 204]
+    assert [found("random", 20, seed) for seed in range(5)] == [44, 50, 39, 45, 40]
+    assert max(found("random", 100, seed) for seed in range(5)) < 293
+    assert found("lru", 20, seed=3) == 40
 
 
-def made_up(streams: dict[str, dict[str, int]], memory: int = 10) -> list[Measured]:
+def made_up(streams: dict[str, dict[str, int]], memory: int = 10, number: str = "results") -> Results:
     """Three runs that differ by one result."""
-    return [
-        Measured(stream, memory, policy, [count - 1, count, count + 1])
+    runs = {
+        (stream, memory, policy): [count - 1, count, count + 1]
         for stream, counts in streams.items()
         for policy, count in counts.items()
-    ]
+    }
+    return Results.of(runs, axes=AXES, number=number)
 
 
 AS_IN_THE_PAPER = {
@@ -150,16 +174,17 @@ def test_a_claim_falls_with_the_numbers_it_rests_on(
 
 
 def by_memory(stream: str, heeb: list[int], others: list[int]) -> list[str]:
-    found = [
-        Measured(stream, memory, policy, [counts[i] - 1, counts[i], counts[i] + 1])
+    found = {
+        (stream, memory, policy): [counts[i] - 1, counts[i], counts[i] + 1]
         for policy, counts in (
             ("offline", [500, 900, 1000, 1000]),
             ("heeb", heeb),
             *((name, others) for name in ("random", "prob", "life")),
         )
         for i, memory in enumerate((5, 10, 20, 40))
-    ]
-    return [claim.verdict for claim in claims_of_memory(found, stream)]
+    }
+    judged = claims_of_memory(Results.of(found, axes=AXES, number="results"), stream)
+    return [claim.verdict for claim in judged]
 
 
 @pytest.mark.parametrize(
@@ -180,22 +205,22 @@ def test_claims_on_memory(stream: str, heeb: list[int], others: list[int], expec
 
 def test_runs_that_differ_together_decide_all_the_same() -> None:
     """A policy is compared with another in the same run: what all of them make of it is not chance."""
-    found = [
-        Measured("TOWER", memory, policy, [90 + less, 100 + less, 110 + less])
+    found = {
+        ("TOWER", memory, policy): [90 + less, 100 + less, 110 + less]
         for memory in (10, 20)
         for policy, less in (("offline", 0), ("heeb", -1), ("random", -1), ("prob", -2), ("life", -2))
-    ]
-    assert claims_of_memory(found, "TOWER")[1].verdict == "holds"
+    }
+    assert claims_of_memory(Results.of(found, axes=AXES, number="results"), "TOWER")[1].verdict == "holds"
 
 
 def cached(heeb: int, random: int = 900) -> list[str]:
     counts = {"lfd": 1000, "lru": 700, "lfu": 750, "random": random, "heeb": heeb}
-    return [claim.verdict for claim in claims_of_caching(made_up({"REAL": counts}))]
+    return [claim.verdict for claim in claims_of_caching(made_up({"REAL": counts}, number="hits"))]
 
 
 def test_claims_on_caching_are_judged_for_each_alpha() -> None:
     counts = {"lfd": 1000, "lru": 700, "lfu": 750, "random": 900, "heeb": 800, "heeb, a tenth": 930}
-    found = list(claims_of_caching(made_up({"REAL": counts})))[1:]
+    found = list(claims_of_caching(made_up({"REAL": counts}, number="hits")))[1:]
     assert [claim.text.partition(":")[0] for claim in found] == ["heeb"] * 4 + ["heeb, a tenth"] * 4
     assert [claim.verdict for claim in found[4:]] == ["holds"] * 4
 
@@ -207,12 +232,10 @@ def test_claims_on_caching() -> None:
     assert cached(860) == ["holds", "does not hold", "holds", "holds", "holds in part"]
 
 
-def test_what_can_run_for_longer_is_told_in_a_table() -> None:
-    made = FULL["stochastic-streams/figure12"](memories=(1, 3), rows=230, runs=2)
-    assert made.title.startswith("Stochastic streams, Figure 12: results from memory, mean of 2 runs of 230")
-    assert made.header[:3] == ("stream", "memory", "offline")
-    assert [row[:2] for row in made.rows] == [("WALK", "1"), ("WALK", "3")]
-    assert len(made.claims) == 2
+def test_the_paper_s_length_is_the_grid_s() -> None:
+    for number in range(8, 13):
+        grid = EXPERIMENTS[f"stochastic-streams/figure{number}"].grid
+        assert (grid.axes["rows"], grid.runs) == ((5000,), 50)
 
 
 @pytest.mark.skipif("TIDEGATE_DATA" not in os.environ, reason="recorded streams are not part of the project")
@@ -223,12 +246,13 @@ def test_the_temperatures_have_the_printed_model() -> None:
     assert (level.phi1, level.phi0 / 10, level.sigma / 10) == pytest.approx((0.72, 5.59, 4.22), abs=0.01)
     # Seasons and skewness are not in the model.
     assert level.goodness(tenths) < 1e-6
-    table = {
-        row[1]: row[2 : 2 + len(CACHED)]
-        for row in stochastic_streams.figure15(os.environ["TIDEGATE_DATA"]).rows
-    }
-    assert table["10"][:3] == ("1231", "362", "303")
-    assert table["300"][:3] == ("3341", "3340", "3340")
+    data = os.environ["TIDEGATE_DATA"]
+    few, many = (
+        [hits(policy=policy, memory=memory, data=data, seed=0)["hits"] for policy in ("lfd", "lru", "lfu")]
+        for memory in (10, 300)
+    )
+    assert few == [1231, 362, 303]
+    assert many == [3341, 3340, 3340]
 
 
 def shares(**changed: float) -> list[str]:
@@ -240,8 +264,9 @@ def shares(**changed: float) -> list[str]:
         "S varies by 4": 70.0,
     }
     percent |= {name.replace("_", " "): share for name, share in changed.items()}
-    found = [Divided(name, 10, [share, share + 0.1, share - 0.1]) for name, share in percent.items()]
-    return [claim.verdict for claim in claims_of_division(found)]
+    found = {(name, 10): [share, share + 0.1, share - 0.1] for name, share in percent.items()}
+    judged = claims_of_division(Results.of(found, axes=("streams", "memory"), number="share of R"))
+    return [claim.verdict for claim in judged]
 
 
 def test_claims_on_the_division_of_memory() -> None:
@@ -252,7 +277,47 @@ def test_claims_on_the_division_of_memory() -> None:
 
 def test_streams_that_are_alike_have_half_of_the_memory_each_and_a_laggard_less() -> None:
     alike, two, four = (
-        one for one in divided((5,), rows=300, runs=1, warmup=20) if "varies" not in one.streams
+        divided(streams=name, memory=5, rows=300, warmup=20, seed=0)["share of R"]
+        for name in ("alike", "R lags by 2", "R lags by 4")
     )
-    assert alike.shares[0] == pytest.approx(50, abs=5)
-    assert 45 > two.shares[0] > four.shares[0]
+    assert alike == pytest.approx(50, abs=5)
+    assert 45 > two > four
+
+
+def test_claims_on_histograms() -> None:
+    def found(histogram: int, *, noisy: bool) -> list[str]:
+        counts = {"heeb": 1000, "heeb_histogram": histogram, "random": 500}
+        return [
+            claim.verdict for claim in claims_of_histograms(made_up({"low variance": counts}), noisy=noisy)
+        ]
+
+    assert found(970, noisy=False) == ["holds"] * 3
+    assert found(920, noisy=False) == ["does not hold", "holds", "holds"]
+    assert found(920, noisy=True) == ["holds"] * 3
+    assert found(400, noisy=True) == ["does not hold", "does not hold", "holds"]
+    assert found(1100, noisy=True) == ["holds", "holds", "does not hold"]
+
+
+def benefits(figure: str) -> Results:
+    rows = EXPERIMENTS[f"stochastic-streams/{figure}"].grid.axes["row"]
+    return Results(
+        {"row": row, **point} for row in rows for point in benefit(row=str(row), figure=figure, seed=0)
+    )
+
+
+def test_benefits_are_as_sections_5_and_7_say_but_for_the_printed_slip() -> None:
+    assert [claim.verdict for claim in claims.claims_of_example(benefits("figure2"))] == ["holds"] * 2
+    assert [claim.verdict for claim in claims.claims_of_caching_benefits(benefits("figure4"))] == ["holds"]
+    judged = [claim.verdict for claim in claims.claims_of_joining_benefits(benefits("figure5"))]
+    assert judged == ["holds", "holds", "does not hold", "holds"]
+    last = benefits("figure4").where(row="v = f(t0) +0", ahead=40).rows[0]["benefit"]
+    assert last == pytest.approx(1 - (20 / 21) ** 10)
+
+
+def test_walks_prefer_what_lies_ahead() -> None:
+    found = Results(
+        {"drift": drift, **point}
+        for drift in (0, 2, 4)
+        for point in walk_benefit(drift=drift, alpha=10, seed=0)
+    )
+    assert [claim.verdict for claim in claims.claims_of_walks(found)] == ["holds", "holds", "holds in part"]

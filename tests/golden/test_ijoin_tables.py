@@ -14,7 +14,7 @@ import tidegate as tg
 from tidegate import Budget, Window
 from tidegate.engine import Join, Operator, Outcome, collected
 from tidegate.engine.arrivals import arrange
-from tidegate.experiments import ijoin
+from tidegate.experiments.ijoin import tables
 from tidegate.policies import Policy
 from tidegate.types import SIDES, Array, Side
 
@@ -130,7 +130,7 @@ def test_table_2b_fifo() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "table", "total"),
-    [(ijoin.RAND, RAND_TABLE, 5), (ijoin.SIZE, SIZE_TABLE, 11), ("importance", GREEDY, 13)],
+    [(tables.RAND, RAND_TABLE, 5), (tables.SIZE, SIZE_TABLE, 11), ("importance", GREEDY, 13)],
     ids=["table 3a, RAND", "table 3b, SIZE", "table 4, GREEDY"],
 )
 def test_tables_3_and_4(policy: str | Policy, table: list[Instant], total: float) -> None:

@@ -1,50 +1,102 @@
-"""What the papers published, done again with this code: one module a paper."""
+"""What the papers published, done again with this code: a package a paper, an experiment a declaration.
 
-from collections.abc import Callable
-from functools import partial
+`EXPERIMENTS` holds all of them by name. To add one, declare an `Experiment` (see `experiment`) in its paper's
+`figures`, and let `PAPERS` name the paper.
+"""
 
-from tidegate.experiments import ijoin, recorded, stochastic_streams, windowed_joins
-from tidegate.experiments.reproduced import Reproduced
+from __future__ import annotations
 
-_BY_MEMORY = {
-    f"stochastic-streams/figure{number}": partial(stochastic_streams.by_memory, stream, f"Figure {number}")
-    for number, stream in enumerate(stochastic_streams.SETUPS, start=9)
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from tidegate.experiments import ijoin, stochastic_streams, windowed_joins
+from tidegate.experiments.experiment import Experiment
+from tidegate.types import InputError
+
+
+class Paper(NamedTuple):
+    """A paper: its title, its authors, and its experiments."""
+
+    title: str
+    authors: str
+    experiments: tuple[Experiment, ...]
+
+
+PAPERS: Final = {
+    "windowed-joins": Paper(
+        "Memory-Limited Execution of Windowed Stream Joins", "Srivastava, Widom", windowed_joins.EXPERIMENTS
+    ),
+    "ijoin": Paper(
+        "iJoin: Importance-aware Join Approximation over Data Streams",
+        "Kulkarni, Ravishankar",
+        ijoin.EXPERIMENTS,
+    ),
+    "stochastic-streams": Paper(
+        "On Joining and Caching Stochastic Streams", "Xie, Yang, Chen", stochastic_streams.EXPERIMENTS
+    ),
 }
-
-ALL: dict[str, Callable[..., Reproduced]] = {
-    "ijoin/table2": ijoin.table2,
-    "ijoin/table3": ijoin.table3,
-    "ijoin/table4": ijoin.table4,
-    "ijoin/figure2": ijoin.figure2,
-    "ijoin/figure3": ijoin.figure3,
-    "ijoin/figure4": ijoin.figure4,
-    "ijoin/figure5": ijoin.figure5,
-    "ijoin/table6": ijoin.table6,
-    "ijoin/beyond": ijoin.beyond,
-    "ijoin/frontier": ijoin.frontier,
-    "windowed-joins/figure7": windowed_joins.figure7,
-    "windowed-joins/figure10": windowed_joins.figure10,
-    "windowed-joins/figure10-uc": windowed_joins.figure10_with_uc,
-    "windowed-joins/figure11": windowed_joins.figure11,
-    "windowed-joins/prob": windowed_joins.prob,
-    "windowed-joins/learning": windowed_joins.learned_curves,
-    "stochastic-streams/figure8": stochastic_streams.figure8,
-    **_BY_MEMORY,
-    "stochastic-streams/figure16": stochastic_streams.figure16,
+EXPERIMENTS: Final[dict[str, Experiment]] = {
+    one.name: one for paper in PAPERS.values() for one in paper.experiments
 }
-"""Everything that can be reproduced so far, by name; each gives a title, a header and rows."""
+"""Everything that can be reproduced so far, by name."""
 
-FULL = {
-    name: partial(ALL[name], rows=stochastic_streams.ROWS, runs=stochastic_streams.RUNS)
-    for name in ("stochastic-streams/figure8", *_BY_MEMORY, "stochastic-streams/figure16")
-}
-"""Those of them that the papers ran for longer, as long as there."""
 
-RECORDED = {
-    "ijoin/tickers": ijoin.tickers,
-    "windowed-joins/recorded": windowed_joins.recordings,
-    "stochastic-streams/figure15": stochastic_streams.figure15,
-}
-"""What can be reproduced from recorded streams: each takes the folder that holds them (see `recorded`)."""
+def find_paper(named: str) -> str:
+    """A paper by its name or an author's.
 
-__all__ = ["ALL", "FULL", "RECORDED", "ijoin", "recorded", "stochastic_streams", "windowed_joins"]
+    Examples
+    --------
+    >>> find_paper("xie"), find_paper("ijoin")
+    ('stochastic-streams', 'ijoin')
+    """
+    word = named.lower().strip()
+    found = [
+        name
+        for name, paper in PAPERS.items()
+        if word and word in f"{name} {paper.authors} {paper.title}".lower()
+    ]
+    exact = [name for name in found if name == word]
+    if len(exact or found) != 1:
+        listed = "; ".join(f"{name} ({paper.authors})" for name, paper in PAPERS.items())
+        raise InputError(f"{named!r} is no paper here; give one of: {listed}")
+    return (exact or found)[0]
+
+
+def find(names: Iterable[str], paper: str | None = None) -> list[Experiment]:
+    """Experiments by their names, "fig8" for short; all of a paper, if no name is given.
+
+    Examples
+    --------
+    >>> [one.name for one in find(["fig8", "ijoin/table2"], "xie")]
+    ['stochastic-streams/figure8', 'ijoin/table2']
+    """
+    of = find_paper(paper) if paper is not None else None
+    wanted = list(names)
+    if not wanted:
+        return [one for one in EXPERIMENTS.values() if of in (None, one.paper)]
+    return [_found(name, of) for name in wanted]
+
+
+def _found(name: str, paper: str | None) -> Experiment:
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    of, slash, short = name.rpartition("/")
+    short = short.lower().replace(" ", "")
+    if short.startswith("fig") and not short.startswith("figure"):
+        short = "figure" + short[3:].lstrip(".")
+    if slash:
+        paper = find_paper(of)
+    found = [
+        one for one in EXPERIMENTS.values() if paper in (None, one.paper) and one.name.endswith(f"/{short}")
+    ]
+    if len(found) > 1:
+        raise InputError(
+            f"{name!r} is in several papers; give --paper, or one of {', '.join(one.name for one in found)}"
+        )
+    if not found:
+        known = [one.name for one in EXPERIMENTS.values() if paper in (None, one.paper)]
+        raise InputError(f"{name!r} cannot be reproduced yet; there is {', '.join(known)}")
+    return found[0]
+
+
+__all__ = ["EXPERIMENTS", "PAPERS", "Paper", "find", "find_paper"]

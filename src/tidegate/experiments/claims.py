@@ -65,14 +65,20 @@ def student(freedom: int) -> float:
 
     Examples
     --------
-    >>> round(student(49), 2), round(student(4), 2)
-    (2.01, 2.77)
+    >>> [round(student(freedom), 2) for freedom in (49, 4, 2, 1)]
+    [2.01, 2.77, 4.3, 12.71]
 
     Deviations
     ----------
-    By the series of Cornish and Fisher, which is a little short for fewer than four degrees of freedom.
+    Exact for one and two degrees of freedom; beyond by the series of Cornish and Fisher, which is a little short for
+    three.
     """
-    z, n = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2), freedom
+    part = (1 + _CONFIDENCE) / 2
+    if freedom == 1:
+        return math.tan(math.pi * (part - 0.5))
+    if freedom == 2:  # noqa: PLR2004 - the other one that has a closed form
+        return (2 * part - 1) / math.sqrt(2 * part * (1 - part))
+    z, n = NormalDist().inv_cdf(part), freedom
     return (
         z
         + (z**3 + z) / (4 * n)

@@ -1,19 +1,20 @@
-"""Section 5's workload under its schemes, run by run."""
+"""What a cell measures: section 5's workload, or recorded streams, under one scheme."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from functools import cache, lru_cache
+from typing import Final, get_args
 
 import numpy as np
 
 from tidegate.engine.simulate import simulate
-from tidegate.policies import Heeb, IJoin, Policy, Prob
+from tidegate.experiments.recorded import Recorded, mentions
+from tidegate.policies import Heeb, IJoin, Offline, Policy, Prob
+from tidegate.policies.ijoin import Recompute
 from tidegate.streams import Trace, Zipf
-from tidegate.types import Array, Combine, Order, Report, Split, StepSize, Window
+from tidegate.types import InputError, Order, Report, Split, StepSize, Window
 
-RUNS: Final = 10
 EXACT: Final = "EXACT"
 """The scheme without a limit of memory, under which nobody has to go."""
 UNPRODUCTIVE: Final = 3.0
@@ -62,17 +63,6 @@ class Workload:
         return left, right
 
 
-class Measured(NamedTuple):
-    """What a scheme gets of a workload in each run, the same runs for all schemes."""
-
-    case: str
-    scheme: str
-    importance: Array
-    size: Array
-    fairness: Array
-    computed: Array
-
-
 def schemes(unproductive: float = UNPRODUCTIVE) -> dict[str, str | Policy]:
     """The schemes that section 5 compares; IJOIN also as printed; and ours, that expects instead of looking back."""
     return {
@@ -88,53 +78,104 @@ def schemes(unproductive: float = UNPRODUCTIVE) -> dict[str, str | Policy]:
     }
 
 
-def measured(
-    case: str,
-    streams: Sequence[tuple[Trace, Trace]],
-    compared: Mapping[str, str | Policy],
+@lru_cache(maxsize=8)
+def _both(workload: Workload, seed: int) -> tuple[Trace, Trace]:
+    return workload.both(seed)
+
+
+def section5(
     *,
+    scheme: str,
+    seed: int,
+    memory: int = Workload.memory,
+    window: float = Workload.window,
+    domain: int = Workload.domain,
+    skew: float = Workload.skew,
+    level: bool = Workload.level,
+    unproductive: float = UNPRODUCTIVE,
+    order: Order = "shed-first",
+    seconds: float = Workload.seconds,
+) -> dict[str, float]:
+    """What a scheme gets of section 5's workload; the same runs for all schemes."""
+    workload = Workload(memory, float(window), domain, skew, level, seconds=seconds)
+    left, right = _both(replace(workload, memory=Workload.memory), seed)
+    span = Window(workload.window, workload.window)
+    return _got(left, right, scheme, policy_of(scheme, unproductive), span, memory, seed=seed, order=order)
+
+
+def policy_of(scheme: str, unproductive: float = UNPRODUCTIVE) -> str | Policy:
+    """What a scheme is here: one of section 5, of Table 6, of how fair iJoin is to be ("ijoin 0.25"), or ours."""
+    name, _, fairness = scheme.partition(" ")
+    if name == "ijoin":
+        return IJoin(fairness=float(fairness))
+    known: dict[str, str | Policy] = schemes(unproductive) | {
+        how: IJoin(recompute=how) for how in get_args(Recompute)
+    }
+    known |= {"OPTIMUM": Offline(weigh="importance"), "expected by age": IJoin(expects="age")}
+    if scheme not in known:
+        raise InputError(f"{scheme!r} is no scheme; use one of {', '.join(known)}")
+    return known[scheme]
+
+
+A_DAY: Final = 2880
+"""Mentions of all tickers in a day."""
+
+
+@cache
+def _mentions(data: str) -> Recorded:
+    return mentions(data)
+
+
+def on_tickers(*, scheme: str, percent: int, data: str, seed: int) -> dict[str, float]:
+    """What a scheme gets of the mentions of ten tickers, each worth its count, joined with the price of the day."""
+    left, right, window = _mentions(data)
+    memory = A_DAY * percent // 100
+    policy = policy_of(scheme, 0.12 * float(window.length("left")))
+    return _got(
+        left,
+        right,
+        scheme,
+        policy,
+        window,
+        memory,
+        seed=seed,
+        order="probe-first",
+        split=(memory, 0),
+        step="instant",
+    )
+
+
+def _got(
+    left: Trace,
+    right: Trace,
+    scheme: str,
+    policy: str | Policy,
     window: Window,
     memory: int,
-    order: Order = "shed-first",
+    *,
+    seed: int,
+    order: Order,
     split: Split = "even",
     step: StepSize = 1,
-    combine: Combine = "min",
-) -> list[Measured]:
-    """Run streams under some schemes."""
-    found = []
-    for scheme, policy in compared.items():
-        limit = None if scheme == EXACT else memory
-        reports = [
-            simulate(
-                left, right, window=window, budget=limit, policy=policy, split=split, order=order, step=step,
-                combine=combine, seed=seed,
-            )
-            for seed, (left, right) in enumerate(streams)
-        ]  # fmt: skip
-        found.append(
-            Measured(
-                case,
-                scheme,
-                importance=np.array([report.importance for report in reports]),
-                size=np.array([report.results for report in reports]),
-                fairness=np.array([report.fairness for report in reports]),
-                computed=np.array([_computed(report) for report in reports]),
-            )
-        )
-    return found
-
-
-def workload_measured(
-    case: str,
-    workload: Workload,
-    compared: Mapping[str, str | Policy],
-    runs: int = RUNS,
-    order: Order = "shed-first",
-) -> list[Measured]:
-    """Run a workload under some schemes."""
-    streams = [workload.both(seed) for seed in range(runs)]
-    window = Window(workload.window, workload.window)
-    return measured(case, streams, compared, window=window, memory=workload.memory, order=order)
+) -> dict[str, float]:
+    limit = None if scheme == EXACT else memory
+    report = simulate(
+        left,
+        right,
+        window=window,
+        budget=limit,
+        policy=policy,
+        split=split,
+        order=order,
+        step=step,
+        seed=seed,
+    )
+    return {
+        "importance": report.importance,
+        "size": report.results,
+        "fairness": report.fairness,
+        "computed": _computed(report),
+    }
 
 
 def _computed(report: Report) -> float:

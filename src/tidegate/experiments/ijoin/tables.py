@@ -10,7 +10,6 @@ import numpy as np
 
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
-from tidegate.experiments.reproduced import Reproduced
 from tidegate.policies import Policy
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Array, Budget, Rows, Split, Time, Window
@@ -80,28 +79,35 @@ def _letters(times: Array, text: str) -> str:
     return ",".join(text[time - 1] for time in sorted(times.tolist()))
 
 
-def table2() -> Reproduced:
-    """Table 2: the exact join, and FIFO with two rows a side."""
-    return _instants("iJoin, Table 2", ("exact", "fifo", None), ("fifo", "fifo", _TWO_A_SIDE))
-
-
-def table3() -> Reproduced:
-    """Table 3: RAND and SIZE, replayed by the memory that they show."""
-    return _instants("iJoin, Table 3", ("rand", RAND, _TWO_A_SIDE), ("size", SIZE, _TWO_A_SIDE))
-
-
-def table4() -> Reproduced:
-    """Table 4: GREEDY."""
-    return _instants("iJoin, Table 4", ("greedy", "importance", _TWO_A_SIDE))
-
-
 _TWO_A_SIDE: Final = Budget(rows=4)
+JOINS: Final[dict[str, tuple[str | Policy, Budget | None]]] = {
+    "exact": ("fifo", None),
+    "fifo": ("fifo", _TWO_A_SIDE),
+    "rand": (RAND, _TWO_A_SIDE),
+    "size": (SIZE, _TWO_A_SIDE),
+    "greedy": ("importance", _TWO_A_SIDE),
+}
+TOTAL: Final = "total"
 
 
-def _instants(title: str, *joins: tuple[str, str | Policy, Budget | None]) -> Reproduced:
-    rows = []
-    for name, policy, budget in joins:
-        measured = run(policy, budget)[1:]
-        rows += [(name, *row) for row in measured]
-        rows.append((name, "total", "", "", "", f"{sum(float(row[-1]) for row in measured):g}"))
-    return Reproduced(title, ("join", "time", "R", "S", "output", "importance"), rows)
+def instants(*, join: str, seed: int) -> list[dict[str, str | float]]:
+    """What a join holds and finds at each instant, and the importance of all together. Nothing is drawn."""
+    del seed
+    policy, budget = JOINS[join]
+    rows = run(policy, budget)[1:]
+    told: list[dict[str, str | float]] = [
+        {"time": time, "R": r, "S": s, "output": output, "importance": float(importance)}
+        for time, r, s, output, importance in rows
+    ]
+    total = sum(float(row[-1]) for row in rows)
+    return [*told, {"time": TOTAL, "R": "", "S": "", "output": "", "importance": total}]
+
+
+def streams(*, stream: str, seed: int) -> list[dict[str, str | float]]:
+    """Table 1: what arrives. Nothing is drawn."""
+    del seed
+    values = {"R": R, "S": S}[stream]
+    return [
+        {"time": number, "value": value, "importance": IMPORTANCE[value]}
+        for number, value in enumerate(values, start=1)
+    ]

@@ -1,7 +1,6 @@
-"""On Joining and Caching Stochastic Streams (Xie, Yang, Chen): section 8.
+"""On Joining and Caching Stochastic Streams (Xie, Yang, Chen): sections 5, 7 and 8.
 
-Each experiment has a function that measures it and returns plain records, which tests read and claims are judged by,
-and one that makes a table of them. R is the left stream and S the right; each brings a row at every step.
+R is the left stream and S the right; each brings a row at every step.
 
 Deviations
 ----------
@@ -12,7 +11,6 @@ their bounds. Section 7 leaves HEEB's survival for normal noise to a report: her
 that of uniform noise. Figure 16 begins with TOWER's R on both sides. `fifo` is not among the paper's policies.
 """
 
-from tidegate.experiments.stochastic_streams.figures import by_memory, figure8, figure15, figure16
-from tidegate.experiments.stochastic_streams.setups import ROWS, RUNS, SETUPS
+from tidegate.experiments.stochastic_streams.figures import EXPERIMENTS
 
-__all__ = ["ROWS", "RUNS", "SETUPS", "by_memory", "figure8", "figure15", "figure16"]
+__all__ = ["EXPERIMENTS"]

@@ -3,53 +3,56 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from tidegate.experiments.claims import Claim, Interval, judged
-from tidegate.experiments.stochastic_streams.measured import ALPHAS, REAL, Divided, Measured
+from tidegate.experiments.results import Results
+from tidegate.experiments.stochastic_streams.measured import ALPHAS
 from tidegate.experiments.stochastic_streams.setups import ALIKE, DRIFTING, MEMORY, RIVALS
 from tidegate.types import Array
 
 CLOSE: Final = 95
 """From so many percent of the offline optimum on, a policy has caught up with it."""
+REAL: Final = "REAL"
+_NEAR: Final = range(-10, 11)
+Judge: TypeAlias = Callable[[Results], tuple[Claim, ...]]
 
 
 class Counts:
     """What was measured, to be asked for by stream, policy and memory."""
 
-    def __init__(self, found: Iterable[Measured]) -> None:
-        self._runs = {(one.stream, one.policy, one.memory): np.array(one.results, float) for one in found}
-        self.streams = list(dict.fromkeys(stream for stream, _, _ in self._runs))
-        self.memories = sorted({memory for _, _, memory in self._runs})
+    def __init__(self, results: Results, number: str = "results") -> None:
+        self._results, self._number = results, number
+        self.streams, self.memories = results.values("stream"), sorted(results.values("memory"))
 
     def policies(self, stream: str) -> list[str]:
         """The policies that were run on a stream."""
-        return list(dict.fromkeys(policy for of, policy, _ in self._runs if of == stream))
+        return self._results.where(stream=stream).values("policy")
 
     def runs(self, stream: str, policy: str, memory: int) -> Array:
         """The results, run by run."""
-        return self._runs[stream, policy, memory]
+        return self._results.runs(self._number, stream=stream, policy=policy, memory=memory)
 
     def percent(self, stream: str, policy: str, of: str, memory: int) -> Array:
         """The results of each run in percent of the mean of another policy's."""
-        other = max(float(self.runs(stream, of, memory).mean()), 1.0)
-        return 100 * self.runs(stream, policy, memory) / other
+        return self.lead(stream, policy, of, memory, 0.0)
 
     def lead(self, stream: str, policy: str, of: str, memory: int, part: float = 1.0) -> Array:
         """By how many percent of the other policy's results one is ahead of a part of them, in the same runs."""
-        return self.percent(stream, policy, of, memory) - part * self.percent(stream, of, of, memory)
+        place = {"stream": stream, "memory": memory}
+        return self._results.ahead(self._number, place | {"policy": policy}, place | {"policy": of}, part)
 
     def ahead(self, stream: str, policy: str, of: str, memory: int, part: float = 1.0) -> Interval:
         """The mean of `lead`, and how sure it is."""
         return Interval.of(self.lead(stream, policy, of, memory, part))
 
 
-def claims_of_comparison(found: Iterable[Measured], memory: int = MEMORY) -> tuple[Claim, ...]:
+def claims_of_comparison(results: Results, memory: int = MEMORY) -> tuple[Claim, ...]:
     """What section 8 says of Figure 8."""
-    counts = Counts(found)
+    counts = Counts(results)
 
     def ahead(policy: str, rivals: Sequence[str], streams: Iterable[str]) -> dict[str, Interval]:
         return {
@@ -105,9 +108,9 @@ def claims_of_comparison(found: Iterable[Measured], memory: int = MEMORY) -> tup
     return tuple(claims)
 
 
-def claims_of_memory(found: Iterable[Measured], stream: str) -> tuple[Claim, ...]:
+def claims_of_memory(results: Results, stream: str) -> tuple[Claim, ...]:
     """What section 8 says of one of Figures 9 to 12."""
-    counts = Counts(one for one in found if one.stream == stream)
+    counts = Counts(results.where(stream=stream))
     memories, most = counts.memories, counts.memories[-1]
     online = [policy for policy in counts.policies(stream) if policy != "offline"]
     catches_up = stream in DRIFTING
@@ -160,9 +163,9 @@ def _slowest(counts: Counts, stream: str, policy: str) -> Interval:
     return min(steps, key=lambda step: step.mean)
 
 
-def claims_of_caching(found: Iterable[Measured]) -> tuple[Claim, ...]:
+def claims_of_caching(results: Results) -> tuple[Claim, ...]:
     """What section 8 says of Figure 15."""
-    counts = Counts(found)
+    counts = Counts(Results({"stream": REAL} | dict(row) for row in results.rows), "hits")
 
     def best(policy: str, of: str) -> Interval:
         ahead = [counts.ahead(REAL, policy, of, memory) for memory in counts.memories]
@@ -196,14 +199,13 @@ def claims_of_caching(found: Iterable[Measured]) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def claims_of_division(found: Iterable[Divided]) -> tuple[Claim, ...]:
+def claims_of_division(results: Results) -> tuple[Claim, ...]:
     """What section 8 says of Figure 16."""
-    shares = {(one.streams, one.memory): np.array(one.shares) for one in found}
-    memories = sorted({memory for _, memory in shares})
+    memories = sorted(results.values("memory"))
 
     def falls(*names: str) -> dict[str, Interval]:
         return {
-            f"{less}, {memory} rows": Interval.of(shares[more, memory] - shares[less, memory])
+            f"{less}, {memory} rows": _points(results, more, less, memory)
             for memory in memories
             for more, less in itertools.pairwise(names)
         }
@@ -217,4 +219,147 @@ def claims_of_division(found: Iterable[Divided]) -> tuple[Claim, ...]:
             unit="points",
         ),
         judged("the more S varies, the more memory R has", rises, unit="points"),
+    )
+
+
+def _points(results: Results, more: str, less: str, memory: int) -> Interval:
+    first, second = ({"streams": name, "memory": memory} for name in (more, less))
+    one, other = results.paired("share of R", first, second)
+    return Interval.of(one - other)
+
+
+def claims_of_histograms(results: Results, *, noisy: bool) -> tuple[Claim, ...]:
+    """What section 8 says of Figures 13 and 14."""
+    counts = Counts(results)
+    [stream] = counts.streams
+    part = 0.9 if noisy else 0.95
+
+    def over(policy: str, of: str, part: float = 1.0) -> dict[str, Interval]:
+        return {
+            f"{memory} rows": counts.ahead(stream, policy, of, memory, part) for memory in counts.memories
+        }
+
+    return (
+        judged(
+            f"heeb_histogram has at least {part:.0%} of heeb's results", over("heeb_histogram", "heeb", part)
+        ),
+        judged("heeb_histogram beats random", over("heeb_histogram", "random")),
+        judged(
+            "heeb_histogram is not above heeb by 1 % or more",
+            {
+                name: Interval(1 - mean, 1 - high, 1 - low)
+                for name, (mean, low, high) in over("heeb_histogram", "heeb").items()
+            },
+        ),
+    )
+
+
+def _curves(results: Results) -> dict[str, Array]:
+    """The benefit of each row, by how far ahead."""
+    return {
+        row: np.array([one["benefit"] for one in results.where(row=row).rows])
+        for row in results.values("row")
+    }
+
+
+def claims_of_example(results: Results) -> tuple[Claim, ...]:
+    """What section 5.1 says of Figure 2."""
+    x, y, z = (_curves(results)[row] for row in "xyz")
+    return (
+        judged(
+            "x is above y over any time",
+            {"least difference": Interval.exactly(float((x - y).min()))},
+            unit="results",
+        ),
+        judged(
+            "x and z cross: x is ahead at first, z in the end",
+            {
+                "x ahead, at first": Interval.exactly(float(x[0] - z[0])),
+                "z ahead, in the end": Interval.exactly(float(z[-1] - x[-1])),
+            },
+            unit="results",
+        ),
+    )
+
+
+def claims_of_caching_benefits(results: Results) -> tuple[Claim, ...]:
+    """What section 7.3 says of Figure 4."""
+    curves = list(_curves(results).items())
+    tiny = 1e-12
+    return (
+        judged(
+            "the higher a row's value, the higher its benefit, over any time: the lowest value may go",
+            {
+                f"{high[0]} over {low[0]}": Interval.exactly(float((high[1] - low[1]).min()) + tiny)
+                for low, high in itertools.pairwise(curves)
+            },
+            unit="results",
+        ),
+    )
+
+
+def claims_of_joining_benefits(results: Results) -> tuple[Claim, ...]:
+    """What section 7.3 says of Figure 5, corrected: only a row of S2 can dominate one of R2."""
+    curves, tiny = _curves(results), 1e-12
+
+    def over(high: str, low: str) -> Interval:
+        return Interval.exactly(float((curves[high] - curves[low]).min()) + tiny)
+
+    zero = {row: Interval.exactly(tiny - float(curves[row].max())) for row in ("R1", "S1")}
+    return (
+        judged("R1 and S1 bring nothing more", zero, unit="results"),
+        judged(
+            "within R2 and within S2 the higher value is above",
+            {"R2": over("R2, far", "R2, near"), "S2": over("S2, far", "S2, near")},
+            unit="results",
+        ),
+        judged(
+            "a row of R2 may dominate one of S2 (as printed)",
+            {f"{r} over {s}": over(r, s) for r in ("R2, near", "R2, far") for s in ("S2, near", "S2, far")},
+            unit="results",
+        ),
+        judged(
+            "a row of S2 may dominate one of R2 (corrected)",
+            {"S2, far over R2, near": over("S2, far", "R2, near")},
+            unit="results",
+        ),
+    )
+
+
+def claims_of_walks(results: Results) -> tuple[Claim, ...]:
+    """What section 7.5 says of Figure 6."""
+    worth = {
+        drift: {row["distance"]: row["benefit"] for row in results.where(drift=drift).rows}
+        for drift in results.values("drift")
+    }
+    still = worth[0]
+    tiny = 1e-12
+    steps = [still[far] - still[far + 1] for far in range(8)]
+    even = [abs(still[far] - still[-far]) for far in range(1, 9)]
+    right = {
+        f"drift {drift}": Interval.exactly(
+            sum(far * curve[far] for far in _NEAR) / sum(curve[far] for far in _NEAR)
+        )
+        for drift, curve in worth.items()
+        if drift
+    }
+    peaks = {
+        f"drift {drift}, distance {drift * times}": Interval.exactly(
+            curve[drift * times] - (curve[drift * times - 1] + curve[drift * times + 1]) / 2
+        )
+        for drift, curve in worth.items()
+        if drift
+        for times in (1, 2)
+    }
+    return (
+        judged(
+            "without drift the nearest is the best to keep, on either side alike",
+            {
+                "least step down": Interval.exactly(min(steps)),
+                "alike": Interval.exactly(tiny - max(even)),
+            },
+            unit="",
+        ),
+        judged("with a drift what lies ahead is: the mean distance is above 0", right, unit=""),
+        judged("what is away by a multiple of the drift is preferred to its neighbours", peaks, unit=""),
     )

@@ -1,29 +1,23 @@
-"""Runs of the experiments, as plain records."""
+"""What a cell of each experiment measures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, get_args
+from functools import lru_cache
+from typing import Any, Final, get_args
+
+import numpy as np
 
 from tidegate.engine import simulate, simulate_cache
 from tidegate.engine.cache import CachePolicy
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
-from tidegate.experiments.stochastic_streams.setups import (
-    DIVIDED,
-    FAST,
-    MEMORY,
-    POLICIES,
-    ROWS,
-    RUNS,
-    SETUPS,
-    WARMUP,
-    Setup,
-)
-from tidegate.models import AR1
+from tidegate.experiments.recorded import temperatures
+from tidegate.experiments.stochastic_streams.setups import DIVIDED, POLICIES, SETUPS, Setup
+from tidegate.models import AR1, History, LinearTrend, Noise, RandomWalk, cumulative_benefit
 from tidegate.policies import Exponential
+from tidegate.policies.precomputed import h1
 from tidegate.streams import StochasticPair, Trace
-from tidegate.types import SIDES, Array, Budget, Window
+from tidegate.types import SIDES, Array, Budget, InputError, Window
 
 ALPHAS: Final = {"heeb": 1.0, "heeb, a tenth": 0.1}
 """Alpha of HEEB's survival, in sizes of the cache: the paper's, and one that looks less far ahead."""
@@ -31,96 +25,66 @@ CACHED: Final = (
     *(policy for policy in get_args(CachePolicy) if policy not in ("a0", "heeb")),
     *(ALPHAS if "heeb" in get_args(CachePolicy) else ()),
 )
-CACHES: Final = (10, 25, 50, 100, 150, 200, 250, 300)
-FOR_DRAWS: Final = 20
-"""Runs of one recorded stream, over which the draws of `random` are averaged."""
-REAL: Final = "REAL"
 
 
-class Measured(NamedTuple):
-    """The results that a policy found in memory, run by run; the same runs for all policies."""
-
-    stream: str
-    memory: int
-    policy: str
-    results: list[int]
+@lru_cache(maxsize=8)
+def _both(setup: Setup, rows: int, seed: int) -> tuple[Trace, Trace]:
+    return StochasticPair(*setup).both(rows, seed)
 
 
-def results(
-    streams: Mapping[str, Setup] = SETUPS,
-    memories: Sequence[int] = (MEMORY,),
-    policies: Sequence[str] = FAST,
-    *,
-    rows: int = ROWS,
-    runs: int = RUNS,
-    warmup: int = WARMUP,
-) -> list[Measured]:
-    """Run every policy on the same streams, within every memory."""
-    found = []
-    for name, setup in streams.items():
-        pairs = [StochasticPair(*setup).both(rows, seed) for seed in range(runs)]
-        for memory in memories:
-            for label in policies:
-                policy = POLICIES[label](setup, memory)
-                if policy is None:
-                    continue
-                counts = []
-                for seed, (left, right) in enumerate(pairs):
-                    report = simulate(
-                        left,
-                        right,
-                        window=(None, None),
-                        budget=memory,
-                        policy=policy,
-                        step="instant",
-                        warmup=warmup,
-                        seed=seed,
-                    )
-                    counts.append(report.results - report.from_step)
-                found.append(Measured(name, memory, label, counts))
-    return found
+def results(*, stream: str, memory: int, policy: str, rows: int, warmup: int, seed: int) -> dict[str, int]:
+    """The results that a policy finds in memory; the same streams for all policies and memories."""
+    setup = SETUPS[stream]
+    chosen = POLICIES[policy](setup, memory)
+    if chosen is None:
+        raise InputError(f"{policy} is no policy for {stream}; leave it out")
+    left, right = _both(setup, rows, seed)
+    report = simulate(
+        left,
+        right,
+        window=(None, None),
+        budget=memory,
+        policy=chosen,
+        step="instant",
+        warmup=warmup,
+        seed=seed,
+    )
+    return {"results": report.results - report.from_step}
 
 
-def hits(
-    temperatures: Array, memories: Sequence[int] = CACHES, policies: Sequence[Any] = CACHED
-) -> list[Measured]:
+@lru_cache(maxsize=512)
+def _hits(policy: str, memory: int, data: str, seed: int) -> int:
+    references, level = _level(data)
+    name, told = policy, dict[str, Any]()
+    if policy in ALPHAS:
+        name, told = "heeb", {"process": level, "survival": Exponential(ALPHAS[policy] * memory)}
+    return simulate_cache(references, memory, name, seed=seed, **told).hits  # type: ignore[arg-type]  # one of them
+
+
+@lru_cache(maxsize=1)
+def _level(data: str) -> tuple[Array, AR1]:
+    references = temperatures(data)
+    return references, AR1.fit(references)
+
+
+def hits(*, policy: str, memory: int, data: str, seed: int) -> dict[str, float]:
     """Hits of the caching problem: temperatures refer to the rows of a relation, one for each tenth of a degree."""
-    level = AR1.fit(temperatures)
-    found = []
-    for memory in memories:
-        for label in policies:
-            policy, told = label, dict[str, Any]()
-            if label in ALPHAS:
-                policy, told = "heeb", {"process": level, "survival": Exponential(ALPHAS[label] * memory)}
-            seeds = range(FOR_DRAWS if policy == "random" else 1)
-            counts = [simulate_cache(temperatures, memory, policy, seed=seed, **told).hits for seed in seeds]
-            found.append(Measured(REAL, memory, label, counts * (FOR_DRAWS // len(counts))))
-    return found
+    # Only `random` draws: the others are the same in every run.
+    references, level = _level(data)
+    return {
+        "hits": _hits(policy, memory, data, seed if policy == "random" else 0),
+        "references": len(references),
+        "phi1": level.phi1,
+        "phi0": level.phi0 / 10,
+        "sigma": level.sigma / 10,
+    }
 
 
-class Divided(NamedTuple):
-    """The percentage of the buffered rows that is R's, averaged over time, run by run."""
-
-    streams: str
-    memory: int
-    shares: list[float]
-
-
-def divided(
-    memories: Sequence[int] = (5, MEMORY, 20), *, rows: int = ROWS, runs: int = RUNS, warmup: int = WARMUP
-) -> list[Divided]:
-    """How HEEB divides a memory between the streams."""
-    found = []
-    for name, setup in DIVIDED.items():
-        pairs = [StochasticPair(*setup).both(rows, seed) for seed in range(runs)]
-        for memory in memories:
-            join = Join(Window(None, None), Budget(rows=memory), POLICIES["heeb"](setup, memory) or "heeb")
-            shares = [_share_of_left(join, left, right, warmup) for left, right in pairs]
-            found.append(Divided(name, memory, shares))
-    return found
-
-
-def _share_of_left(join: Join, left: Trace, right: Trace, warmup: int) -> float:
+def divided(*, streams: str, memory: int, rows: int, warmup: int, seed: int) -> dict[str, float]:
+    """The percentage of the buffered rows that HEEB lets R have, averaged over time."""
+    setup = DIVIDED[streams]
+    left, right = _both(setup, rows, seed)
+    join = Join(Window(None, None), Budget(rows=memory), POLICIES["heeb"](setup, memory) or "heeb")
     arrivals = encode(left, right, join.window, "=", None).arrivals
     operator = Operator(join)
     of_left = of_all = 0
@@ -129,4 +93,47 @@ def _share_of_left(join: Join, left: Trace, right: Trace, warmup: int) -> float:
         if moment.now >= warmup:
             held = [len(operator.buffers[side].rows) for side in SIDES]
             of_left, of_all = of_left + held[0], of_all + sum(held)
-    return 100 * of_left / of_all
+    return {"share of R": 100 * of_left / of_all}
+
+
+NOW: Final = 100
+AHEAD: Final = 40
+R_NOISE, S_NOISE = 10, 15
+EXAMPLES: Final[dict[str, tuple[LinearTrend, str, int]]] = {
+    # Section 1's rows of R, under the pdf of S: near the peak, nearly missed, and far ahead.
+    "figure2/x": (LinearTrend(1.0, 0.0, Noise(15, 5.0)), "joining", NOW + 2),
+    "figure2/y": (LinearTrend(1.0, 0.0, Noise(15, 5.0)), "joining", NOW - 8),
+    "figure2/z": (LinearTrend(1.0, 0.0, Noise(15, 5.0)), "joining", NOW + 10),
+    **{
+        f"figure4/v = f(t0) {value:+d}": (LinearTrend(1.0, 0.0, Noise(R_NOISE)), "caching", NOW + value)
+        for value in (-8, -4, 0, 4, 8)
+    },
+    # A row of R is matched with S, and the other way round.
+    "figure5/R1": (LinearTrend(1.0, 0.0, Noise(S_NOISE)), "joining", NOW - S_NOISE),
+    "figure5/R2, near": (LinearTrend(1.0, 0.0, Noise(S_NOISE)), "joining", NOW - 5),
+    "figure5/R2, far": (LinearTrend(1.0, 0.0, Noise(S_NOISE)), "joining", NOW + 10),
+    "figure5/S1": (LinearTrend(1.0, 0.0, Noise(R_NOISE)), "joining", NOW - R_NOISE),
+    "figure5/S2, near": (LinearTrend(1.0, 0.0, Noise(R_NOISE)), "joining", NOW - 4),
+    "figure5/S2, far": (LinearTrend(1.0, 0.0, Noise(R_NOISE)), "joining", NOW + 8),
+    "figure5/S3": (LinearTrend(1.0, 0.0, Noise(R_NOISE)), "joining", NOW + 14),
+}
+"""What a row is matched with, in which problem, and the row's value, at the time NOW."""
+
+
+def benefit(*, row: str, figure: str, seed: int) -> list[dict[str, float]]:
+    """The expected cumulative benefit of a row, by how far ahead one looks. Nothing is drawn."""
+    del seed
+    process, problem, value = EXAMPLES[f"{figure}/{row}"]
+    found = cumulative_benefit(process, History(NOW), [value], AHEAD, problem=problem)[0]  # type: ignore[arg-type]  # a problem
+    return [{"ahead": step, "benefit": float(gained)} for step, gained in enumerate(found, start=1)]
+
+
+def walk_benefit(*, drift: int, alpha: int, seed: int) -> list[dict[str, float]]:
+    """HEEB's benefit of a row by its distance from the last value of a walk, in caching. Nothing is drawn."""
+    del seed
+    curve = h1(RandomWalk(float(drift), Noise(sigma=1.0)), Exponential(alpha), problem="caching")
+    distances = np.arange(-10, 31)
+    return [
+        {"distance": int(far), "benefit": float(worth)}
+        for far, worth in zip(distances, curve.of(distances), strict=True)
+    ]

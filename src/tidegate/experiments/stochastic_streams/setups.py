@@ -58,7 +58,10 @@ SETUPS: Final[dict[str, Setup]] = {
     "ROOF": trends((3.3, 5.0)),
     "FLOOR": trends((None, None)),
     "WALK": Setup(STEP, STEP),
+    "low variance": trends((1.0, 1.0)),
+    "high variance": trends((8.0, 8.0)),
 }
+COMPARED: Final = ("TOWER", "ROOF", "FLOOR", "WALK")
 DRIFTING: Final = ("TOWER", "ROOF", "FLOOR")
 ALIKE: Final = "alike"
 DIVIDED: Final[dict[str, Setup]] = {
@@ -98,3 +101,8 @@ POLICIES: Final[dict[str, Callable[[Setup, int], Policy | None]]] = {
 FAST: Final = tuple(name for name in POLICIES if name != "flow_expect")
 """All but the one that plans anew at every step."""
 RIVALS: Final = ("random", "prob", "life")
+
+
+def possible(stream: str, policy: str) -> bool:
+    """Whether there is such a policy for a stream: walks have no window for `life`."""
+    return POLICIES[policy](SETUPS[stream], MEMORY) is not None

@@ -1,0 +1,105 @@
+"""Many independent pieces of work as Spark jobs: how the grids of experiments run on a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tidegate.spark.session import QUIET, SHORT_LIVED, silenced
+from tidegate.types import InputError
+
+_ENOUGH: Final = 512
+"""Tasks of a job at most: each costs some hundredths of a second."""
+
+
+def spread(
+    spark: SparkSession,
+    count: int,
+    work: Callable[[int], Mapping[str, Any]],
+    schema: pa.Schema,
+    folder: str,
+) -> None:
+    """Do a piece of work for each number below `count`, and write what it gives as Parquet.
+
+    Parameters
+    ----------
+    spark
+        The session; classic or Connect.
+    count
+        How many pieces there are; each is a task of its own, as far as that is worth it, so that a core that is
+        done takes the next.
+    work
+        Gives a line of the output for a number. It runs on the workers.
+    schema
+        What the lines hold.
+    folder
+        Where they are written, in one file; it must not be there yet.
+    """
+
+    def lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers = batch.column(0).to_pylist()
+            yield pa.RecordBatch.from_pylist([dict(work(number)) for number in numbers], schema)
+
+    numbers = spark.range(0, count, 1, min(count, _ENOUGH))
+    found = numbers.mapInArrow(lines, from_arrow_schema(schema))
+    # Shuffled into one: otherwise every task would write a file.
+    found.repartition(1).write.parquet(folder)
+
+
+@contextlib.contextmanager
+def session(master: str | None, confs: Mapping[str, str]) -> Iterator[tuple[SparkSession, int]]:
+    """A session, and how many cores it has; one that was there before is used, and left running.
+
+    Parameters
+    ----------
+    master
+        Spark's master, such as "local[4]" or "spark://host:7077", or "sc://host" for Connect; by default all cores
+        of this machine.
+    confs
+        Settings of Spark.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None and master is None:
+        yield active, _cores(active)
+        return
+    # Workers run this very Python, whatever `python3` means on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    address = master or "local[*]"
+    own = address.startswith("local")
+    builder = SparkSession.builder.appName("tidegate reproduce")
+    builder = builder.remote(address) if address.startswith("sc://") else builder.master(address)
+    told = QUIET | {"spark.driver.extraJavaOptions": SHORT_LIVED} if own else {}
+    for name, value in (told | dict(confs)).items():
+        builder = builder.config(name, value)
+    try:
+        with silenced(None) if own else contextlib.nullcontext():
+            spark = builder.getOrCreate()
+            spark.range(1).count()
+    except (PySparkException, RuntimeError, OSError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise InputError(f"Spark does not start at {address!r} ({first}); give another --master") from error
+    if own:
+        spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield spark, _cores(spark)
+    finally:
+        spark.stop()
+
+
+def _cores(spark: SparkSession) -> int:
+    """How many cores there are; by Connect Spark does not say, but has told how many partitions it likes."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except (PySparkException, AttributeError):
+        return int(spark.conf.get("spark.default.parallelism", "8") or 8)

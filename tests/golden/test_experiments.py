@@ -1,0 +1,190 @@
+"""A few cells of every experiment, in small, count as ever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tidegate.experiments import EXPERIMENTS
+
+GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
+    ("windowed-joins/figure5", {"seconds": 150}, "best age", [68.7, 68.9, 69]),
+    (
+        "windowed-joins/figure6",
+        {"policy": "age", "percent": 40, "seconds": 260},
+        "recall",
+        [0.387073, 0.375563, 0.382685],
+    ),
+    (
+        "windowed-joins/figure7",
+        {"shape": "INC", "percent": 30, "policy": "age", "rows": 1900},
+        "recall",
+        [0.240028, 0.282332, 0.261459],
+    ),
+    (
+        "windowed-joins/figure10",
+        {"skew": 2.0, "scheme": "alloc", "joins": "DC+IC", "rows": 1500},
+        "least recall",
+        [0.522931, 0.14871, 0.146172],
+    ),
+    (
+        "windowed-joins/figure10-uc",
+        {"skew": 2.0, "scheme": "prop", "joins": "DC+IC+UC", "rows": 1500},
+        "least recall",
+        [0.294609, 0.201821, 0.298697],
+    ),
+    (
+        "windowed-joins/figure11",
+        {"power": 2.0, "scheme": "alloc", "rows": 1500},
+        "least recall",
+        [0.688586, 0.690889, 0.680614],
+    ),
+    (
+        "windowed-joins/prob",
+        {
+            "correlation": "UC",
+            "skew": 2.0,
+            "percent": 20,
+            "policy": "prob",
+            "rows": 2000,
+            "learned_rows": 1000,
+        },
+        "recall",
+        [0.860694, 0.826725, 0.824245],
+    ),
+    (
+        "windowed-joins/learning",
+        {"curve": "DEC", "monitoring": "sample", "windows": 1, "memory": 80},
+        "off",
+        [0.107389, 0.255395, 0.250725],
+    ),
+    ("ijoin/table1", {"stream": "R"}, "importance", [3, 3, 3]),
+    ("ijoin/table2", {"join": "fifo"}, "importance", [6, 6, 6]),
+    ("ijoin/table3", {"join": "size"}, "importance", [11, 11, 11]),
+    ("ijoin/table4", {"join": "greedy"}, "importance", [13, 13, 13]),
+    (
+        "ijoin/figure2",
+        {"memory": 6, "skew": 1.0, "scheme": "IJOIN", "seconds": 10.0},
+        "importance",
+        [452, 2123, 1726],
+    ),
+    (
+        "ijoin/figure3",
+        {"window": 10.0, "skew": 1.0, "scheme": "GREEDY", "seconds": 10.0},
+        "importance",
+        [326, 5083, 1667],
+    ),
+    (
+        "ijoin/figure4",
+        {"domain": 10, "skew": 0.0, "scheme": "RAND", "seconds": 10.0, "level": True},
+        "importance",
+        [38, 36, 31],
+    ),
+    (
+        "ijoin/figure5",
+        {"unproductive": 2.0, "skew": 1.0, "scheme": "IJOIN as printed", "seconds": 10.0},
+        "importance",
+        [1048, 3204, 1922],
+    ),
+    ("ijoin/table6", {"skew": 1.0, "scheme": "adaptive", "seconds": 10.0}, "importance", [1196, 3702, 2926]),
+    (
+        "ijoin/beyond",
+        {"skew": 1.0, "scheme": "OPTIMUM", "memory": 20, "order": "probe-first", "seconds": 10.0},
+        "importance",
+        [3821, 9560, 6582],
+    ),
+    (
+        "ijoin/frontier",
+        {"skew": 1.0, "scheme": "ijoin 0.500", "memory": 20, "seconds": 10.0},
+        "importance",
+        [1923, 5502, 4288],
+    ),
+    ("stochastic-streams/figure2", {"row": "x", "figure": "figure2"}, "benefit", [0.61814, 0.61814, 0.61814]),
+    (
+        "stochastic-streams/figure4",
+        {"row": "v = f(t0) +0", "figure": "figure4"},
+        "benefit",
+        [0.386087, 0.386087, 0.386087],
+    ),
+    ("stochastic-streams/figure5", {"row": "S3", "figure": "figure5"}, "benefit", [1.0, 1.0, 1.0]),
+    ("stochastic-streams/figure6", {"drift": 2, "alpha": 10}, "benefit", [0.104452, 0.104452, 0.104452]),
+    (
+        "stochastic-streams/figure8",
+        {"stream": "TOWER", "memory": 10, "policy": "heeb", "rows": 150, "warmup": 20},
+        "results",
+        [99, 102, 102],
+    ),
+    (
+        "stochastic-streams/figure9",
+        {"stream": "TOWER", "memory": 5, "policy": "random", "rows": 150, "warmup": 20},
+        "results",
+        [49, 60, 57],
+    ),
+    (
+        "stochastic-streams/figure10",
+        {"stream": "ROOF", "memory": 5, "policy": "prob", "rows": 150, "warmup": 20},
+        "results",
+        [29, 29, 23],
+    ),
+    (
+        "stochastic-streams/figure11",
+        {"stream": "FLOOR", "memory": 5, "policy": "life", "rows": 150, "warmup": 20},
+        "results",
+        [23, 20, 25],
+    ),
+    (
+        "stochastic-streams/figure12",
+        {"stream": "WALK", "memory": 5, "policy": "offline", "rows": 150, "warmup": 20},
+        "results",
+        [172, 210, 206],
+    ),
+    (
+        "stochastic-streams/figure13",
+        {"stream": "low variance", "memory": 10, "policy": "heeb_histogram", "rows": 150, "warmup": 20},
+        "results",
+        [77, 68, 74],
+    ),
+    (
+        "stochastic-streams/figure14",
+        {"stream": "high variance", "memory": 10, "policy": "heeb", "rows": 150, "warmup": 20},
+        "results",
+        [70, 68, 79],
+    ),
+    (
+        "stochastic-streams/figure16",
+        {"streams": "R lags by 2", "memory": 5, "rows": 150, "warmup": 20},
+        "share of R",
+        [18.461538, 15.230769, 16.307692],
+    ),
+]
+"""An experiment, the settings of a cell, a number that it tells (of a curve, its last), and that of seeds 0 to 2."""
+
+
+@pytest.mark.parametrize(("name", "settings", "number", "expected"), GOLDEN, ids=[row[0] for row in GOLDEN])
+def test_small_cells_count_as_ever(
+    name: str, settings: dict[str, Any], number: str, expected: list[float]
+) -> None:
+    experiment = EXPERIMENTS[name]
+    assert set(settings) == set(experiment.grid.axes)
+    told = []
+    for seed in range(3):
+        found = experiment.measure(**settings, seed=seed)
+        told.append((found if isinstance(found, Mapping) else found[-1])[number])
+    assert told == pytest.approx(expected, rel=1e-5)
+
+
+def test_every_experiment_that_needs_no_data_is_here() -> None:
+    assert {name for name, one in EXPERIMENTS.items() if not one.recorded} == {row[0] for row in GOLDEN}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_says_what_it_is(name: str) -> None:
+    one = EXPERIMENTS[name]
+    assert one.name == name
+    assert one.title
+    assert one.says.endswith(".")
+    full, quick = len(one.cells()), len(one.cells(quick=True))
+    assert 0 < quick <= full
+    assert one.measure.__module__.startswith("tidegate.experiments.")  # where workers find it

@@ -1,0 +1,42 @@
+"""Cells run on Spark as they do here, and its tasks' failures are theirs alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.progress import Progress
+
+from tidegate.experiments import EXPERIMENTS
+from tidegate.experiments.experiment import Cell
+from tidegate.experiments.outcomes import Plan
+from tidegate.experiments.run import Here, on_spark, run
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_spark_finds_what_this_process_finds(spark: SparkSession, tmp_path: Path) -> None:
+    del spark  # the one that is active
+    chosen = [EXPERIMENTS[name] for name in ("ijoin/table2", "stochastic-streams/figure6")]
+    plan = Plan.of(chosen, None)
+    cells = [cell for one in chosen for cell in one.cells()]
+    cells.append(Cell("ijoin/table2", '{"join": "no such"}', 0))
+    with Progress(disable=True) as progress, on_spark() as where:
+        assert where.cores == 2
+        there = run(plan, cells, tmp_path / "there", where, progress)
+        here = run(plan, cells, tmp_path / "here", Here(), progress)
+    assert {cell: (one.found, one.error) for cell, one in there.items()} == {
+        cell: (one.found, one.error) for cell, one in here.items()
+    }
+    assert [one.error for one in there.values()].count("KeyError: 'no such'") == 1
+
+
+def test_a_master_that_is_not_there_is_told(spark: SparkSession) -> None:
+    del spark
+    with pytest.raises(InputError, match="Spark does not start at 'nonsense'"), on_spark("nonsense"):
+        pass
