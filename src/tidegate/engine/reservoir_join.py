@@ -18,14 +18,15 @@ from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.simulate import check_run
 from tidegate.engine.simulate_sample import NOTHING, joined_samples
-from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir
+from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Taken
+from tidegate.sampling.progressive_join import PrintedProgressiveJoin, RunningProgressiveJoin
 from tidegate.sampling.slots import Slots
 from tidegate.streams import Trace
 from tidegate.types import Budget, Sampled, Window
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Moment
-    from tidegate.sampling import Sampler, Sampling, Taken
+    from tidegate.sampling import Sampler, Sampling
     from tidegate.sampling.ranks import RankedReservoir
     from tidegate.types import Array, Condition, Rows, StepSize, Time, WindowSpan
 
@@ -72,11 +73,19 @@ class ReservoirJoin:
         found = {"left": ids[0][shown.left], "right": ids[1][shown.right]}
         self._slots.put(found, self.reservoir.offer(shown.probability))
         self._keep(settled(self.reservoir, self.operator.sampling))
-        advance = getattr(self.reservoir, "advance", None)
-        if advance is not None:
-            self._keep(advance(moment.now))
-            self.operator.sampling.cap(self.reservoir.wants().fraction)
-            self.operator.limit(Budget(rows=self.reservoir.wants().rows))
+        if isinstance(self.reservoir, RunningProgressiveJoin | PrintedProgressiveJoin):
+            self._keep(self._advanced(moment.now))
+            wants = self.reservoir.wants()
+            self.operator.sampling.cap(wants.fraction)
+            self.operator.limit(Budget(rows=wants.rows))
+
+    def _advanced(self, now: Time) -> Taken:
+        """Let the reservoir grow into what the join can do without."""
+        if isinstance(self.reservoir, PrintedProgressiveJoin):
+            return self.reservoir.advance(now)
+        if len(self.reservoir) < self.reservoir.size:
+            return Taken.nobody()
+        return self.reservoir.advance(now, self.operator.sampling.needs())
 
     def _keep(self, taken: Taken) -> None:
         if taken.kept is not None:
@@ -146,8 +155,8 @@ def simulate_reservoir(
     sampler
         Which results the reservoir is shown, by name or as an object; see `tidegate.sampling`.
     at
-        Times, ascending, at which the sample is noted: at the end of the last step that begins no later. The last
-        sample is noted in any case.
+        Times, ascending, at which the sample is noted: at the end of the last step that is over by then. Without any,
+        the last sample is noted.
     seed
         Fixes all draws.
 
@@ -194,11 +203,9 @@ def simulate_reservoir(
             note(due.pop(0))
         running.step(lefts, rights, moment)
         kept, join = running.reservoir, running.operator
-        watched.append(
-            (moment.now, len(kept), kept.size, join.rows, join.sampling.fraction, kept.results)
-        )
+        watched.append((moment.now, len(kept), kept.size, join.rows, join.sampling.fraction, kept.results))
     if watched:
-        for when in due or [watched[-1][0]]:
+        for when in due if at else [watched[-1][0]]:
             note(when)
     columns = np.array(watched).reshape(-1, 6).T
     return ReservoirReport(*columns, samples=tuple(samples))

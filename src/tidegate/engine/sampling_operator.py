@@ -86,7 +86,9 @@ class SamplingOperator(Operator):
                 f"a sampler cannot work with order={join.order!r} and split={join.split!r}; use 'probe-first' and 'shared'"
             )
         if join.budget and join.budget.unit == "bytes" and join.budget.limit <= _ROW_BYTES:
-            raise InputError(f"a budget of {join.budget.limit} bytes holds no row; a row takes more than {_ROW_BYTES}")
+            raise InputError(
+                f"a budget of {join.budget.limit} bytes holds no row; a row takes more than {_ROW_BYTES}"
+            )
         super().__init__(join)
         self.sampling = find(sampler).start(join.setting())
 
@@ -218,7 +220,9 @@ class SamplingOperator(Operator):
             owner = local.left if side == "left" else local.right
             found = Pairs(placed(at["left"], local.left), placed(at["right"], local.right))
             if watched:
-                at_owner, at_other = (found.left, found.right) if side == "left" else (found.right, found.left)
+                at_owner, at_other = (
+                    (found.left, found.right) if side == "left" else (found.right, found.left)
+                )
                 note_ages(watch, times[side], times[other], at_owner, at_other)
             yield from self._leaving(owners, owner, found, side, residual)
         self._write(side, owners, places, spent)
@@ -290,8 +294,11 @@ class SamplingOperator(Operator):
             pool.expire(side, np.flatnonzero(gone))
 
     def _thin(self, pool: Pool) -> None:
-        """Lower the probability, for rows that are held, too, until they fit."""
-        budget = self._budget
+        """Lower the probability, for rows that are held, too, until they fit.
+
+        Rows of a higher probability than new draws have are thinned to that first: it may be enough.
+        """
+        budget, lowering = self._budget, False
         while True:
             rows = {side: self.buffers[side].rows for side in SIDES}
             excess = self._excess(rows, pool, SIDES, budget)
@@ -299,7 +306,9 @@ class SamplingOperator(Operator):
                 return
             places = {side: pool.staying(side) for side in SIDES}
             staying = {side: rows[side].take(places[side]) for side in SIDES}
-            self.sampling.lower(excess + budget.limit, budget.limit, staying.values())
+            if lowering:
+                self.sampling.lower(excess + budget.limit, budget.limit, staying.values())
+            lowering = True
             for side in SIDES:
                 thinned, useless = self.sampling.thinned(staying[side])
                 for name in ("level", "wait"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tidegate.experiments import ijoin, stochastic_streams, windowed_joins
+from tidegate.experiments import ijoin, reservoir_joins, stochastic_streams, windowed_joins
 from tidegate.experiments.experiment import Experiment
 from tidegate.types import InputError
 
@@ -33,6 +33,11 @@ PAPERS: Final = {
     ),
     "stochastic-streams": Paper(
         "On Joining and Caching Stochastic Streams", "Xie, Yang, Chen", stochastic_streams.EXPERIMENTS
+    ),
+    "reservoir-joins": Paper(
+        "Reservoir Sampling over Memory-Limited Stream Joins",
+        "Al-Kateb, Lee, Wang",
+        reservoir_joins.EXPERIMENTS,
     ),
 }
 EXPERIMENTS: Final[dict[str, Experiment]] = {

@@ -33,7 +33,9 @@ def check_model(model: Model | None, rates: tuple[float, float] | None) -> None:
     """Refuse what is no model of matches."""
     curves = model if isinstance(model, tuple) else ()
     pair = len(curves) == len(SIDES) and all(isinstance(c, AgeCurve | None) for c in curves)
-    if not (model is None or isinstance(model, Frequency | AgeCurve) or pair or model in ("frequency", "age")):
+    if not (
+        model is None or isinstance(model, Frequency | AgeCurve) or pair or model in ("frequency", "age")
+    ):
         raise InputError(
             f"model {model!r} does not tell how many matches a row will have; give a Frequency, an AgeCurve, a pair "
             "of these, or 'frequency' or 'age' to learn it"
@@ -109,8 +111,12 @@ class Expecting:
         self._curve_learners: dict[Side, CurveLearner] = {}
         if model == "age":
             if not 0 < longest < FAR:
-                raise InputError("matches by age are learned over a window, and this one has no end; give an AgeCurve")
-            self._buckets = {s: Buckets(max(length, 1) / _BUCKETS, _BUCKETS) for s, length in self._lengths.items()}
+                raise InputError(
+                    "matches by age are learned over a window, and this one has no end; give an AgeCurve"
+                )
+            self._buckets = {
+                s: Buckets(max(length, 1) / _BUCKETS, _BUCKETS) for s, length in self._lengths.items()
+            }
             self._curve_learners = {s: CurveLearner(b, horizon) for s, b in self._buckets.items()}
         self._now: Time = -FAR
         self.seen = 0

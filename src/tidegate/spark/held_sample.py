@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.reservoir_join import settled
 from tidegate.sampling.ranks import RankedReservoir
 from tidegate.spark.packing import from_bytes, to_bytes
 
@@ -46,10 +47,9 @@ class HeldSample:
 
     def settle(self, sampling: Sampling) -> None:
         """After a step: hold no rank below which results may stay hidden from now on, nor have more shown."""
-        taken = self.reservoir.offer(np.empty(0), least=sampling.fraction)
+        taken = settled(self.reservoir, sampling)
         if self.rows is not None:
             self.rows = self._kept(taken)
-        sampling.cap(self.reservoir.wants().fraction)
 
     def _kept(self, taken: Taken) -> pa.Table:
         return self.rows if taken.kept is None or self.rows is None else self.rows.take(pa.array(taken.kept))
