@@ -34,7 +34,7 @@ AnyReservoir: TypeAlias = JoinReservoir | ProgressiveJoinReservoir
 
 
 def settled(reservoir: RankedReservoir, sampling: Sampling) -> Taken:
-    """After a step: let no rank be held below which results may stay hidden from now on, nor more be sampled than is of use."""
+    """After a step: hold no rank below which results may stay hidden from now on, and sample no more than is of use."""
     taken = reservoir.offer(np.empty(0), least=sampling.fraction)
     sampling.cap(reservoir.wants().fraction)
     return taken
@@ -174,7 +174,7 @@ def simulate_reservoir(
 
     References
     ----------
-    Reservoir Sampling over Memory-Limited Stream Joins, section 4: the join-sampling and the reservoir-sampling phase.
+    Reservoir Sampling over Memory-Limited Stream Joins, section 4: its join-sampling and reservoir-sampling phases.
 
     Deviations
     ----------

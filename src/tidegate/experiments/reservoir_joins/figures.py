@@ -10,13 +10,13 @@ from tidegate.experiments.reservoir_joins import claims, measured
 from tidegate.experiments.shown import Shown
 
 _CHOSEN: Final = (
-    "The paper does not tell when the sample is used: after half of the time. Steps of one unit of time. By ranks, RJS "
-    "and PRJS stand on UNIFORM with a quantile as cutoff; as printed, with the printed one."
+    "The paper does not tell when the sample is used: after half of the time. Steps of one unit of time. By ranks, "
+    "RJS and PRJS stand on UNIFORM with a quantile as cutoff; as printed, with the printed one."
 )
 _TIME: Final = {"x": "time units"}
 _PER_KEY: Final = (
-    " Chi-square is divided by the number of keys less 1, so that it is 1 for a uniform sample in the mean; it is told "
-    "against what a sample of as many results should have, and against what a full reservoir should."
+    " Chi-square is divided by the number of keys less 1, so that it is 1 for a uniform sample in the mean; it is "
+    "told against what a sample of as many results should have, and against what a full reservoir should."
 )
 
 

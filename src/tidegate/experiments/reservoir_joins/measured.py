@@ -34,7 +34,7 @@ _PARTS: Final = 10
 
 
 class Results(NamedTuple):
-    """All results of the join in order of time: when each came, its key by place in `keys`, and the left row's value."""
+    """All results of the join in order of time: when each came, its key's place in `keys`, the left row's value."""
 
     keys: Array
     time: Array

@@ -319,6 +319,6 @@ def claims_of_wrong_models(results: Results) -> tuple[Claim, ...]:
 
 
 def _holding(bias: Array) -> Interval:
-    """By how much the interval of a bias reaches beyond 0 on its nearer side: exact, since it is itself of all runs."""
+    """By how much the interval of a bias reaches beyond 0 on its nearer side: one number of all runs."""
     over = Interval.of(bias)
     return Interval.exactly(min(over.high, -over.low))
