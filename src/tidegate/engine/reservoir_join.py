@@ -34,7 +34,7 @@ AnyReservoir: TypeAlias = JoinReservoir | ProgressiveJoinReservoir
 
 
 def settled(reservoir: RankedReservoir, sampling: Sampling) -> Taken:
-    """After a step: hold no rank below which results may stay hidden from now on, and sample no more than is of use."""
+    """After a step: hold no rank below which results may stay hidden from now on, nor sample more than is of use."""
     taken = reservoir.offer(np.empty(0), least=sampling.fraction)
     sampling.cap(reservoir.wants().fraction)
     return taken
