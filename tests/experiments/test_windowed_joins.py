@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.experiments import EXPERIMENTS
 from tidegate.experiments.results import Results
-from tidegate.experiments.windowed_joins import claims, measured
+from tidegate.experiments.windowed_joins import claims, measured, sampled
 from tidegate.experiments.windowed_joins.wan import MICROS, Wan
 from tidegate.policies import Age
 from tidegate.streams import Aged, Correlated
@@ -171,3 +171,43 @@ def test_recorded_streams_are_measured() -> None:
             stream=stream, percent=20, policy="age", data=os.environ["TIDEGATE_DATA"], seed=0
         )
         assert 0 < found["recall"] < 1
+
+
+def test_windowed_averages_are_those_of_a_loop() -> None:
+    rng = np.random.default_rng(0)
+    times, values, weights = rng.uniform(0, 2000, 60), rng.normal(size=60), rng.uniform(1, 9, 60)
+    at = np.arange(0, 2200, 100.0)
+    found = sampled.averages(times, values, weights, at)
+    for now, told in zip(at, found, strict=True):
+        inside = (times <= now) & (times > now - sampled.AGGREGATED)
+        if inside.any():
+            assert told == pytest.approx(np.average(values[inside], weights=weights[inside]))
+        else:
+            assert np.isnan(told)
+
+
+def test_a_wrong_model_biases_uniform_alone() -> None:
+    def bias(method: str, factor: float) -> float:
+        cell = {"method": method, "factor": factor, "fraction": 0.2, "rows": 1500}
+        return float(np.mean([sampled.wrong_model(**cell, seed=seed)["bias"] for seed in range(2)]))  # type: ignore[arg-type]
+
+    assert bias("UNIFORM as printed", 0.5) < -30
+    assert bias("UNIFORM", 0.5) < -20
+    assert abs(bias("UNIFORM", 1.0)) < 3
+    for method in ("EQ-CLUSTER", "PPS-CLUSTER"):
+        assert abs(bias(method, 0.5)) < 15
+
+
+def test_claims_on_samples() -> None:
+    def judged(uniform: float, eq: float, pps: float) -> list[str]:
+        runs = {
+            (percent, method): [error, error + 1e-4, error - 1e-4]
+            for percent in (10, 50)
+            for method, error in (("UNIFORM", uniform), ("EQ-CLUSTER", eq), ("PPS-CLUSTER", pps))
+        }
+        found = Results.of(runs, axes=("percent", "method"), number="error")
+        rows = [row | {"of the mean": row["error"]} for row in found.rows]
+        return [claim.verdict for claim in claims.claims_of_memory(Results(rows))]
+
+    assert judged(0.2, 0.3, 0.1) == ["holds", "does not hold", "holds", "holds"]
+    assert judged(0.005, 0.1, 0.3) == ["does not hold", "holds", "does not hold", "does not hold"]

@@ -295,8 +295,11 @@ class SamplingOperator(Operator):
             pool.expire(side, np.flatnonzero(gone))
 
     def _thin(self, pool: Pool) -> None:
-        """Lower the probability, for rows that are held, too, until they fit."""
-        budget = self._budget
+        """Lower the probability, for rows that are held, too, until they fit.
+
+        Rows of a higher probability than new draws have are thinned to that first: it may be enough.
+        """
+        budget, lowering = self._budget, False
         while True:
             rows = {side: self.buffers[side].rows for side in SIDES}
             excess = self._excess(rows, pool, SIDES, budget)
@@ -304,7 +307,9 @@ class SamplingOperator(Operator):
                 return
             places = {side: pool.staying(side) for side in SIDES}
             staying = {side: rows[side].take(places[side]) for side in SIDES}
-            self.sampling.lower(excess + budget.limit, budget.limit, staying.values())
+            if lowering:
+                self.sampling.lower(excess + budget.limit, budget.limit, staying.values())
+            lowering = True
             for side in SIDES:
                 thinned, useless = self.sampling.thinned(staying[side])
                 for name in ("level", "wait"):

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tidegate.experiments import ijoin, stochastic_streams, threshold_functions, tournament, windowed_joins
+from tidegate.experiments import (
+    ijoin,
+    reservoir_joins,
+    stochastic_streams,
+    threshold_functions,
+    tournament,
+    windowed_joins,
+)
 from tidegate.experiments.experiment import Experiment
 from tidegate.types import InputError
 
@@ -33,6 +40,11 @@ PAPERS: Final = {
     ),
     "stochastic-streams": Paper(
         "On Joining and Caching Stochastic Streams", "Xie, Yang, Chen", stochastic_streams.EXPERIMENTS
+    ),
+    "reservoir-joins": Paper(
+        "Reservoir Sampling over Memory-Limited Stream Joins",
+        "Al-Kateb, Lee, Wang",
+        reservoir_joins.EXPERIMENTS,
     ),
     "threshold-functions": Paper(
         "Optimization of Threshold Functions over Streams",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from tidegate.sampling.fraction import Taking, safe_mean
+from tidegate.sampling.fraction import Taking, needed, safe_mean
 from tidegate.sampling.ladder import LOWEST, STEPS
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ class Control:
         self._highest = max(self._highest, level)
         self._floor = max(self._floor, level)
         self.level = max(self.level, level)
+
+    def needs(self, rows: float) -> float:
+        """The room that must be there for a level to be chosen that takes so many rows by theory."""
+        return needed(rows * self._factor, self._overflow)
 
     def settle(
         self, now: Time, held: float, room: float, span: float, theory: Callable[[], Taking | None]

@@ -45,6 +45,17 @@ def safe_mean(rows: float, overflow: float) -> float:
     return float(root * root)
 
 
+def needed(mean: float, overflow: float) -> float:
+    """The budget that this mean number of held rows exceeds with this chance: `safe_mean` turned around.
+
+    Examples
+    --------
+    >>> round(needed(safe_mean(100, 0.01), 0.01), 9)
+    100.0
+    """
+    return float(mean + NormalDist().inv_cdf(1 - overflow) * np.sqrt(mean))
+
+
 class Taking(ABC):
     """How many rows each level of probability takes, by theory."""
 

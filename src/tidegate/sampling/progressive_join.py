@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from tidegate.models.age_curve import AgeCurve
 from tidegate.models.joint import Curves, curves_of, lengths_of, rates_of
@@ -22,6 +23,9 @@ from tidegate.sampling.uniformity import (
     uniformity_confidence,
 )
 from tidegate.types import Time, Window, WindowSpan
+
+Memory: TypeAlias = Callable[[float], float]
+"""Rows that a join needs to be sampled at a fraction."""
 
 _HALVINGS = 50
 
@@ -148,9 +152,9 @@ class ProgressiveJoinReservoir:
         span = max(0.0, self.use_at - finite(now, "now"))
         return int(expected_results(self.model, span, rates=self.rates, window=self.window))
 
-    def room(self, fraction: float, size: int) -> int:
+    def room(self, fraction: float, size: int, memory: Memory | None = None) -> int:
         """Results by which a reservoir of this size may grow if the join is sampled at this fraction."""
-        return max(0, math.floor(max(self.budget - self.memory(fraction), 0)) - size)
+        return max(0, math.floor(max(self.budget - (memory or self.memory)(fraction), 0)) - size)
 
 
 class RunningProgressiveJoin(RankedReservoir):
@@ -158,26 +162,36 @@ class RunningProgressiveJoin(RankedReservoir):
 
     def __init__(self, config: ProgressiveJoinReservoir, salted: int) -> None:
         super().__init__(config.size, config.budget, salted)
-        self.config = config
+        self.config, self._learns = config, config.model is None
 
     def believe(
         self, model: Curves | Frequencies, rates: tuple[float, float], window: tuple[float, float]
     ) -> None:
-        """Hear anew what the join is believed to be."""
-        self.config = replace(self.config, model=model, rates=rates, window=window)
+        """Hear anew what the join is believed to be, unless that was given."""
+        if self._learns:
+            self.config = replace(self.config, model=model, rates=rates, window=window)
 
-    def advance(self, now: Time) -> Taken:
-        """Grow if that can be: between steps, before `wants`; returns who stays."""
-        fraction, delta = self._growth(self.config.left(now))
+    def advance(self, now: Time, memory: Memory | None = None) -> Taken:
+        """Grow if that can be: between steps, before `wants`; returns who stays.
+
+        Parameters
+        ----------
+        now
+            The time.
+        memory
+            Rows that the join needs to be sampled at a fraction; by default those of theorems 4.2 and 4.3, with which
+            a sampler that leaves room for chance, as `Uniform` does, cannot keep to that fraction.
+        """
+        fraction, delta = self._growth(self.config.left(now), memory)
         if not delta:
             return Taken.nobody()
         self.size += delta
         return Taken.nobody(self._lower(fraction))
 
-    def _growth(self, results: int) -> tuple[float, int]:
+    def _growth(self, results: int, memory: Memory | None) -> tuple[float, int]:
         """The fraction that frees most memory of which all will be used, and how much that is."""
         highest = self.fraction
-        room = self.config.room(highest, self.size) if len(self) == self.size else 0
+        room = self.config.room(highest, self.size, memory) if len(self) == self.size else 0
         if not room:
             return highest, 0
 
@@ -191,9 +205,9 @@ class RunningProgressiveJoin(RankedReservoir):
         low, high = 0.0, highest
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            enough = refills(middle, self.config.room(middle, self.size))
+            enough = refills(middle, self.config.room(middle, self.size, memory))
             low, high = (low, middle) if enough else (middle, high)
-        return high, self.config.room(high, self.size)
+        return high, self.config.room(high, self.size, memory)
 
 
 class PrintedProgressiveJoin(PrintedJoinReservoir):

@@ -29,7 +29,7 @@ from tidegate.sampling.ladder import STEPS, chance, coins
 from tidegate.types import SIDES, InputError, Sampled, Setting, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from tidegate.types import Array, Rows, Side, Time
 
@@ -96,7 +96,17 @@ class Sampling(ABC):
     def cap(self, fraction: float) -> None:
         """Let new draws have no higher probability than one just above this fraction: more would be of no use."""
         if 0 < fraction < self.base:
-            self.control.cap(math.floor(STEPS * math.log2(self.base / fraction)))
+            self.control.cap(self._level(fraction))
+
+    def _level(self, fraction: float) -> int:
+        return math.floor(STEPS * math.log2(self.base / fraction))
+
+    def needs(self) -> Callable[[float], float] | None:
+        """What budget, in rows, new draws need to have a probability just above a fraction; None while unknown."""
+        taking = self.theory()
+        if taking is None:
+            return None
+        return lambda fraction: self.control.needs(taking.rows(self._level(fraction)))
 
     def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
         """Learn from the arrivals of a step, before they are taken up."""

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.reservoir_join import settled
 from tidegate.sampling.progressive_join import RunningProgressiveJoin
 from tidegate.sampling.ranks import RankedReservoir
 from tidegate.spark.packing import from_bytes, to_bytes
@@ -49,15 +50,8 @@ class HeldSample:
 
     def settle(self, operator: SamplingOperator) -> None:
         """After a step: hold no rank below which results may stay hidden from now on, nor have more shown."""
-        sampling, reservoir = operator.sampling, self.reservoir
-        self.rows = self._kept(reservoir.offer(np.empty(0), least=sampling.fraction))
-        if isinstance(reservoir, RunningProgressiveJoin):
-            believed = sampling.expecting.believed()
-            if believed:
-                reservoir.believe(*believed)
-            self.rows = self._kept(reservoir.advance(operator.now))
-        self.leave(operator)
-        sampling.cap(reservoir.wants().fraction)
+        for taken in settled(self.reservoir, operator):
+            self.rows = self._kept(taken)
 
     def leave(self, operator: SamplingOperator) -> None:
         """Let the join have what a reservoir that grows leaves of their budget."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
+import numpy as np
+
 from tidegate.experiments.claims import Claim, Interval, judged
 from tidegate.experiments.results import Results
 from tidegate.types import Array
@@ -12,6 +14,7 @@ from tidegate.types import Array
 CLOSE: Final = 2.0
 """Points of recall within which two are taken to agree."""
 _AGE, _RECENT, _EXPIRY = "age", "fifo", "until_expiry"
+_EQ, _PPS = "EQ-CLUSTER", "PPS-CLUSTER"
 
 
 def _points(results: Results, one: str, other: str, **place: object) -> Interval:
@@ -208,3 +211,117 @@ def claims_of_learning(results: Results) -> tuple[Claim, ...]:
         for how in results.values("monitoring")
     }
     return (judged("a curve that is learned online is within 10 % of the true one in the end", near),)
+
+
+def _lower(results: Results, one: str, other: str, number: str = "error", **place: object) -> Interval:
+    """By how many percent of the mean of both one method's error is below another's, run by run."""
+    first, second = results.paired(number, {"method": one, **place}, {"method": other, **place})
+    return Interval.of(200 * (second - first) / np.maximum(first + second, 1e-12))
+
+
+def claims_of_memory(results: Results) -> tuple[Claim, ...]:
+    """What the paper says of Figure 8."""
+    percents = results.values("percent")
+    uniforms = [method for method in results.values("method") if method.startswith("UNIFORM")]
+    less, more = percents[0], percents[1:]
+    whole = percents[-1]
+    return (
+        judged(
+            "PPS-CLUSTER's error is below EQ-CLUSTER's",
+            {f"{p} %": _lower(results, _PPS, _EQ, percent=p) for p in percents},
+        ),
+        judged(
+            f"UNIFORM's is below PPS-CLUSTER's at {less} %",
+            {method: _lower(results, method, _PPS, percent=less) for method in uniforms},
+        ),
+        judged(
+            "PPS-CLUSTER's is below UNIFORM's with more memory",
+            {f"{m}, {p} %": _lower(results, _PPS, m, percent=p) for m in uniforms for p in more},
+        ),
+        judged(
+            f"UNIFORM's error is not 0 at {whole} % (above 1 % of mu)",
+            {
+                m: Interval.of(100 * results.runs("of the mean", method=m, percent=whole) - 1)
+                for m in uniforms
+            },
+            unit="points",
+        ),
+    )
+
+
+def claims_of_variance(results: Results) -> tuple[Claim, ...]:
+    """What the paper says of Figure 9, where the aggregated attribute is the left's."""
+    cvs = results.values("cv")
+    apart, ratio = {}, {}
+    for cluster in (_EQ, _PPS):
+        gaps, ratios = [], []
+        for cv in (cvs[0], cvs[-1]):
+            of, uniform = results.paired(
+                "of the mean", {"method": cluster, "cv": cv}, {"method": "UNIFORM", "cv": cv}
+            )
+            gaps.append(of - uniform)
+            ratios.append(of / uniform)
+        apart[cluster] = Interval.of(100 * (gaps[1] - gaps[0]))
+        ratio[cluster] = Interval.of(ratios[1] - ratios[0] - 0.05)
+    return (
+        judged("cluster samples fall behind UNIFORM as variance grows, in points", apart, unit="points"),
+        judged("and in proportion (by 0.05)", ratio, unit="times"),
+    )
+
+
+def claims_of_right_values(results: Results) -> tuple[Claim, ...]:
+    """What section 6.2.4 says where the aggregated attribute is the right's."""
+    return (
+        judged(
+            "cluster samples' error is much below UNIFORM's (by a third)",
+            {
+                f"{cluster}, cv {cv:g}": Interval.of(_third(results, cluster, cv))
+                for cluster in (_EQ, _PPS)
+                for cv in results.values("cv")
+            },
+        ),
+    )
+
+
+def _third(results: Results, cluster: str, cv: float) -> Array:
+    """By how many percent of UNIFORM's error a cluster sample's is below two thirds of it."""
+    ahead: Array = -results.ahead(
+        "of the mean", {"method": cluster, "cv": cv}, {"method": "UNIFORM", "cv": cv}, 2 / 3
+    )
+    return ahead
+
+
+def claims_of_wrong_models(results: Results) -> tuple[Claim, ...]:
+    """What section 4.3 says of a wrong n(s)."""
+    methods = results.values("method")
+    uniforms = [method for method in methods if method.startswith("UNIFORM")]
+    clusters = [method for method in methods if method not in uniforms]
+    factors = results.values("factor")
+    least, most = min(factors), max(factors)
+    heavier = {}
+    for method in uniforms:
+        first, second = results.paired(
+            "memory", {"method": method, "factor": most}, {"method": method, "factor": 1.0}
+        )
+        heavier[method] = Interval.of(100 * (first - second) / second - 2)
+    return (
+        judged(
+            f"n(s) times {least:g}: UNIFORM misses results (more than 2 %)",
+            {m: Interval.of(-2 - results.runs("bias", method=m, factor=least)) for m in uniforms},
+        ),
+        judged(f"n(s) times {most:g}: UNIFORM takes more memory (more than 2 %)", heavier),
+        judged(
+            "cluster samples are unbiased whatever n(s) (0 is within the interval)",
+            {
+                f"{m}, times {factor:g}": _holding(results.runs("bias", method=m, factor=factor))
+                for m in clusters
+                for factor in factors
+            },
+        ),
+    )
+
+
+def _holding(bias: Array) -> Interval:
+    """By how much the interval of a bias reaches beyond 0 on its nearer side: one number of all runs."""
+    over = Interval.of(bias)
+    return Interval.exactly(min(over.high, -over.low))
