@@ -71,7 +71,7 @@ class Buffer:
             column[old:new] = values
         self._size = new
 
-    def write(self, name: str, places: Array, values: Array) -> None:
+    def write(self, name: str, places: Array | slice, values: Array) -> None:
         """Give rows at these places other values in a column, which widens where it cannot hold them."""
         column = self._columns[name]
         kind = np.promote_types(column.dtype, values.dtype)

@@ -29,8 +29,6 @@ from tidegate.sampling.ladder import STEPS, chance, coins
 from tidegate.types import SIDES, InputError, Sampled, Setting, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tidegate.types import Array, Rows, Side, Time
 
 
@@ -103,20 +101,16 @@ class Sampling(ABC):
         self.expecting.observe(arrivals, now)
 
     @abstractmethod
-    def admitted(self, rows: Rows) -> tuple[Rows, Array]:
-        """Arrivals with what is noted of each, and which of them are of no use but to match older rows."""
+    def admitted(self, rows: Rows) -> tuple[Rows, Owners]:
+        """Arrivals with what is noted of each, ready to pick from the matches that they own."""
 
     @abstractmethod
-    def begin(self, rows: Rows, *, buffered: bool) -> Owners:
-        """Make ready to pick from the matches of these rows, which are all buffered or all arrivals."""
+    def begin(self, rows: Rows) -> Owners:
+        """Make ready to pick from the matches of these buffered rows."""
 
     @abstractmethod
-    def thinned(self, rows: Rows) -> tuple[Rows, Array]:
-        """Held rows after the probability was lowered, and which of them are of no further use."""
-
-    def lower(self, held: float, room: float, rows: Iterable[Rows]) -> None:  # noqa: ARG002 - where all have one level
-        """Lower the probability of draws to come because these rows, which hold so much, have not the room."""
-        self.control.lower(held, room, self.control.level)
+    def thinned(self, rows: dict[Side, Rows], held: float, room: float) -> dict[Side, Owners]:
+        """Lower the probability, for these rows, too, which hold so much and have not the room."""
 
     @abstractmethod
     def theory(self) -> Taking | None:
@@ -155,8 +149,12 @@ class Owners(ABC):
         """Which of these matches leave, and the level of probability of each."""
 
     @abstractmethod
-    def ended(self) -> tuple[dict[str, Array], Array]:
-        """The rows' columns that have changed, and which rows are of no further use."""
+    def useless(self) -> Array:
+        """Which rows are of no further use, but to match older ones in the step in which they arrive."""
+
+    @abstractmethod
+    def noted(self) -> dict[str, Array]:
+        """The rows' columns that may have changed."""
 
 
 def _unasked() -> None:
