@@ -13,7 +13,6 @@ step by step backwards, at all: estimates by weights are unbiased, however p was
 
 from __future__ import annotations
 
-import difflib
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 import numpy as np
 
 from tidegate.draws import salt
+from tidegate.registry import called, named
 from tidegate.sampling.control import Control
 from tidegate.sampling.expecting import Expecting, Model, check_model
 from tidegate.sampling.fraction import Taking, check_overflow
@@ -200,20 +200,9 @@ def thinned(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
     return Sampled(sample.left[stays], sample.right[stays], np.full(len(stays), p), sample.owner[stays])
 
 
-def _named() -> dict[str, type[Sampler]]:
-    found: dict[str, type[Sampler]] = {}
-    classes = Sampler.__subclasses__()
-    while classes:
-        cls = classes.pop()
-        classes += cls.__subclasses__()
-        if "name" in vars(cls):
-            found[cls.name] = cls
-    return found
-
-
 def names() -> list[str]:
     """Return the names of all samplers, one's own included once their class is defined."""
-    return sorted(_named())
+    return sorted(named(Sampler.__subclasses__()))
 
 
 def find(sampler: str | Sampler) -> Sampler:
@@ -229,8 +218,4 @@ def find(sampler: str | Sampler) -> Sampler:
     """
     if isinstance(sampler, Sampler):
         return sampler
-    known = _named()
-    if not isinstance(sampler, str) or sampler not in known:
-        nearest = sorted(known, key=lambda name: -difflib.SequenceMatcher(None, str(sampler), name).ratio())
-        raise InputError(f"sampler {sampler!r} is not known; use one of {', '.join(nearest)}")
-    return known[sampler]()
+    return called(sampler, named(Sampler.__subclasses__()), "sampler")()

@@ -123,7 +123,7 @@ def _cutoffs(matches: Array, level: float, z: float) -> Array:
     known, cutoff = np.full(slots, np.nan), np.empty(slots, np.int64)
     bits = matches.view(np.uint64)
     for i in range(len(matches)):
-        slot = scattered(bits[i]) % np.uint64(slots)  # type: ignore[arg-type] # a kernel takes either
+        slot = scattered(bits[i]) % np.uint64(slots)
         if known[slot] != matches[i]:
             known[slot] = matches[i]
             cutoff[slot] = poisson_cutoff(matches[i], level, z)
