@@ -71,7 +71,7 @@ class Buffer:
             column[old:new] = values
         self._size = new
 
-    def write(self, name: str, places: Array, values: Array) -> None:
+    def write(self, name: str, places: Array | slice, values: Array) -> None:
         """Give rows at these places other values in a column, which widens where it cannot hold them."""
         column = self._columns[name]
         kind = np.promote_types(column.dtype, values.dtype)
@@ -83,24 +83,26 @@ class Buffer:
         """Drop the rows at these positions, given in ascending order."""
         if not len(gone):
             return
+        gaps, fillers = _moved(self._size, gone)
+        self._size = left = self._size - len(gone)
         for name, column in self._columns.items():
-            packed = _packed(column, gone, self._size)
-            spacious = len(column) > len(packed) + (len(packed) >> 1) + SLACK
-            self._columns[name] = packed.copy() if spacious else column
-        self._size -= len(gone)
+            column[gaps] = column.take(fillers)
+            spacious = len(column) > left + (left >> 1) + SLACK
+            self._columns[name] = column[:left].copy() if spacious else column
 
 
 def kept(candidates: int, gone: Array) -> Array:
     """Where each row stood before these were dropped, in the order in which a buffer holds the rest."""
-    return _packed(np.arange(candidates), gone, candidates)
+    places = np.arange(candidates)
+    gaps, fillers = _moved(candidates, gone)
+    places[gaps] = fillers
+    return places[: candidates - len(gone)]
 
 
-def _packed(column: Array, gone: Array, size: int) -> Array:
-    """Fill the gaps with values from the end, in place; returns what is left."""
+def _moved(size: int, gone: Array) -> tuple[Array, Array]:
+    """The gaps that are filled, and where those rows at the end stand that fill them."""
     left = size - len(gone)
     inner = int(np.searchsorted(gone, left))
-    if inner:
-        stays = np.ones(len(gone), bool)
-        stays[gone[inner:] - left] = False
-        column[gone[:inner]] = column[left:size][stays]
-    return column[:left]
+    stays = np.ones(len(gone), bool)
+    stays[gone[inner:] - left] = False
+    return gone[:inner], left + np.flatnonzero(stays)

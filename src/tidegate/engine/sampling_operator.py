@@ -6,7 +6,7 @@ pairs are formed for those alone that have come to one that leaves; so a small s
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -43,15 +43,6 @@ def _due(matches: Array, wait: Array, hits: Array) -> Array:
                 matches[i] += hits[i]
                 wait[i] -= wait.dtype.type(hits[i])
     return due[:n]
-
-
-@kernel
-def _places(count: int, at: Array) -> Array:
-    """Where each of `count` rows stands among those chosen."""
-    among = np.empty(count, np.int32)
-    for i in range(len(at)):
-        among[at[i]] = i
-    return among
 
 
 class SamplingOperator(Operator):
@@ -132,14 +123,16 @@ class SamplingOperator(Operator):
         fresh = {side: len(self.buffers[side]) for side in SIDES}
         self.sampling.observe({"left": left, "right": right}, moment.now)
         spent: dict[Side, list[Array]] = {side: [] for side in SIDES}
+        arriving: dict[Side, Owners] = {}
         for rows in (left, right):
-            noted, useless = self.sampling.admitted(rows)
-            spent[rows.side].append(fresh[rows.side] + np.flatnonzero(useless))
+            noted, arriving[rows.side] = self.sampling.admitted(rows)
             self._take_up(noted)
         before, ages = self.tally.results, Ages(self.sampling.expecting.watches(), self.now)
-        for sampled in self._sampled(fresh, spent, ages, chunk, residual):
+        for sampled in self._sampled(fresh, arriving, spent, ages, chunk, residual):
             if pairs:
                 yield sampled
+        for side, owners in arriving.items():
+            spent[side].append(fresh[side] + np.flatnonzero(owners.useless()))
         candidates = {side: self.buffers[side].rows for side in SIDES}
         self.sampling.expecting.observe_matches(candidates, fresh, ages.by_side(), moment.now)
         self.now = moment.now
@@ -155,6 +148,7 @@ class SamplingOperator(Operator):
     def _sampled(
         self,
         fresh: dict[Side, int],
+        arriving: dict[Side, Owners],
         spent: dict[Side, list[Array]],
         ages: Ages,
         chunk: int,
@@ -181,7 +175,7 @@ class SamplingOperator(Operator):
         if len(indexes) == len(SIDES):
             watch = ages.watch("from_step")
             yield from self._tallied(
-                "from_step", self._of_arrivals(indexes["left"], new, watch, chunk, residual, spent)
+                "from_step", self._of_arrivals(indexes["left"], arriving, new, watch, chunk, residual)
             )
             ages.add("from_step", watch)
 
@@ -214,75 +208,69 @@ class SamplingOperator(Operator):
             if not len(places):
                 return
             axes = axes_of(rows, places)
-        owners = self.sampling.begin(rows.take(places), buffered=True)
+        owners = self.sampling.begin(rows.take(places))
         at: dict[Side, Places] = {side: places, other: arrivals}
         times = {which: self.buffers[which].rows.time for which in SIDES}
         for local in index.pairs(axes, chunk):
-            owner = local.left if side == "left" else local.right
-            found = Pairs(placed(at["left"], local.left), placed(at["right"], local.right))
             if watched:
-                at_owner, at_other = (
-                    (found.left, found.right) if side == "left" else (found.right, found.left)
-                )
+                found = {"left": local.left, "right": local.right}
+                at_owner, at_other = (placed(at[which], found[which]) for which in (side, other))
                 note_ages(watch, times[side], times[other], at_owner, at_other)
-            yield from self._leaving(owners, owner, found, side, residual)
-        self._write(side, owners, places, spent)
+            yield from self._leaving(owners, side, local, slice(None), at, residual)
+        if not isinstance(places, slice):
+            self._write(side, owners, places)
+            spent.append(places[owners.useless()])
 
     def _of_arrivals(
         self,
         index: Index,
+        owners: dict[Side, Owners],
         new: dict[Side, slice],
         watch: Watch,
         chunk: int,
         residual: Residual | None,
-        spent: dict[Side, list[Array]],
     ) -> Iterator[Sampled]:
         """Sample matches of arrivals with each other: the one that came first owns them."""
         rows = {side: self.buffers[side].rows for side in SIDES}
-        hits = {side: np.zeros(new[side].stop - new[side].start, np.int64) for side in SIDES}
-        index.count(axes_of(rows["right"], new["right"]), (hits["left"], hits["right"]))
-        met = {side: np.flatnonzero(hits[side]) for side in SIDES}
-        if not len(met["left"]):
-            return
-        places = {side: new[side].start + met[side] for side in SIDES}
-        among = {side: _places(len(hits[side]), met[side]) for side in SIDES}
-        owners = {side: self.sampling.begin(rows[side].take(places[side]), buffered=False) for side in SIDES}
-        for local in index.pairs(axes_of(rows["right"], places["right"]), chunk):
-            local_left = among["left"][local.left]
-            found = Pairs(new["left"].start + local.left.astype(np.int64), places["right"][local.right])
-            own = {"left": local_left, "right": local.right}
-            note_ages(watch, rows["right"].time, rows["left"].time, found.right, found.left)
-            left_first = rows["left"].id[found.left] < rows["right"].id[found.right]
+        arrivals = {side: rows[side].take(new[side]) for side in SIDES}
+        met = False
+        for local in index.pairs(axes_of(rows["right"], new["right"]), chunk):
+            met = True
+            note_ages(watch, arrivals["right"].time, arrivals["left"].time, local.right, local.left)
+            left_first = arrivals["left"].id[local.left] < arrivals["right"].id[local.right]
             for side, mine in zip(SIDES, (left_first, ~left_first), strict=True):
-                some = Pairs(found.left[mine], found.right[mine])
-                if len(some.left):
-                    yield from self._leaving(owners[side], own[side][mine], some, side, residual)
-        for side in SIDES:
-            self._write(side, owners[side], places[side], spent[side])
+                yield from self._leaving(owners[side], side, local, np.flatnonzero(mine), new, residual)
+        for side in SIDES if met else ():
+            self._write(side, owners[side], new[side])
 
     def _leaving(
-        self, owners: Owners, owner: Array, found: Pairs, side: Side, residual: Residual | None
+        self,
+        owners: Owners,
+        side: Side,
+        local: Pairs,
+        mine: Places,
+        at: Mapping[Side, Places],
+        residual: Residual | None,
     ) -> Iterator[Sampled]:
-        """What leaves of some matches of these owners.
+        """What leaves of those matches, found among the rows at some places, that are owned by this side.
 
         A residual condition is asked of what was drawn alone: each draw is by itself, so what it rejects takes
         nothing from the rest.
         """
-        at, levels = owners.picked(owner)
-        if residual is not None and len(at):
-            holds = residual(Pairs(found.left[at], found.right[at]))
-            at, levels = at[holds], levels[holds]
-        if len(at):
-            left, right = found.left[at], found.right[at]
+        picked, levels = owners.picked((local.left if side == "left" else local.right)[mine])
+        if not isinstance(mine, slice):
+            picked = mine[picked]
+        left, right = placed(at["left"], local.left[picked]), placed(at["right"], local.right[picked])
+        if residual is not None and len(left):
+            holds = residual(Pairs(left, right))
+            left, right, levels = left[holds], right[holds], levels[holds]
+        if len(left):
             ids = self.buffers[side].rows.id[left if side == "left" else right]
             yield Sampled(left, right, chances(self.sampling.base, levels), ids)
 
-    def _write(self, side: Side, owners: Owners, places: Places, spent: list[Array]) -> None:
-        columns, useless = owners.ended()
-        at = np.arange(places.start, places.stop) if isinstance(places, slice) else places
-        for name, column in columns.items():
-            self.buffers[side].write(name, at, column)
-        spent.append(at[useless])
+    def _write(self, side: Side, owners: Owners, places: Places) -> None:
+        for name, column in owners.noted().items():
+            self.buffers[side].write(name, places, column)
 
     def _let_go(self, pool: Pool, spent: dict[Side, list[Array]], floors: Floors) -> None:
         """Mark who has expired, or has no match left that could leave."""
@@ -307,16 +295,11 @@ class SamplingOperator(Operator):
                 return
             places = {side: pool.staying(side) for side in SIDES}
             staying = {side: rows[side].take(places[side]) for side in SIDES}
-            if lowering:
-                self.sampling.lower(excess + budget.limit, budget.limit, staying.values())
+            thinned = self.sampling.thinned(staying, excess + budget.limit, budget.limit, lower=lowering)
             lowering = True
-            for side in SIDES:
-                thinned, useless = self.sampling.thinned(staying[side])
-                for name in ("level", "wait"):
-                    column = getattr(thinned, name)
-                    if column is not None:
-                        self.buffers[side].write(name, places[side], column)
-                pool.evict(side, places[side][useless])
+            for side, owners in thinned.items():
+                self._write(side, owners, places[side])
+                pool.evict(side, places[side][owners.useless()])
 
     def _room(self) -> float:
         """How many rows the budget holds."""

@@ -83,6 +83,12 @@ class Frequency(ByValue):
         keys: Array = getattr(self, side)[0]
         return keys
 
+    def shares(self, side: Side) -> tuple[Array, Array]:
+        """The keys of a side and their shares."""
+        check_choice(side, Side, "side")
+        known: tuple[Array, Array] = getattr(self, side)
+        return known
+
     def payoff(self, *, rates: tuple[float, float], window: tuple[Time, Time]) -> tuple[Payoff, Payoff]:
         """What memory yields on the left and on the right: results a unit of time against rows.
 

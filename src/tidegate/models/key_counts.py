@@ -125,6 +125,11 @@ class KeyCounts:
             shares /= self._tally[_TOTAL]
         return shares
 
+    def shares(self) -> tuple[Array, Array]:
+        """The keys that are counted one by one, and the share of each."""
+        keys, weights = entries(self.table)
+        return keys, weights / self._tally[_TOTAL] if self._tally[_TOTAL] > 0 else weights
+
     def total(self) -> float:
         """The weight of all arrivals, the newest of which weighs 1."""
         if math.isnan(self._newest):

@@ -102,6 +102,10 @@ class FrequencyLearner:
         """The keys of a side that are counted one by one."""
         return entries(self._side(side).table)[0]
 
+    def shares(self, side: Side) -> tuple[Array, Array]:
+        """The keys of a side that are counted one by one, and the share of each."""
+        return self._side(side).shares()
+
     def total(self, side: Side) -> float:
         """How many rows the shares rest on, each counted for what is left of it."""
         return self._side(side).total()

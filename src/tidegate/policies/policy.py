@@ -7,12 +7,12 @@ decides on sets of rows rather than on each by itself says which stay (`keep`); 
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from tidegate.models.numbers import ByValue
+from tidegate.registry import called, named
 from tidegate.types import InputError, Learned, Order
 
 if TYPE_CHECKING:
@@ -155,25 +155,14 @@ def grouped(state: dict[str, Array]) -> dict[str, dict[str, Array]]:
     return parts
 
 
-def _named() -> dict[str, type[Policy]]:
-    found: dict[str, type[Policy]] = {}
-    classes = Policy.__subclasses__()
-    while classes:
-        cls = classes.pop()
-        classes += cls.__subclasses__()
-        if "name" in vars(cls):
-            found[cls.name] = cls
-    return found
-
-
 def names() -> list[str]:
     """Return the names of all policies, one's own included once their class is defined."""
-    return sorted(_named())
+    return sorted(named(Policy.__subclasses__()))
 
 
 def registered(name: str) -> type[Policy] | None:
     """Return the class of that name, if there is one."""
-    return _named().get(name)
+    return named(Policy.__subclasses__()).get(name)
 
 
 def find(policy: str | Policy) -> Policy:
@@ -189,8 +178,4 @@ def find(policy: str | Policy) -> Policy:
     """
     if isinstance(policy, Policy):
         return policy
-    known = _named()
-    if not isinstance(policy, str) or policy not in known:
-        nearest = sorted(known, key=lambda name: -difflib.SequenceMatcher(None, str(policy), name).ratio())
-        raise InputError(f"policy {policy!r} is not known; use one of {', '.join(nearest)}")
-    return known[policy]()
+    return called(policy, named(Policy.__subclasses__()), "policy")()

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tidegate.sampling.ladder import LOWEST, chances, coins, narrow
+from tidegate.compiled import kernel
+from tidegate.sampling.ladder import LOWEST, chances, coin, narrow
 from tidegate.sampling.sampler import Owners, Sampling
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Rows
+    from tidegate.types import Array, Rows, Side
+
+_ALL: Final = np.arange(LOWEST + 1)
+"""Every level that a row may have."""
+
+
+@kernel
+def _held(salt: int, ids: Array, levels: Array, chance_of: Array) -> Array:
+    """Which rows' draws lie below the probabilities of these levels."""
+    held = np.empty(len(ids), np.bool_)
+    for i in range(len(ids)):
+        held[i] = coin(salt, ids[i], 0) < chance_of[levels[i]]
+    return held
 
 
 class ClusterSampling(Sampling):
@@ -27,39 +40,51 @@ class ClusterSampling(Sampling):
     def offsets(self, rows: Rows) -> Array | int:
         """By how many levels the probability of each row lies above that of new draws, as far as 1."""
 
-    def _levels(self, rows: Rows) -> Array:
-        levels = np.full(len(rows), self.control.level) - self.offsets(rows)
-        return np.clip(levels, 0, LOWEST)
+    def _levels(self, offsets: Array | int, count: int) -> Array:
+        return np.broadcast_to(np.clip(self.control.level - offsets, 0, LOWEST), count)
 
-    def _held(self, rows: Rows, levels: Array) -> Array:
-        held: Array = coins(self.salt, rows.id, np.zeros(len(rows), np.int64)) < chances(self.base, levels)
-        return held
+    def _taken(self, rows: Rows, levels: Array) -> _Clusters:
+        level = narrow(levels)
+        return _Clusters(level, _held(self.salt, rows.id, level, chances(self.base, _ALL)))
 
-    def admitted(self, rows: Rows) -> tuple[Rows, Array]:
+    def admitted(self, rows: Rows) -> tuple[Rows, Owners]:
         """Draw for each arrival whether it is taken up."""
-        levels = self._levels(rows)
-        return replace(rows, level=narrow(levels)), ~self._held(rows, levels)
+        levels = self._levels(self.offsets(rows), len(rows))
+        taken = self._taken(rows, levels)
+        return replace(rows, level=taken.level), taken
 
-    def thinned(self, rows: Rows) -> tuple[Rows, Array]:
+    def thinned(
+        self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool
+    ) -> dict[Side, Owners]:
         """Let go of rows whose draw lies above the lower probability."""
-        assert rows.level is not None, "rows of a sampler have their level"  # noqa: S101 - an invariant
-        levels = np.maximum(rows.level, self._levels(rows))
-        return replace(rows, level=narrow(levels)), ~self._held(rows, levels)
+        offsets = {side: self.offsets(some) for side, some in rows.items()}
+        if lower:
+            self.control.lower(held, room, min(int(np.min(o)) for s, o in offsets.items() if len(rows[s])))
+        return {
+            side: self._taken(some, np.maximum(_level(some), self._levels(offsets[side], len(some))))
+            for side, some in rows.items()
+        }
 
-    def begin(self, rows: Rows, *, buffered: bool) -> Owners:
+    def begin(self, rows: Rows) -> Owners:
         """Take all matches of those that were taken up."""
-        assert rows.level is not None, "rows of a sampler have their level"  # noqa: S101 - an invariant
-        held = np.ones(len(rows), bool) if buffered else self._held(rows, rows.level)
-        return _Clusters(rows.level, held)
+        return _Clusters(_level(rows), np.ones(len(rows), bool))
 
 
 class _Clusters(Owners):
     def __init__(self, level: Array, held: Array) -> None:
-        self._level, self._held = level, held
+        self.level, self._held = level, held
 
     def picked(self, owner: Array) -> tuple[Array, Array]:
         leaving = np.flatnonzero(self._held[owner])
-        return leaving, self._level[owner[leaving]]
+        return leaving, self.level[owner[leaving]]
 
-    def ended(self) -> tuple[dict[str, Array], Array]:
-        return {}, ~self._held
+    def useless(self) -> Array:
+        return ~self._held
+
+    def noted(self) -> dict[str, Array]:
+        return {"level": self.level}
+
+
+def _level(rows: Rows) -> Array:
+    assert rows.level is not None, "rows of a sampler have their level"  # noqa: S101 - an invariant
+    return rows.level

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAli
 
 import numpy as np
 
-from tidegate.draws import draws
+from tidegate.compiled import kernel
+from tidegate.draws import drawn
 from tidegate.models import AgeCurve, CurveLearner, Frequency, LearnedFrequency, Rates, sample_rows
 from tidegate.models.horizon import remembered
 from tidegate.models.joint import rates_of
@@ -26,6 +27,8 @@ _KINDS: Final = 8
 """How many kinds of rows are told apart in an octave of expected matches."""
 _FEWEST: Final = 2.0**-20
 """Rows that expect fewer matches are all of one kind."""
+_GROUPS: Final = _KINDS * 1100
+"""More kinds than there can be: a double has at most 1024 octaves above 1."""
 _CAPACITY: Final = 1 << 16
 
 
@@ -140,8 +143,7 @@ class Expecting:
                 continue
             if len(rows) > _ENOUGH:
                 each = len(rows) / _ENOUGH
-                keys = rows.key[draws(rows.id, self._salt) < 1 / each]
-                self._learner.observe(side, keys, now, each)
+                self._learner.observe(side, _some(rows.key, rows.id, self._salt, 1 / each), now, each)
             else:
                 self._learner.observe(side, rows.key, now)
 
@@ -217,8 +219,8 @@ class Expecting:
         known = self._shares or self._learner
         if known is None or (self._learner and not self._learner.total(side)):
             return None
-        keys = known.keys(side)
-        shares, matches = known.share(side, keys), self._by_share(side, keys)
+        keys, shares = known.shares(side)
+        matches = self._by_share(side, keys)
         if not np.isfinite(matches).all() or not shares.any():
             return None
         delay = min(self._delays[side], span)
@@ -280,9 +282,24 @@ class Expecting:
 _NOBODY: Final = Kinds(np.zeros(1), np.zeros(1), np.ones(1), np.array([0.0, 1.0]))
 
 
+@kernel
+def _some(keys: Array, ids: Array, salt: int, chance: float) -> Array:
+    """The keys of rows that are drawn with this chance."""
+    some = np.empty(len(keys), np.int64)
+    n = 0
+    for i in range(len(keys)):
+        some[n] = keys[i]
+        n += drawn(ids[i], salt) < chance
+    return some[:n]
+
+
+@kernel
 def _grouped(rows: Array, matches: Array) -> tuple[Array, Array]:
     """Rows of nearly the same number of expected matches together, each group by its mean."""
-    octave = np.floor(_KINDS * np.log2(np.maximum(matches, _FEWEST) / _FEWEST)).astype(np.int64)
-    there, met = np.bincount(octave, rows), np.bincount(octave, rows * matches)
-    found = there > 0
+    there, met = np.zeros(_GROUPS), np.zeros(_GROUPS)
+    for i in range(len(rows)):
+        octave = int(_KINDS * np.log2(max(matches[i], _FEWEST) / _FEWEST))
+        there[octave] += rows[i]
+        met[octave] += rows[i] * matches[i]
+    found = np.flatnonzero(there)
     return there[found], met[found] / there[found]

@@ -14,8 +14,6 @@ from tidegate.sampling.sampler import Sampler, Sampling
 from tidegate.types import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tidegate.types import Array, Rows, Setting
 
 LEAST: Final = 2.0**-7
@@ -78,10 +76,6 @@ class _Proportional(ClusterSampling):
         expected = np.where(np.isinf(matches), 1.0, np.clip(matches, LEAST, MOST)) * (self.config.p or 1.0)
         offsets: Array = np.rint(STEPS * np.log2(expected)).astype(np.int64)
         return offsets
-
-    def lower(self, held: float, room: float, rows: Iterable[Rows]) -> None:
-        certain = min(int(self.offsets(some).min()) for some in rows if len(some))
-        self.control.lower(held, room, certain)
 
     def theory(self) -> Taking | None:
         kinds = [self.expecting.kinds(side) for side in SIDES]

@@ -13,7 +13,6 @@ step by step backwards, at all: estimates by weights are unbiased, however p was
 
 from __future__ import annotations
 
-import difflib
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 import numpy as np
 
 from tidegate.draws import salt
+from tidegate.registry import called, named
 from tidegate.sampling.control import Control
 from tidegate.sampling.expecting import Expecting, Model, check_model
 from tidegate.sampling.fraction import Taking, check_overflow
@@ -29,7 +29,7 @@ from tidegate.sampling.ladder import STEPS, chance, coins
 from tidegate.types import SIDES, InputError, Sampled, Setting, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from tidegate.types import Array, Rows, Side, Time
 
@@ -113,20 +113,21 @@ class Sampling(ABC):
         self.expecting.observe(arrivals, now)
 
     @abstractmethod
-    def admitted(self, rows: Rows) -> tuple[Rows, Array]:
-        """Arrivals with what is noted of each, and which of them are of no use but to match older rows."""
+    def admitted(self, rows: Rows) -> tuple[Rows, Owners]:
+        """Arrivals with what is noted of each, ready to pick from the matches that they own."""
 
     @abstractmethod
-    def begin(self, rows: Rows, *, buffered: bool) -> Owners:
-        """Make ready to pick from the matches of these rows, which are all buffered or all arrivals."""
+    def begin(self, rows: Rows) -> Owners:
+        """Make ready to pick from the matches of these buffered rows."""
 
     @abstractmethod
-    def thinned(self, rows: Rows) -> tuple[Rows, Array]:
-        """Held rows after the probability was lowered, and which of them are of no further use."""
+    def thinned(
+        self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool
+    ) -> dict[Side, Owners]:
+        """Thin these rows, which hold so much and have not the room, to the probability of new draws.
 
-    def lower(self, held: float, room: float, rows: Iterable[Rows]) -> None:  # noqa: ARG002 - where all have one level
-        """Lower the probability of draws to come because these rows, which hold so much, have not the room."""
-        self.control.lower(held, room, self.control.level)
+        That is lowered first, if `lower`.
+        """
 
     @abstractmethod
     def theory(self) -> Taking | None:
@@ -165,8 +166,12 @@ class Owners(ABC):
         """Which of these matches leave, and the level of probability of each."""
 
     @abstractmethod
-    def ended(self) -> tuple[dict[str, Array], Array]:
-        """The rows' columns that have changed, and which rows are of no further use."""
+    def useless(self) -> Array:
+        """Which rows are of no further use, but to match older ones in the step in which they arrive."""
+
+    @abstractmethod
+    def noted(self) -> dict[str, Array]:
+        """The rows' columns that may have changed."""
 
 
 def _unasked() -> None:
@@ -212,20 +217,9 @@ def thinned(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
     return Sampled(sample.left[stays], sample.right[stays], np.full(len(stays), p), sample.owner[stays])
 
 
-def _named() -> dict[str, type[Sampler]]:
-    found: dict[str, type[Sampler]] = {}
-    classes = Sampler.__subclasses__()
-    while classes:
-        cls = classes.pop()
-        classes += cls.__subclasses__()
-        if "name" in vars(cls):
-            found[cls.name] = cls
-    return found
-
-
 def names() -> list[str]:
     """Return the names of all samplers, one's own included once their class is defined."""
-    return sorted(_named())
+    return sorted(named(Sampler.__subclasses__()))
 
 
 def find(sampler: str | Sampler) -> Sampler:
@@ -241,8 +235,4 @@ def find(sampler: str | Sampler) -> Sampler:
     """
     if isinstance(sampler, Sampler):
         return sampler
-    known = _named()
-    if not isinstance(sampler, str) or sampler not in known:
-        nearest = sorted(known, key=lambda name: -difflib.SequenceMatcher(None, str(sampler), name).ratio())
-        raise InputError(f"sampler {sampler!r} is not known; use one of {', '.join(nearest)}")
-    return known[sampler]()
+    return called(sampler, named(Sampler.__subclasses__()), "sampler")()

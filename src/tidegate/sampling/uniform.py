@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 import numpy as np
 
 from tidegate.compiled import kernel
+from tidegate.draws import scattered
 from tidegate.models.numbers import is_number
 from tidegate.sampling.expecting import Kinds
 from tidegate.sampling.fraction import Taking, held_times, poisson_cutoff
@@ -18,10 +19,14 @@ from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
     from tidegate.sampling.expecting import Expecting
-    from tidegate.types import Array, Rows, Setting
+    from tidegate.types import Array, Rows, Setting, Side
 
 _NEVER: Final = 2**31
 _QUANTILE: Final = 0.999
+_NONE: Final = np.empty(0, np.int64)
+_REMEMBERED: Final = 1 << 13
+_NEAR: Final = 64
+_MARGIN: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -113,8 +118,16 @@ def _unending(matches: Array) -> Array:
 @kernel
 def _cutoffs(matches: Array, level: float, z: float) -> Array:
     found = np.empty(len(matches), np.int64)
+    # Of many rows most expect the same as others: what was found for those is remembered, one number a slot.
+    slots = min(2 * len(matches) + 1, _REMEMBERED)
+    known, cutoff = np.full(slots, np.nan), np.empty(slots, np.int64)
+    bits = matches.view(np.uint64)
     for i in range(len(matches)):
-        found[i] = poisson_cutoff(matches[i], level, z)
+        slot = scattered(bits[i]) % np.uint64(slots)
+        if known[slot] != matches[i]:
+            known[slot] = matches[i]
+            cutoff[slot] = poisson_cutoff(matches[i], level, z)
+        found[i] = cutoff[slot]
     return found
 
 
@@ -135,10 +148,15 @@ def skip(drawn: float, p: float) -> int:
 @kernel
 def _decided(salt: int, ids: Array, num: Array, cutoff: Array, p: float) -> Array:
     """DecideNextJoin: how many matches each row waits for; 0 if it is of no further use."""
-    wait = np.empty(len(ids), np.int64)
+    wait = np.zeros(len(ids), np.int64)
+    # Most draws skip so much that a look tells, without a logarithm; at the bound itself that decides.
+    bounds = -np.expm1(np.arange(_NEAR) * np.log1p(-p)) * (1 + _MARGIN)
     for i in range(len(ids)):
-        ahead = skip(coin(salt, ids[i], num[i]), p)
-        wait[i] = ahead if num[i] + ahead <= cutoff[i] else 0
+        left = cutoff[i] - num[i]
+        drawn = coin(salt, ids[i], num[i])
+        if left > 0 and (left >= _NEAR or drawn <= bounds[left]):
+            ahead = skip(drawn, p)
+            wait[i] = ahead if ahead <= left else 0
     return wait
 
 
@@ -166,21 +184,35 @@ def _joined(
 
 
 @kernel
-def _thinned(
-    salt: int, ids: Array, num: Array, wait: Array, levels: Array, cutoff: Array, base: float, level: int
-) -> None:
-    """Let each match that is waited for stay so with the chance p'/p; else decide on the next one behind it."""
-    p = chance(base, level)
+def _rejected(
+    salt: int, ids: Array, num: Array, wait: Array, levels: Array, base: float, level: int
+) -> Array:
+    """Let each match that is waited for stay so with the chance p'/p; returns the rows whose match does not."""
+    p, n = chance(base, level), 0
+    last, kept = level, 1.0
+    rejected = np.empty(len(ids), np.int64)
     for i in range(len(ids)):
         if levels[i] >= level:
             continue
-        following = num[i] + wait[i]
+        if levels[i] != last:
+            last = levels[i]
+            kept = p / chance(base, last)
         # Apart from the draws of skips, and drawn once: a row's level only rises while it waits for the same match.
-        if coin(~salt ^ level, ids[i], following) >= p / chance(base, levels[i]):
-            wait[i] += skip(coin(salt, ids[i], following), p)
-            if num[i] + wait[i] > cutoff[i]:
-                wait[i] = 0
+        if coin(~salt ^ level, ids[i], num[i] + wait[i]) >= kept:
+            rejected[n] = i
+            n += 1
         levels[i] = level
+    return rejected[:n]
+
+
+@kernel
+def _wait_on(salt: int, rows: Array, ids: Array, num: Array, wait: Array, cutoff: Array, p: float) -> None:
+    """Decide on the next match behind the one that these rows waited for; `cutoff` is of these alone."""
+    for i in range(len(rows)):
+        row = rows[i]
+        following = num[row] + wait[row]
+        following += skip(coin(salt, ids[row], following), p)
+        wait[row] = following - num[row] if following <= cutoff[i] else 0
 
 
 class UniformSampling(Sampling):
@@ -198,28 +230,37 @@ class UniformSampling(Sampling):
         """The number of the last match that is waited for, of each row."""
         return self._cutoffs(self.expecting.matches(rows))
 
-    def admitted(self, rows: Rows) -> tuple[Rows, Array]:
+    def admitted(self, rows: Rows) -> tuple[Rows, Owners]:
         """Decide for each arrival on the first match that leaves."""
-        wait = _decided(self.salt, rows.id, rows.matches, self.cutoffs(rows), self.fraction)
-        level = np.full(len(rows), self.control.level)
-        return replace(rows, level=narrow(level), wait=narrow(wait)), wait == 0
+        cutoff = self.cutoffs(rows)
+        wait = _decided(self.salt, rows.id, rows.matches, cutoff, self.fraction)
+        rows = replace(rows, level=narrow(np.full(len(rows), self.control.level)), wait=narrow(wait))
+        return rows, Waiting(self, rows, cutoff)
 
-    def thinned(self, rows: Rows) -> tuple[Rows, Array]:
+    def thinned(
+        self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool
+    ) -> dict[Side, Owners]:
         """Thin what was decided with a higher probability."""
-        waiting = Waiting(self, rows)
-        # Who must make room before anything is known cannot wait for ever: only for as many as came so far.
-        unknown = waiting.cutoff >= _NEVER
-        waiting.cutoff[unknown] = waiting.num[unknown] + self.expecting.seen
-        _thinned(
-            self.salt, waiting.id, waiting.num, waiting.wait, waiting.level, waiting.cutoff, self.base,
-            self.control.level,
-        )  # fmt: skip
-        columns, gone = waiting.ended()
-        return replace(rows, **columns), gone  # type: ignore[arg-type]
+        if lower:
+            self.control.lower(held, room, self.control.level)
+        return {side: self._thinned(some) for side, some in rows.items()}
 
-    def begin(self, rows: Rows, *, buffered: bool) -> Owners:  # noqa: ARG002 - all tell what they wait for
+    def _thinned(self, rows: Rows) -> Owners:
+        waiting = Waiting(self, rows, _NONE)
+        again = _rejected(
+            self.salt, waiting.id, waiting.num, waiting.wait, waiting.level, self.base, self.control.level
+        )
+        if len(again):
+            cutoff = self.cutoffs(rows.take(again))
+            # Who must make room before anything is known cannot wait for ever: only for as many as came so far.
+            unknown = cutoff >= _NEVER
+            cutoff[unknown] = waiting.num[again[unknown]] + self.expecting.seen
+            _wait_on(self.salt, again, waiting.id, waiting.num, waiting.wait, cutoff, self.fraction)
+        return waiting
+
+    def begin(self, rows: Rows) -> Owners:
         """Make ready to pick from the matches of these rows."""
-        return Waiting(self, rows)
+        return Waiting(self, rows, self.cutoffs(rows))
 
     def theory(self) -> Taking | None:
         """Theorems 4.2 and 4.3 for the printed cutoff, else the same for matches that come at random."""
@@ -235,28 +276,32 @@ class UniformSampling(Sampling):
 class Waiting(Owners):
     """Rows and the match that each of them waits for."""
 
-    def __init__(self, sampling: UniformSampling, rows: Rows) -> None:
+    def __init__(self, sampling: UniformSampling, rows: Rows, cutoff: Array) -> None:
         assert rows.wait is not None, "rows of this sampler wait for a match"  # noqa: S101 - an invariant
         assert rows.level is not None, "rows of a sampler have their level"  # noqa: S101 - an invariant
         self._sampling = sampling
         self.id, self.num = rows.id, rows.matches.copy()
         self.wait, self.level = rows.wait.astype(np.int64), rows.level.astype(np.int64)
-        self.cutoff = sampling.cutoffs(rows)
+        self._cutoff = cutoff
 
     def picked(self, owner: Array) -> tuple[Array, Array]:
         """Count these matches and tell which of them leave."""
         out, levels = np.empty(len(owner), np.int64), np.empty(len(owner), np.int64)
         sampling = self._sampling
         n = _joined(
-            sampling.salt, owner, self.id, self.num, self.wait, self.level, self.cutoff,
+            sampling.salt, owner, self.id, self.num, self.wait, self.level, self._cutoff,
             sampling.base, sampling.control.level, out, levels,
         )  # fmt: skip
         return out[:n], levels[:n]
 
-    def ended(self) -> tuple[dict[str, Array], Array]:
-        """What is noted of the rows now; one that waits for nothing is of no further use."""
-        columns = {"matches": self.num, "level": narrow(self.level), "wait": narrow(self.wait)}
-        return columns, self.wait == 0
+    def useless(self) -> Array:
+        """Which rows wait for nothing."""
+        none: Array = self.wait == 0
+        return none
+
+    def noted(self) -> dict[str, Array]:
+        """What is noted of the rows now."""
+        return {"matches": self.num, "level": narrow(self.level), "wait": narrow(self.wait)}
 
 
 class _Printed(Taking):
