@@ -74,18 +74,18 @@ class ReservoirJoin:
         self._slots.put(found, self.reservoir.offer(shown.probability))
         self._keep(settled(self.reservoir, self.operator.sampling))
         if isinstance(self.reservoir, RunningProgressiveJoin | PrintedProgressiveJoin):
-            self._keep(self._advanced(moment.now))
+            self._keep(self._advanced(self.reservoir, moment.now))
             wants = self.reservoir.wants()
             self.operator.sampling.cap(wants.fraction)
             self.operator.limit(Budget(rows=wants.rows))
 
-    def _advanced(self, now: Time) -> Taken:
+    def _advanced(self, reservoir: RunningProgressiveJoin | PrintedProgressiveJoin, now: Time) -> Taken:
         """Let the reservoir grow into what the join can do without."""
-        if isinstance(self.reservoir, PrintedProgressiveJoin):
-            return self.reservoir.advance(now)
-        if len(self.reservoir) < self.reservoir.size:
+        if isinstance(reservoir, PrintedProgressiveJoin):
+            return reservoir.advance(now)
+        if len(reservoir) < reservoir.size:
             return Taken.nobody()
-        return self.reservoir.advance(now, self.operator.sampling.needs())
+        return reservoir.advance(now, self.operator.sampling.needs())
 
     def _keep(self, taken: Taken) -> None:
         if taken.kept is not None:
@@ -207,5 +207,5 @@ def simulate_reservoir(
     if watched:
         for when in due if at else [watched[-1][0]]:
             note(when)
-    columns = np.array(watched).reshape(-1, 6).T
-    return ReservoirReport(*columns, samples=tuple(samples))
+    times, held, size, rows, fraction, results = np.array(watched).reshape(-1, 6).T
+    return ReservoirReport(times, held, size, rows, fraction, results, tuple(samples))
