@@ -128,8 +128,8 @@ def test_what_leaves_the_join_no_memory_is_refused() -> None:
 
 
 def test_rows_of_a_higher_probability_are_thinned_before_it_is_lowered() -> None:
-    sides = [{name: np.array(column) for name, column in stream(200, seed).items()} for seed in (1, 2)]
-    arrivals = arrange(*sides, Window(40, 40), None)
+    left, right = ({name: np.array(column) for name, column in stream(200, seed).items()} for seed in (1, 2))
+    arrivals = arrange(left, right, Window(40, 40), None)
     operator = SamplingOperator(Join(Window(40, 40), Budget(rows=1000)), Uniform(0.5, MODEL, RATES))
     steps = list(arrivals.steps(arrivals.cuts(20), whole_instants=False))
     for step in steps[:-1]:

@@ -194,8 +194,9 @@ def test_a_wrong_model_biases_uniform_alone() -> None:
     assert bias("UNIFORM as printed", 0.5) < -30
     assert bias("UNIFORM", 0.5) < -20
     assert abs(bias("UNIFORM", 1.0)) < 3
+    # Some 120 clusters a run tell the number of results to 9 %: four standard errors of two runs.
     for method in ("EQ-CLUSTER", "PPS-CLUSTER"):
-        assert abs(bias(method, 0.5)) < 15
+        assert abs(bias(method, 0.5)) < 26
 
 
 def test_claims_on_samples() -> None:
@@ -206,7 +207,7 @@ def test_claims_on_samples() -> None:
             for method, error in (("UNIFORM", uniform), ("EQ-CLUSTER", eq), ("PPS-CLUSTER", pps))
         }
         found = Results.of(runs, axes=("percent", "method"), number="error")
-        rows = [row | {"of the mean": row["error"]} for row in found.rows]
+        rows = [dict(row) | {"of the mean": row["error"]} for row in found.rows]
         return [claim.verdict for claim in claims.claims_of_memory(Results(rows))]
 
     assert judged(0.2, 0.3, 0.1) == ["holds", "does not hold", "holds", "holds"]

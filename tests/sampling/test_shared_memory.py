@@ -24,7 +24,8 @@ def sides() -> list[dict[str, Array]]:
 
 def spread(count: int) -> Array:
     drawn = np.random.default_rng(6).standard_normal(count)
-    return (drawn - drawn.mean()) / drawn.std()
+    scaled: Array = (drawn - drawn.mean()) / drawn.std()
+    return scaled
 
 
 def test_allocated_memory_equalises_the_errors_of_samples() -> None:

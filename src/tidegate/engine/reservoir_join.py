@@ -210,5 +210,5 @@ def simulate_reservoir(
     if watched:
         for when in due if at else [watched[-1][0]]:
             note(when)
-    columns = np.array(watched).reshape(-1, 6).T
-    return ReservoirReport(*columns, samples=tuple(samples))
+    times, held, size, rows, fraction, results = np.array(watched).reshape(-1, 6).T
+    return ReservoirReport(times, held, size, rows, fraction, results, tuple(samples))

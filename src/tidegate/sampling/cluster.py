@@ -53,9 +53,7 @@ class ClusterSampling(Sampling):
         taken = self._taken(rows, levels)
         return replace(rows, level=taken.level), taken
 
-    def thinned(
-        self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool
-    ) -> dict[Side, Owners]:
+    def thinned(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
         """Let go of rows whose draw lies above the lower probability."""
         offsets = {side: self.offsets(some) for side, some in rows.items()}
         if lower:

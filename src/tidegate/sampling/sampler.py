@@ -121,9 +121,7 @@ class Sampling(ABC):
         """Make ready to pick from the matches of these buffered rows."""
 
     @abstractmethod
-    def thinned(
-        self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool
-    ) -> dict[Side, Owners]:
+    def thinned(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
         """Thin these rows, which hold so much and have not the room, to the probability of new draws.
 
         That is lowered first, if `lower`.

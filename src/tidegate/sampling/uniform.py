@@ -237,9 +237,7 @@ class UniformSampling(Sampling):
         rows = replace(rows, level=narrow(np.full(len(rows), self.control.level)), wait=narrow(wait))
         return rows, Waiting(self, rows, cutoff)
 
-    def thinned(
-        self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool
-    ) -> dict[Side, Owners]:
+    def thinned(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
         """Thin what was decided with a higher probability."""
         if lower:
             self.control.lower(held, room, self.control.level)

@@ -39,7 +39,8 @@ def _last(results: Results) -> float:
 
 def _used(results: Results) -> float:
     """The time of use: half of all."""
-    return min(results.values("time"), key=lambda time: abs(time - _last(results) / 2))
+    half = _last(results) / 2
+    return float(min(results.values("time"), key=lambda time: abs(time - half)))
 
 
 def claims_of_sizes(results: Results) -> tuple[Claim, ...]:
@@ -180,7 +181,8 @@ def claims_of_order(results: Results) -> tuple[Claim, ...]:
 def claims_of_averages(results: Results) -> tuple[Claim, ...]:
     """What the paper says of Figure 10."""
     used = _used(results)
-    before, after = {}, {}
+    before: dict[str, Interval] = {}
+    after: dict[str, Interval] = {}
     for form, suffix in FORMS.items():
         rjs, prjs = f"RJS{suffix}", f"PRJS{suffix}"
         begun, _ = _moments(results, prjs)

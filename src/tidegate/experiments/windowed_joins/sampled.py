@@ -58,7 +58,8 @@ def averages(times: Array, values: Array, weights: Array, at: Array) -> Array:
     sums = [np.append(0.0, np.cumsum(column[order])) for column in (weights * values, weights)]
     over, under = (sum_[ends[1]] - sum_[ends[0]] for sum_ in sums)
     there = ends[1] > ends[0]
-    return np.divide(over, under, out=np.full(len(at), np.nan), where=there)
+    means: Array = np.divide(over, under, out=np.full(len(at), np.nan), where=there)
+    return means
 
 
 def errors(
