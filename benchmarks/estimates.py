@@ -18,7 +18,7 @@ from tidegate.sampling.drawn import Method
 ROWS: Final = 1_000_000
 REPEATS: Final = 2
 WHATS: Final = ("count(*)", "sum(price)", "avg(price)", "median(price)")
-METHODS: Final[tuple[Method, ...]] = ("uniform", "pps_cluster", "reservoir")
+METHODS: Final[tuple[Method, ...]] = ("uniform", "pps_cluster", "counted")
 GROUPS: Final = {"all": None, "10 groups": "few", "10,000 groups": "many"}
 
 
@@ -64,7 +64,7 @@ def main() -> None:
     )
     for what in WHATS:
         for method in METHODS:
-            probability = "share" if method == "reservoir" else "probability"
+            probability = "share" if method == "counted" else "probability"
 
             def answer(by: str | None, window: int | None, every: int | None) -> float:
                 return seconds(

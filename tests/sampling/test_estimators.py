@@ -31,7 +31,7 @@ def sample(rows: int = 200, seed: int = 1) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("method", ["uniform", "eq_cluster", "reservoir"])
+@pytest.mark.parametrize("method", ["uniform", "eq_cluster", "counted"])
 def test_with_everything_in_the_sample_answers_are_exact(method: Any) -> None:  # noqa: ANN401
     given = sample() | {"probability": np.ones(200)}
     exactly: dict[str, Callable[[Array], float]] = {
@@ -168,7 +168,7 @@ def test_a_tail_that_the_sample_does_not_reach_has_no_end() -> None:
         ({}, {"method": "guess"}, "method 'guess' is not known"),
         ({}, {"method": "eq_cluster"}, "no column 'owner'"),
         ({}, {"stratum": "x"}, "for reservoirs"),
-        ({"probability": [0.5, 0.25]}, {"method": "reservoir"}, r"0\.25 and 0\.5.*stratum="),
+        ({"probability": [0.5, 0.25]}, {"method": "counted"}, r"0\.25 and 0\.5.*stratum="),
         ({"probability": [0.5]}, {}, "differ in length"),
     ],
 )

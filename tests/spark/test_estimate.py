@@ -86,8 +86,8 @@ def test_reservoirs_are_as_the_core_has_them(spark: SparkSession) -> None:
         3, "probability", pa.array(0.1 + 0.2 * half.to_numpy())
     )
     frame = spark.createDataFrame(table)
-    found = tg.estimate(frame, "sum(price)", by="city", method="reservoir", stratum="half").collect()
-    assert rounded(found) == of_core(table, "sum(price)", by="city", method="reservoir", stratum="half")
+    found = tg.estimate(frame, "sum(price)", by="city", method="counted", stratum="half").collect()
+    assert rounded(found) == of_core(table, "sum(price)", by="city", method="counted", stratum="half")
 
 
 def test_expressions_and_windows_are_sparks_own(spark: SparkSession) -> None:
@@ -140,7 +140,7 @@ def test_what_cannot_be_answered_is_refused(spark: SparkSession, tmp_path: Path)
         (frame, "avg(price)", {"stratum": "city"}, "for reservoirs"),
         (frame, "avg(price)", {"level": 90}, r"give 0\.9"),
         (stream, "avg(price)", {}, "give window="),
-        (stream, "avg(price)", {"method": "reservoir"}, "foreachBatch"),
+        (stream, "avg(price)", {"method": "counted"}, "foreachBatch"),
         (plain, "avg(price)", {"window": "1 minute", "time": "ts"}, "no watermark on 'ts'"),
     ]
     for sample, what, options, complaint in refused:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 import tidegate as tg
 from tests.spark import streams
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 ROWS, BATCHES, BUDGET = 500, 3, 120
 SETTINGS: dict[str, Any] = {"on": "k", "time": "t", "window": ("60 seconds", "60 seconds"), "buckets": 2}
-TOLD = {"probability", "weight", "owner", "rank", "batch"}
+TOLD = {"probability", "weight", "owner", "rank", "bound", "batch"}
 
 
 def table(side: str, batch: int) -> pa.Table:
@@ -119,7 +120,7 @@ def test_a_reservoir_is_held_shown_and_read(
 ) -> None:
     frame = streamed(spark, folder, budget=400, method="reservoir", size=80)
     assert [name for name in frame.columns if name in TOLD] == [
-        "probability", "weight", "owner", "rank", "batch",
+        "probability", "weight", "owner", "rank", "bound", "batch",
     ]  # fmt: skip
     shown = streams.run(frame, tmp_path / "checkpoint")
     names = frame.columns
@@ -136,6 +137,10 @@ def test_a_reservoir_is_held_shown_and_read(
     # The number of results is told by the ranks: five standard errors of 1 / sqrt(80 - 2).
     assert abs(held.groupBy().sum("weight").collect()[0][0] / exact.total() - 1) < 5 / 78**0.5
     assert tg.reservoir(tmp_path / "checkpoint", size=10).count() == 10
+    told = {row.model for row in tg.inspect(tmp_path / "checkpoint", "model").collect()}
+    assert {"fraction", "lowered"} <= told
+    policies = {row.policy for row in tg.inspect(tmp_path / "checkpoint", "counts").collect()}
+    assert policies == {"uniform"}
     with pytest.raises(InputError, match="size=81 is not within the reservoir's 80; give 1 to 80"):
         tg.reservoir(tmp_path / "checkpoint", size=81)
 
@@ -152,6 +157,16 @@ def test_a_progressive_reservoir_takes_over_memory(
     assert not results(held) - exact
     buffered = tg.inspect(tmp_path, "counts").groupBy().sum("buffered").collect()[0][0]
     assert buffered + held.count() <= 400
+
+
+def test_another_fraction_needs_a_new_checkpoint(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    for side in SIDES:
+        streams.write(tmp_path / side, [table(side, 0)])
+    streams.run_to_files(streamed(spark, tmp_path, p=0.5), tmp_path / "checkpoint", tmp_path / "out")
+    for side in SIDES:
+        streams.write(tmp_path / side, [table(side, 1)])
+    with pytest.raises(PySparkException, match="the checkpoint was written with sample="):
+        streams.run_to_files(streamed(spark, tmp_path, p=0.4), tmp_path / "checkpoint", tmp_path / "out")
 
 
 def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
@@ -179,6 +194,10 @@ def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp
         ),
         ({"method": "reservoir", "size": 100, "budget": "1 MB"}, "a reservoir counts results"),
         ({"method": "reservoir", "size": 0}, "size"),
+        (
+            {"method": "reservoir", "size": 10, "where": "concat(l.k, r.k) like '%1%'"},
+            "can only be asked of whole results",
+        ),
         ({"method": tg.sampling.EqCluster(p=0.5), "p": 0.1}, "p=0.1 was given beside EqCluster"),
     ],
 )

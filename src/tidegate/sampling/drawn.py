@@ -12,8 +12,9 @@ import pyarrow as pa
 from tidegate.streams.trace import one_chunk
 from tidegate.types import Array, InputError, check_choice, first_missing
 
-Method = Literal["uniform", "eq_cluster", "pps_cluster", "reservoir", "progressive"]
-RESERVOIRS: Final = ("reservoir", "progressive")
+Method = Literal["uniform", "eq_cluster", "pps_cluster", "reservoir", "progressive", "counted"]
+ALONE: Final = ("uniform", "reservoir", "progressive")
+"""Where each result is drawn by itself: so are ranks, by which the reservoir of a join holds results."""
 _ROUNDED: Final = 1e-9
 
 
@@ -100,17 +101,15 @@ class Drawn:
         if method is not None:
             check_choice(method, Method, "method")
         chance = _probabilities(column(table, probability, "probability"), probability)
-        if method in RESERVOIRS:
+        if method == "counted":
             unit = Coded.of(
                 [column(table, name, "stratum") for name in listed(stratum)], table.num_rows
             ).codes
             return cls(chance, unit, _sizes(unit, chance))
         if stratum is not None:
-            raise InputError(
-                f"stratum={stratum!r} is for reservoirs; give method='reservoir', or leave it out"
-            )
+            raise InputError(f"stratum={stratum!r} is for method='counted'; choose that, or leave it out")
         owners = listed(owner)
-        if method == "uniform" or (method is None and first_missing(owners, table.column_names) is not None):
+        if method in ALONE or (method is None and first_missing(owners, table.column_names) is not None):
             return cls(chance, None, None)
         columns = [column(table, name, "owner") for name in owners]
         clusters = Coded.of(columns, table.num_rows).codes

@@ -427,6 +427,14 @@ class BucketJoin:
             state["pool"] = _array(json.dumps(vars(self.standing)).encode())
         if self.held and self.plan.valuation:
             state["importance"] = _array(self.held.to_json(self.plan.valuation))
+        if isinstance(self.operator, SamplingOperator) and self.plan.sampling:
+            drawing = self.operator.sampling
+            told = {
+                "sampler": self.plan.sampling.sampler.name,
+                "fraction": drawing.fraction,
+                "lowered": drawing.control.lowered,
+            }
+            state["sampling"] = _array(json.dumps(told).encode())
         if self.sample:
             state |= self.sample.snapshot()
         state |= {f"payload.{side}": _array(to_bytes(table)) for side, table in self.payload.items()}

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, StructType
 
 from tidegate.sampling.aggregate import Aggregate
-from tidegate.sampling.drawn import RESERVOIRS, Method, listed
+from tidegate.sampling.drawn import ALONE, Method, listed
 from tidegate.sampling.estimators import estimate as of_columns
 from tidegate.spark.durations import microseconds
 from tidegate.spark.session import PARTITIONS
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FIGURES: Final = ("estimate", "low", "high", "rows")
 _DRAWN: Final = ("value", "probability", "owner")
+_CHANGING: Final = ("reservoir", "progressive", "counted")
 
 
 def estimate(
@@ -54,7 +55,9 @@ def estimate(
     Parameters
     ----------
     sample
-        The sampled results. A streaming one needs a watermark on `time`, or `lateness`, and a `window`.
+        The sampled results. A streaming one needs a watermark on `time`, or `lateness`, and a `window`. The stream
+        that `tidegate.sample` gives carries none, and Spark lets none be set behind it: estimate from its
+        micro-batches (`foreachBatch`), or write it, and read that as a stream of its own.
     what
         `count(*)`, `count(x)`, `sum(x)`, `avg(x)`, `median(x)` or `quantile(x, 0.9)`, where `x` is a column or any
         expression of Spark SQL over the sample's columns. Nulls are skipped, as in SQL.
@@ -68,8 +71,9 @@ def estimate(
         How often the interval shall hold the truth.
     method
         How the sample was drawn. By default, results that have an `owner` were in or out with all of their owner's
-        (right for clusters, too cautious for "uniform"); without that column each was drawn by itself. A stream has
-        no reservoirs: estimate from one where it is complete.
+        (right for clusters, too cautious for "uniform"); without that column each was drawn by itself. "counted" is a
+        reservoir of known size from a known number of results, each of probability size / number. A stream has no
+        reservoirs: estimate from one where it is complete.
     time
         The column of event time, for windows.
     lateness
@@ -90,10 +94,10 @@ def estimate(
         raise InputError(f"level={level!r} is not between 0 and 1; for nine times in ten give 0.9")
     if method is not None:
         check_choice(method, Method, "method")
-    if stratum is not None and method not in RESERVOIRS:
-        raise InputError(f"stratum={stratum!r} is for reservoirs; give method='reservoir', or leave it out")
-    owners = listed(stratum if method in RESERVOIRS else owner)
-    clustered = method != "uniform" and (method is not None or all(name in sample.columns for name in owners))
+    if stratum is not None and method != "counted":
+        raise InputError(f"stratum={stratum!r} is for method='counted'; choose that, or leave it out")
+    owners = listed(stratum if method == "counted" else owner)
+    clustered = method not in ALONE and (method is not None or all(name in sample.columns for name in owners))
     if not clustered:
         owners = []
     _check_names(sample, names, [probability, *owners, *listed(time)])
@@ -128,7 +132,7 @@ class _Asked:
     def answers(self, table: pa.Table, by: Sequence[str]) -> pa.Table:
         """Estimate for each group, from columns `value`, `probability` and `owner`."""
         whole = table if self.clustered else table.drop_columns(["owner"])
-        reservoirs = self.method in RESERVOIRS
+        reservoirs = self.method == "counted"
         return of_columns(
             whole,
             self.what,
@@ -162,7 +166,7 @@ def _watermarked(
         raise InputError(f"window={window!r} needs to know the column of event time; name it with time=")
     if not sample.isStreaming:
         return sample
-    if method in RESERVOIRS:
+    if method in _CHANGING:
         raise InputError(
             f"method={method!r} on a stream: a reservoir changes until it is complete; estimate from a batch "
             "DataFrame of it, e.g. within foreachBatch"
@@ -176,7 +180,8 @@ def _watermarked(
     if watermark_delay(sample, time) is None:
         raise InputError(
             f"sample has no watermark on {time!r}, so no window would ever be complete; "
-            f'add withWatermark("{time}", "10 minutes"), or lateness="10 minutes"'
+            f'add withWatermark("{time}", "10 minutes"), or lateness="10 minutes"; behind tidegate.sample, '
+            "where Spark allows neither, estimate within foreachBatch"
         )
     return sample
 
@@ -230,7 +235,7 @@ def _batch(drawn: DataFrame, keys: list[str], asked: _Asked) -> DataFrame:
     partitions = int(drawn.sparkSession.conf.get(PARTITIONS) or 1)
     flat, fields = _flat(drawn, keys)
     by = [field.name for field in fields]
-    spread = by and asked.method not in RESERVOIRS
+    spread = by and asked.method != "counted"
     bucket = F.pmod(F.xxhash64(*by), F.lit(partitions)) if spread else F.lit(0)
 
     def answers(table: pa.Table) -> pa.Table:

@@ -25,6 +25,7 @@ PROBABILITY: Final = "probability"
 WEIGHT: Final = "weight"
 OWNER: Final = "owner"
 RANK: Final = "rank"
+BOUND: Final = "bound"
 BATCH: Final = "batch"
 
 _PREFIX: Final = "reservoir."
@@ -73,6 +74,7 @@ class HeldSample:
             WEIGHT: pc.divide(1.0, chance),
             OWNER: owner,
             RANK: pa.array(ranks),
+            BOUND: pa.array(np.full(len(ranks), self.reservoir.fraction)),
             BATCH: pa.array(np.full(len(ranks), batch)),
         }
         results = self.rows.drop_columns([name for name in told if name in self.rows.column_names])

@@ -73,7 +73,8 @@ def inspect(
         priorities, the sample being how often room was made; of heeb the parameters of the process that it found on
         each side, in steps from row to row, such as "LinearTrend.speed"; of heeb_histogram where each side's stream
         is ("offset"), and by how far from the other stream rows were (in the place of ages, as differences of keys)
-        what they "brought" and for how many steps they "stayed". In a pool also the "epoch" and the
+        what they "brought" and for how many steps they "stayed". Of a sample,
+        the "fraction" of new draws and how often it was "lowered" for want of memory. In a pool also the "epoch" and the
         "limit" it sets.
     policy
         What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
@@ -170,7 +171,7 @@ def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         columns = [
             pa.array([bucket], pa.int32()),
             *(pa.array([n], pa.int64()) for n in numbers),
-            pa.array([saved.settings.policy]),
+            pa.array([saved.sampling["sampler"] if saved.sampling else saved.settings.policy]),
             pa.array([tally.fairness]),
             pa.array([tally.importance if saved.noted else None], pa.float64()),
             pa.array([saved.noted and saved.noted.redefined], pa.int64()),
@@ -199,6 +200,9 @@ def _numbers(
     bucket: int, saved: Saved, policy: Policy | type[Policy] | None
 ) -> Iterator[tuple[int | str | float | None, ...]]:
     """What one bucket has learned; times are in seconds."""
+    for name in ("fraction", "lowered"):
+        if saved.sampling:
+            yield bucket, name, None, None, None, None, float(saved.sampling[name]), None
     scorer = saved.scorer(policy)
     for told in scorer.policy.learned() if scorer else []:
         unit = _SECOND if told.model == "age" else 1

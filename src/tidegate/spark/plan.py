@@ -56,9 +56,9 @@ class SamplePlan:
     reservoir: JoinReservoir | ProgressiveJoinReservoir | None = None
 
     @property
-    def described(self) -> list[str | int | None]:
-        """What a state must agree on to be taken up again."""
-        return [self.sampler.name, self.reservoir.size if self.reservoir else None]
+    def described(self) -> list[str]:
+        """What a state must agree on to be taken up again: rows drawn otherwise are no sample of this one's."""
+        return [repr(self.sampler), *([repr(self.reservoir)] if self.reservoir else [])]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Struc
 
 from tidegate.engine.operator import Join
 from tidegate.spark.columns import travelled
-from tidegate.spark.held_sample import BATCH, OWNER, PROBABILITY, RANK, WEIGHT
+from tidegate.spark.held_sample import BATCH, BOUND, OWNER, PROBABILITY, RANK, WEIGHT
 from tidegate.spark.importance import parts as importance_parts
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.plan import OUTER, UNCERTAIN, BucketPlan, How, Output, QueryPlan, SamplePlan, SideColumns
@@ -117,6 +117,11 @@ class Query:
             check_provider(frames["left"].frame.sparkSession)
             _warn_watermarks(frames, core)
         filtered, parts = _taken_apart(where, frames, how)
+        if filtered is not None and sampling and sampling.reservoir:
+            raise InputError(
+                f"where={where!r} can only be asked of whole results, and a reservoir would hold what it rejects; "
+                "write it as comparisons of l. with r., or filter the sides before"
+            )
         schema, output = _result(frames, keys, how, suffix, _told(how, sampling))
         plan = QueryPlan(
             BucketPlan(
@@ -333,7 +338,7 @@ def _told(how: How, sampling: SamplePlan | None) -> list[StructField]:
     if sampling:
         kinds |= {PROBABILITY: DoubleType(), WEIGHT: DoubleType(), OWNER: LongType()}
     if sampling and sampling.reservoir:
-        kinds |= {RANK: DoubleType(), BATCH: LongType()}
+        kinds |= {RANK: DoubleType(), BOUND: DoubleType(), BATCH: LongType()}
     return [StructField(name, kind, nullable=False) for name, kind in kinds.items()]
 
 

@@ -68,14 +68,15 @@ def sample(
     size
         Of a reservoir: how many results it holds, at first.
     use_at
-        When the sample of a progressive reservoir is to be used, in event time.
+        When the sample of a progressive reservoir is to be used, in event time; UTC, unless it says otherwise.
 
     Returns
     -------
     DataFrame
         The columns of the join, then `probability`, `weight` (one over it) and `owner`: whose match it is, by number.
-        Of a reservoir also `rank` and `batch`: of one micro-batch, the results of the lowest `size` ranks over all
-        buckets are a uniform sample of the whole join.
+        Of a reservoir also `rank`, `bound` and `batch`: of one micro-batch, the results whose rank is at most the
+        least bound, and of these the lowest `size` if there are more, are a uniform sample of the whole join. A reservoir's
+        probabilities are told by its ranks, and so themselves estimates.
 
     References
     ----------

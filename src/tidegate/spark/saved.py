@@ -46,6 +46,7 @@ class Saved:
     standing: Standing | None
     noted: Noted | None
     sample: HeldSample | None
+    sampling: dict[str, Any] | None
 
     @classmethod
     def of(cls, data: bytes) -> Self:
@@ -70,6 +71,7 @@ class Saved:
             standing(state),
             Noted.of(state),
             HeldSample.of(state),
+            json.loads(state["sampling"].tobytes()) if "sampling" in state else None,
         )
 
     def scorer(self, policy: Policy | type[Policy] | None) -> Operator | None:
