@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from rich.console import Console
@@ -16,11 +16,8 @@ from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.sampling import EqCluster, PpsCluster, Sampler, Uniform
 from tidegate.types import Budget, Window
 
-if TYPE_CHECKING:
-    from tidegate.engine.arrivals import Arrivals
-
 BUDGETS: Final = (1_000, 100_000, 1_000_000)
-STEPS: Final = {1_000: 20, 100_000: 10}
+STEPS: Final = {1_000: 20, 100_000: 25}
 """How many steps of each size are measured."""
 SAMPLERS: Final[dict[str, Sampler]] = {
     "uniform": Uniform(),
@@ -30,42 +27,46 @@ SAMPLERS: Final[dict[str, Sampler]] = {
 }
 
 
-def operators(budget: int) -> dict[str, Callable[[], Operator]]:
+def operators(budget: int) -> dict[str, Operator]:
     """Fifo and every sampler, in half the rows that both windows hold."""
     join = Join(Window(budget, budget), Budget(rows=budget))
-
-    def sampling(sampler: Sampler) -> Callable[[], Operator]:
-        return lambda: SamplingOperator(join, sampler)
-
-    return {"fifo": lambda: Operator(join)} | {name: sampling(sampler) for name, sampler in SAMPLERS.items()}
+    return {"fifo": Operator(join)} | {n: SamplingOperator(join, sampler) for n, sampler in SAMPLERS.items()}
 
 
-def measured(operator: Operator, arrivals: Arrivals, budget: int, size: int, steps: int) -> float:
-    """Nanoseconds a row, with a full buffer; results are formed."""
+def measured(budget: int, size: int, steps: int) -> dict[str, tuple[float, float]]:
+    """Nanoseconds a row of processor and of wall time, with a full buffer; results are formed.
+
+    All take turns at each step, so that whatever else the machine does burdens all alike.
+    """
+    arrivals = recorded(budget, size, steps)
     filling = np.arange(0, 2 * budget, 100_000)[1:].tolist()
     ends = np.array([*filling, *range(2 * budget, len(arrivals), size)])
     cuts = np.stack([np.searchsorted(side.id, ends) for side in (arrivals.left, arrivals.right)], axis=1)
-    times = []
+    running = operators(budget)
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in running}
     for left, right, moment in arrivals.steps(cuts, whole_instants=False):
-        start = time.perf_counter()
-        collected(operator.step(left, right, moment, pairs=True))
-        times.append(time.perf_counter() - start)
-    return float(np.median(times[-steps:])) / size * 1e9
+        for name, operator in running.items():
+            begun = time.process_time(), time.perf_counter()
+            collected(operator.step(left, right, moment, pairs=True))
+            times[name].append((time.process_time() - begun[0], time.perf_counter() - begun[1]))
+    medians = {name: np.median(some[-steps:], axis=0) / size * 1e9 for name, some in times.items()}
+    return {name: (float(cpu), float(wall)) for name, (cpu, wall) in medians.items()}
 
 
 def main() -> None:
-    """Print a table a step size: nanoseconds a row, and times fifo."""
+    """Print a table a step size: nanoseconds of processor time a row, and times fifo by processor and wall."""
     console = Console()
     for size, steps in STEPS.items():
         table = Table("budget", *(f"{budget:,}" for budget in BUDGETS))
-        table.title = f"ns a row (times fifo) in steps of {size:,} rows, window = budget"
-        costs = []
-        for budget in BUDGETS:
-            arrivals = recorded(budget, size, steps)
-            made = operators(budget)
-            costs.append({n: measured(make(), arrivals, budget, size, steps) for n, make in made.items()})
+        load = os.getloadavg()[0]
+        table.title = (
+            f"processor ns a row (times fifo; by wall) in steps of {size:,} rows, medians of {steps}, "
+            f"window = budget, load average {load:.1f}"
+        )
+        costs = [measured(budget, size, steps) for budget in BUDGETS]
         for name in operators(1):
-            table.add_row(name, *(f"{some[name]:,.0f} ({some[name] / some['fifo']:.1f})" for some in costs))
+            ratios = [(some[name][0], *np.divide(some[name], some["fifo"])) for some in costs]
+            table.add_row(name, *(f"{ns:,.0f} ({cpu:.1f}; {wall:.1f})" for ns, cpu, wall in ratios))
         console.print(table)
 
 

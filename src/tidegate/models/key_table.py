@@ -115,12 +115,21 @@ def fill(table: KeyTable, key: Array, amount: Array) -> int:
 def look_up(table: KeyTable, key: Array, missing: float) -> Array:
     """The amount of each key, or `missing`.
 
-    Of many keys most are missing as a rule: whether their slots are free is asked of a small copy first, which
-    stays close to the processor where the table does not, and without a branch that it would have to guess.
+    Most keys are in their first slot or nowhere: all are looked for there first, without a branch that the processor
+    would have to guess. Of many keys most are missing as a rule: whether their slots are free is then asked of a
+    small copy before, which stays close to the processor where the table does not.
     """
-    amounts = table[1]
+    keys, amounts = table
     found = np.full(len(key), missing)
-    for i in _likely(table, key) if 4 * len(key) > len(amounts) else np.arange(len(key), dtype=np.int32):
+    places = _likely(table, key) if len(key) > len(amounts) else np.arange(len(key), dtype=np.int32)
+    n = 0
+    for i in places:
+        slot = np.int64(scattered(key[i])) & (len(keys) - 1)
+        there, mine = amounts[slot] >= 0, keys[slot] == key[i]
+        found[i] = amounts[slot] if there & mine else missing
+        places[n] = i
+        n += there & (not mine)
+    for i in places[:n]:
         amount = amounts[slot_of(table, key[i])]
         found[i] = amount if amount >= 0 else missing
     return found
