@@ -13,6 +13,7 @@ from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate.engine import ReservoirReport, simulate_reservoir
 from tidegate.engine.arrivals import arrange
 from tidegate.engine.operator import Join, collected
+from tidegate.engine.reservoir_join import settled
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Uniform
 from tidegate.types import Budget, InputError, Window
@@ -135,9 +136,18 @@ def test_rows_of_a_higher_probability_are_thinned_before_it_is_lowered() -> None
     for step in steps[:-1]:
         collected(operator.step(*step))
     before = operator.rows
-    operator.sampling.cap(0.05)
-    operator.limit(Budget(rows=before - 10))
+    operator.sampling.cap(0.01)
+    operator.limit(Budget(rows=before // 2))
     collected(operator.step(*steps[-1]))
-    assert operator.rows <= before - 10
+    assert operator.rows <= before // 2
     assert operator.sampling.control.lowered == 0
-    assert operator.sampling.fraction == pytest.approx(0.05, rel=0.05)
+    assert operator.sampling.fraction == pytest.approx(0.01, rel=0.05)
+
+
+def test_after_a_step_no_rank_is_held_that_others_like_it_no_longer_reach() -> None:
+    reservoir = JoinReservoir(5, 10).start()
+    reservoir.offer(np.full(4, 0.9))
+    sampling = SamplingOperator(Join(Window(40, 40)), Uniform(0.001, MODEL, RATES)).sampling
+    settled(reservoir, sampling)
+    assert reservoir.least == sampling.fraction
+    assert (reservoir.ranks <= sampling.fraction).all()
