@@ -13,7 +13,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from tidegate.sampling import estimate
+from tidegate.sampling import JoinReservoir, estimate
 from tidegate.sampling.drawn import Method
 from tidegate.types import Array
 
@@ -128,3 +128,18 @@ def test_an_average_of_few_draws_is_biased() -> None:
     error = found.std(ddof=1) / np.sqrt(len(found))
     assert found.mean() < exact - 4 * error
     assert found.mean() > exact * (1 - 0.1)
+
+
+@pytest.mark.parametrize("what", ["count(*)", "sum(x)", "avg(x)"])
+def test_intervals_from_the_reservoir_of_a_join_know_that_its_results_are_not_counted(what: str) -> None:
+    """Ninety of a hundred hold the truth; 300 runs are off by up to four standard errors of 1.7 %."""
+    held = 0
+    for seed in range(300):
+        values = np.random.default_rng(seed).normal(100, 20, 2000)
+        truth = {"count(*)": len(values), "sum(x)": values.sum(), "avg(x)": values.mean()}[what]
+        running = JoinReservoir(size=100, budget=1000).start(seed=seed)
+        taken = running.offer(np.ones(len(values)))
+        sample = {"x": values[taken.rows], "probability": np.full(len(taken.rows), running.chance)}
+        answer = estimate(sample, what, method="reservoir").to_pylist()[0]
+        held += answer["low"] <= truth <= answer["high"]
+    assert 0.83 < held / 300 < 0.97

@@ -159,7 +159,7 @@ def test_a_progressive_reservoir_takes_over_memory(
     assert buffered + held.count() <= 400
 
 
-def test_another_fraction_needs_a_new_checkpoint(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+def test_another_fraction_needs_a_new_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     for side in SIDES:
         streams.write(tmp_path / side, [table(side, 0)])
     streams.run_to_files(streamed(spark, tmp_path, p=0.5), tmp_path / "checkpoint", tmp_path / "out")

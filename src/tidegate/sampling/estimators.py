@@ -67,8 +67,8 @@ def estimate(
     method
         How the sample was drawn. By default, results that have an `owner` were in or out with all of their owner's
         (right for clusters, too cautious for "uniform"); without that column each was drawn by itself. "reservoir",
-        "progressive": those of `tidegate.sample`, whose probabilities are estimates, too. "counted": one of known size
-        from a known number of results (`Reservoir`, `merge`), each of probability size / number.
+        "progressive": those of `tidegate.sample`, whose probabilities are estimates, too. "counted": one of known
+        size from a known number of results (`Reservoir`, `merge`), each of probability size / number.
     time, probability, owner, stratum
         Names of columns: event time; the probability with which the result came into the sample; whose match it is
         (null: drawn by itself); and, where several reservoirs were merged, the one that the result was in.

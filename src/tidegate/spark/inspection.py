@@ -74,8 +74,8 @@ def inspect(
         each side, in steps from row to row, such as "LinearTrend.speed"; of heeb_histogram where each side's stream
         is ("offset"), and by how far from the other stream rows were (in the place of ages, as differences of keys)
         what they "brought" and for how many steps they "stayed". Of a sample,
-        the "fraction" of new draws and how often it was "lowered" for want of memory. In a pool also the "epoch" and the
-        "limit" it sets.
+        the "fraction" of new draws and how often it was "lowered" for want of memory. In a pool also the "epoch" and
+        the "limit" it sets.
     policy
         What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
         parameters. A policy of one's own is found by its name if its class is defined in this session and its

@@ -75,8 +75,8 @@ def sample(
     DataFrame
         The columns of the join, then `probability`, `weight` (one over it) and `owner`: whose match it is, by number.
         Of a reservoir also `rank`, `bound` and `batch`: of one micro-batch, the results whose rank is at most the
-        least bound, and of these the lowest `size` if there are more, are a uniform sample of the whole join. A reservoir's
-        probabilities are told by its ranks, and so themselves estimates.
+        least bound, and of these the lowest `size` if there are more, are a uniform sample of the whole join. A
+        reservoir's probabilities are told by its ranks, and so themselves estimates.
 
     References
     ----------
