@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tidegate
-from tidegate import engine, importance, models, policies, relations, streams
+from tidegate import alerts, engine, importance, models, policies, relations, streams
 from tidegate import types as vocabulary
 
-MODULES = [tidegate, engine, importance, models, policies, relations, streams]
+MODULES = [tidegate, alerts, engine, importance, models, policies, relations, streams]
 NUMBERS = np.arange(3)
 FROZEN = [
     tidegate.Window(1, 1),
@@ -27,6 +27,9 @@ FROZEN = [
     streams.Aged(),
     streams.Correlated(),
     streams.Zipf(keys=1),
+    streams.Readings(),
+    alerts.Topology.clique("ab", 1),
+    alerts.Edge(1),
     engine.Join(tidegate.Window(1, 1)),
     models.AgeCurve([0, 1], [1]),
     models.Payoff([0, 1], [0, 1]),

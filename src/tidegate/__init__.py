@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import checks, importance, models, policies, relations, streams
+from tidegate import alerts, checks, importance, models, policies, relations, streams
 from tidegate.allocation import allocate, predict_recall
 from tidegate.engine import simulate, simulate_cache
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
@@ -20,6 +20,7 @@ __all__ = [
     "Pool",
     "Report",
     "Window",
+    "alerts",
     "allocate",
     "checks",
     "configure",

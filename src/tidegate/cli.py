@@ -1,4 +1,4 @@
-"""The command line: `tidegate demo | run | reproduce | policies | bench`."""
+"""The command line: `tidegate demo | run | edge | reproduce | policies | bench`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import typer
 from rich.console import Console
@@ -15,7 +15,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from tidegate import experiments, policies
-from tidegate.types import InputError
+from tidegate.alerts.bracket_store import Shape
+from tidegate.alerts.edge import Edge, Form
+from tidegate.types import InputError, Time
 
 app = typer.Typer(
     help="Stream joins that never outgrow their memory.",
@@ -24,6 +26,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
+
+
+def _choices(kind: object) -> str:
+    return ", ".join(get_args(kind))
 
 
 @app.callback()
@@ -68,6 +74,39 @@ def run_pipeline(
     except pipeline.QueryFailedError as error:
         _complain(error)
         raise typer.Exit(1) from error
+
+
+@app.command()
+def edge(
+    omega: Annotated[float, typer.Option(help="The length of the brackets; seconds, for calendar times.")],
+    shape: Annotated[
+        str, typer.Option(help="How the alarm depends on the readings: " + _choices(Shape))
+    ] = "quasiconvex",
+    time: Annotated[str, typer.Option(help="The column of times.")] = "time",
+    value: Annotated[str, typer.Option(help="The column of readings.")] = "value",
+    key: Annotated[str | None, typer.Option(help="A column that tells streams apart.")] = None,
+    form: Annotated[str, typer.Option(help="Of the lines: " + _choices(Form))] = "csv",
+    disorder: Annotated[
+        float, typer.Option(help="By how much a reading may be older than those before it.")
+    ] = 0.0,
+    hold: Annotated[
+        float | None, typer.Option(help="How long a reading is held back at most, if not for omega.")
+    ] = None,
+) -> None:
+    """Pass on of the readings on stdin only those that can decide an alarm; tell on stderr what that saves.
+
+    A reading is held back until it is known to be needed: for omega and the disorder at most, or for as long as
+    --hold says, in its own time.
+    """
+    spans = (_whole(span) for span in (omega, disorder))
+    held = None if hold is None else _whole(hold)
+    wanted = Edge(next(spans), cast("Shape", shape), time, value, key, cast("Form", form), next(spans), held)
+    savings = wanted.run(sys.stdin.buffer, sys.stdout.buffer)
+    Console(stderr=True).print(savings.told(), highlight=False, soft_wrap=True)
+
+
+def _whole(span: float) -> Time:
+    return int(span) if span.is_integer() else span
 
 
 def _on_spark(module: str) -> Any:  # noqa: ANN401 - a module

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from tidegate.experiments import ijoin, recorded, stochastic_streams, windowed_joins
+from tidegate.experiments import ijoin, recorded, stochastic_streams, threshold_functions, windowed_joins
 from tidegate.experiments.reproduced import Reproduced
 
 _BY_MEMORY = {
@@ -31,12 +31,17 @@ ALL: dict[str, Callable[..., Reproduced]] = {
     "stochastic-streams/figure8": stochastic_streams.figure8,
     **_BY_MEMORY,
     "stochastic-streams/figure16": stochastic_streams.figure16,
+    "threshold-functions/table1": threshold_functions.table1,
+    "threshold-functions/figure10": threshold_functions.figure10,
 }
 """Everything that can be reproduced so far, by name; each gives a title, a header and rows."""
 
 FULL = {
     name: partial(ALL[name], rows=stochastic_streams.ROWS, runs=stochastic_streams.RUNS)
     for name in ("stochastic-streams/figure8", *_BY_MEMORY, "stochastic-streams/figure16")
+} | {
+    "threshold-functions/table1": partial(threshold_functions.table1, rows=threshold_functions.ROWS),
+    "threshold-functions/figure10": partial(threshold_functions.figure10, rows=10 * threshold_functions.ROWS),
 }
 """Those of them that the papers ran for longer, as long as there."""
 
@@ -44,7 +49,17 @@ RECORDED = {
     "ijoin/tickers": ijoin.tickers,
     "windowed-joins/recorded": windowed_joins.recordings,
     "stochastic-streams/figure15": stochastic_streams.figure15,
+    "threshold-functions/debs": threshold_functions.debs,
 }
 """What can be reproduced from recorded streams: each takes the folder that holds them (see `recorded`)."""
 
-__all__ = ["ALL", "FULL", "RECORDED", "ijoin", "recorded", "stochastic_streams", "windowed_joins"]
+__all__ = [
+    "ALL",
+    "FULL",
+    "RECORDED",
+    "ijoin",
+    "recorded",
+    "stochastic_streams",
+    "threshold_functions",
+    "windowed_joins",
+]

@@ -18,6 +18,7 @@ from tidegate.types import Array, InputError, Window
 
 AUCTIONS: Final = "ebay_auctions/auction.csv"
 TEMPERATURES: Final = "melbourne_temps/daily-max-temperatures.csv"
+POWER: Final = "debs2012/DEBS2012-small.txt"
 TASKS: Final = "google_cluster/google-cluster-data.txt"
 SUBMIT, SCHEDULE = 0, 1
 TICKERS: Final = ("AAPL", "AMZN", "CRM", "CVS", "FB", "GOOG", "IBM", "KO", "PFE", "UPS")
@@ -174,6 +175,28 @@ def temperatures(folder: str | Path) -> Array:
     )
     tenths: Array = np.rint(table["Temperature"].drop_null().to_numpy() * 10)
     return tenths.astype(np.int64)
+
+
+def power(folder: str | Path) -> tuple[Array, Array]:
+    """The electrical power of a machine (mf01), and when it was read, in microseconds.
+
+    Parameters
+    ----------
+    folder
+        Holds `debs2012/DEBS2012-small.txt`: a row a reading, without a header, columns apart by tabs, of which the
+        first (the time) and the third are read.
+    """
+    table = csv.read_csv(
+        _file(folder, POWER),
+        read_options=csv.ReadOptions(autogenerate_column_names=True),
+        parse_options=csv.ParseOptions(delimiter="\t"),
+        convert_options=csv.ConvertOptions(
+            include_columns=["f0", "f2"], column_types={"f0": pa.string(), "f2": pa.float64()}
+        ),
+    )
+    # Arrow reads at most nine digits of a second and no zone beside them: the seven here are cut to six.
+    moments = pc.utf8_slice_codeunits(table["f0"], 0, 26).cast(pa.timestamp("us"))
+    return moments.cast(pa.int64()).to_numpy(), table["f2"].to_numpy()
 
 
 def _file(folder: str | Path, name: str) -> Path:

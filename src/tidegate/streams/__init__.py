@@ -3,6 +3,7 @@
 from tidegate.streams.aged import Aged
 from tidegate.streams.auctions import Auctions
 from tidegate.streams.correlated import Correlated
+from tidegate.streams.readings import Readings
 from tidegate.streams.stochastic import Stochastic, StochasticPair
 from tidegate.streams.stream import Pair, Stream
 from tidegate.streams.trace import Trace
@@ -13,6 +14,7 @@ __all__ = [
     "Auctions",
     "Correlated",
     "Pair",
+    "Readings",
     "Stochastic",
     "StochasticPair",
     "Stream",

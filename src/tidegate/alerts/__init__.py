@@ -1,0 +1,39 @@
+"""Threshold alarms over several streams that omit rows and miss nothing.
+
+An alarm is a combination of rows, one of each stream, whose times lie together (each pair of joined streams no more
+than `within` apart, or all in one hopping window) and for which a function exceeds a threshold. The function is
+quasiconvex in each stream that omits, the others held fixed: between two values of that stream it is never above both
+of its values there. `omittable` says which streams may omit, and with brackets of what length; rows that are late,
+NaN or shed for a budget are no part of the promise, but counted. Then:
+
+1. One stream omits. For every combination of rows of the others, the largest value that the function has with any row
+   of this stream is unchanged. So each row of the others is in an alarm exactly if it was, and of the same height.
+2. Several omit. For every alarm there is one, of rows that are kept, that is at least as high; the time of each row
+   of a stream that omits differs by less than that stream's omega, and the row of one that does not is the same. So
+   there is an alarm exactly if there was; which rows, how many alarms, and in which part of time, is not promised.
+3. `AlarmFinder`, whatever omits: an arrival is matched with what was kept of the rows before it, and only then
+   offered to its own store. It raises an alarm exactly if it would with all rows before it, and the alarm is as high.
+   So every alarm is raised as soon as its last row is there, by that row; its partners may be others than without
+   omission, but lie together with it. A row raises one alarm at most, the highest.
+4. No alarm is invented: all rows of an alarm arrived, and lie together.
+
+The tests try this by brute force: all combinations of all rows, for pairs, cliques, stars, chains and near-cliques.
+"""
+
+from tidegate.alerts.bracket_store import BracketStore, Closed, Retained, Shape
+from tidegate.alerts.edge import Edge
+from tidegate.alerts.matching import AlarmFinder, Alarms
+from tidegate.alerts.topology import Omission, Topology, omittable
+
+__all__ = [
+    "AlarmFinder",
+    "Alarms",
+    "BracketStore",
+    "Closed",
+    "Edge",
+    "Omission",
+    "Retained",
+    "Shape",
+    "Topology",
+    "omittable",
+]

@@ -1,0 +1,301 @@
+"""Keep of a stream only what can still decide an alarm."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
+
+import numpy as np
+
+from tidegate.alerts.brackets import needed, reigns
+from tidegate.types import FAR, InputError, check_choice
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from tidegate.types import Array, Time
+
+Shape = Literal["quasiconvex", "increasing", "decreasing", "any"]
+Closed = Literal["both", "neither", "left", "right"]
+
+_PENDING: Final = 1024
+"""How many rows that came one by one wait to be looked at together."""
+_COLUMNS: Final = ("time", "value", "id")
+
+
+class Retained(NamedTuple):
+    """Rows in order of time."""
+
+    time: Array
+    value: Array
+
+
+class BracketStore:
+    """The rows of one stream that are highest or lowest in some interval of length omega.
+
+    All others are bracketed: whatever interval holds such a row holds a higher and a lower one of those that stay.
+    A function that is quasiconvex in this stream is then at least as high for one of them, so no alarm is lost; see
+    `tidegate.alerts` for what is promised. For distinct values of each time, no smaller set would do, and it is
+    the same for every order of arrival.
+
+    Parameters
+    ----------
+    omega
+        The length of the interval: twice the bound on the distance of two streams' rows, or once for more streams
+        (`omittable` tells).
+    shape
+        How the function depends on this stream: "quasiconvex" (highest and lowest rows stay), "increasing" (highest),
+        "decreasing" (lowest), or "any" (all stay, in order of time).
+    closed
+        Which ends belong to the interval. All but "neither" keep the same rows.
+    budget
+        How many rows may stay at most; None for as many as must. Beyond it rows are shed that are the extreme of an
+        interval for the shortest time, and alarms may be missed: `shed` and `chance` tell.
+
+    Examples
+    --------
+    >>> store = BracketStore(omega=4)
+    >>> store.extend([0, 1, 2, 3, 4], [5.0, 2.0, 3.0, 1.0, 6.0])
+    >>> store.add(2.5, 2.5)
+    >>> store.retained()
+    Retained(time=array([0., 1., 3., 4.]), value=array([5., 2., 1., 6.]))
+    >>> store.ids.tolist()
+    [0, 1, 3, 4]
+
+    References
+    ----------
+    Optimization of Threshold Functions over Streams, section 3.
+
+    Deviations
+    ----------
+    Algorithm 1 as printed loses rows that are needed: its scan to the right can begin at an earlier row. Here the
+    definition decides. Of equal values the paper keeps all; here one of them counts as the extreme one (`brackets`),
+    and of rows alike in time and value the first stays. With ends of which one is open the paper turns to both open;
+    but a pair of rows omega apart brackets there, too, which gives the least set. The rows are sorted arrays: a
+    linked list or a skip list is slower for rows in order as well as for others (`tidegate bench alerts`).
+    """
+
+    def __init__(
+        self,
+        omega: Time,
+        shape: Shape = "quasiconvex",
+        closed: Closed = "both",
+        *,
+        budget: int | None = None,
+    ) -> None:
+        check_choice(shape, Shape, "shape")
+        check_choice(closed, Closed, "closed")
+        self.omega = check_length(omega, "omega")
+        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
+            raise InputError(f"budget {budget!r} holds no rows; give a whole number, at least 1, or None")
+        self.shape, self.closed, self.budget = shape, closed, budget
+        self.arrived = 0
+        self.shed = 0
+        self._moved = np.zeros(2)
+        self._seen = (math.inf, -math.inf)
+        self._begin = self._end = 0
+        self._columns: dict[str, Array] = {name: np.empty(0, np.int64) for name in _COLUMNS}
+        self._columns["value"] = np.empty(0)
+        self._waiting: tuple[list[Time], list[float]] = ([], [])
+        self._kept = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        self._settle()
+        return self._end - self._begin
+
+    def add(self, time: Time, value: float) -> None:
+        """Offer one row. Rows that come so are looked at together, at the latest when the store is read."""
+        self._waiting[0].append(time)
+        self._waiting[1].append(value)
+        if len(self._waiting[0]) >= _PENDING:
+            self._settle()
+
+    def extend(self, times: ArrayLike, values: ArrayLike, ids: ArrayLike | None = None) -> None:
+        """Offer rows in any order; `ids` are theirs, or else numbers in order of arrival."""
+        self._settle()
+        when, value = readings(times, values)
+        if len(value) and np.isnan(value).any():
+            raise InputError(
+                "a value is NaN, which is neither high nor low; leave such rows out and count them"
+            )
+        number = (
+            np.arange(self.arrived, self.arrived + len(when)) if ids is None else np.asarray(ids, np.int64)
+        )
+        if len(number) != len(when):
+            raise InputError(f"there are {len(number)} ids for {len(when)} rows; give one a row")
+        self.arrived += len(when)
+        self._merge(when, value, number)
+        if self.budget is not None and self._end - self._begin > self.budget:
+            self._shed(self.budget)
+
+    def retained(self) -> Retained:
+        """The rows that stay, in order of time: views, good until the next change."""
+        self._settle()
+        return Retained(self._column("time"), self._column("value"))
+
+    @property
+    def ids(self) -> Array:
+        """The numbers of the rows that stay, in order of time."""
+        self._settle()
+        return self._column("id")
+
+    def kept(self) -> Array:
+        """Where each row that stays stood before the last `extend`: among what was there, then the arrivals."""
+        return self._kept
+
+    @property
+    def chance(self) -> float:
+        """The estimated chance that an alarm is missed: in what share of intervals shedding moved an extreme.
+
+        Highest and lowest are taken to be independent, and rows to be shed for no interval twice.
+        """
+        if not self.shed:
+            return 0.0
+        high, low = np.minimum(self._moved / (self._seen[1] - self._seen[0] + self.omega), 1.0).tolist()
+        return float(1 - (1 - high) * (1 - low))
+
+    def trim(self, before: Time) -> None:
+        """Drop the rows before this time."""
+        self._settle()
+        self._begin += int(np.searchsorted(self._column("time"), before))
+
+    def snapshot(self) -> dict[str, Array]:
+        """All that is to be known of it, as arrays."""
+        self._settle()
+        state = {name: self._column(name).copy() for name in _COLUMNS}
+        return state | {
+            "counts": np.array([self.arrived, self.shed]),
+            "moved": np.array([*self._moved, *self._seen]),
+        }
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        self._columns = {name: np.array(state[name]) for name in _COLUMNS}
+        self._begin, self._end = 0, len(state["time"])
+        self.arrived, self.shed = state["counts"].tolist()
+        self._moved = np.array(state["moved"][:2])
+        self._seen = (float(state["moved"][2]), float(state["moved"][3]))
+        self._waiting = ([], [])
+        return self
+
+    def _column(self, name: str) -> Array:
+        return self._columns[name][self._begin : self._end]
+
+    def _settle(self) -> None:
+        if self._waiting[0]:
+            times, values = self._waiting
+            self._waiting = ([], [])
+            self.extend(times, values)
+
+    def _merge(self, when: Array, value: Array, number: Array) -> None:
+        """Merge arrivals, and look again at what they can reach."""
+        before = self._end - self._begin
+        if not len(when):
+            self._kept = np.arange(before)
+            return
+        if when.dtype != self._columns["time"].dtype:
+            kind = np.float64 if before else when.dtype
+            self._columns["time"], when = self._columns["time"].astype(kind), when.astype(kind)
+        ends = when.min(), when.max()
+        self._seen = (min(self._seen[0], float(ends[0])), max(self._seen[1], float(ends[1])))
+        omega, strict = self._limit(when)
+        # Rows up to omega away may be bracketed now; who brackets them on one side already is up to twice that away.
+        reach = ends[0] - 2 * omega, ends[1] + 2 * omega
+        if when.dtype.kind == "f":  # rounding must not hide a row that is just within reach
+            reach = np.nextafter(reach[0], -np.inf), np.nextafter(reach[1], np.inf)
+        there = self._column("time")
+        first = int(np.searchsorted(there, reach[0], side="left"))
+        last = int(np.searchsorted(there, reach[1], side="right"))
+        fresh = {"time": when, "value": value, "id": number}
+        if first < last:
+            fresh = {name: np.concatenate((self._column(name)[first:last], fresh[name])) for name in _COLUMNS}
+        order = None if _ascending(fresh["time"]) else np.argsort(fresh["time"], kind="stable")
+        if self.shape == "any":
+            stays = np.arange(len(fresh["time"])) if order is None else order
+        else:
+            time, values = (
+                fresh[name] if order is None else fresh[name][order] for name in ("time", "value")
+            )
+            up, down = self.shape != "decreasing", self.shape != "increasing"
+            stays = np.flatnonzero(needed(time, values, omega, strict, up, down))
+            stays = stays if order is None else order[stays]
+        self._splice(first, last, {name: column[stays] for name, column in fresh.items()})
+        source = np.where(stays < last - first, stays + first, stays + (before - last + first))
+        self._kept = np.concatenate((np.arange(first), source, np.arange(last, before)))
+
+    def _limit(self, times: Array) -> tuple[Time, bool]:
+        """How far apart two rows that bracket may be, and whether less than that; whole for whole times."""
+        strict = self.closed == "neither"
+        if times.dtype.kind == "f":
+            return float(self.omega), strict
+        return (math.ceil(self.omega) - 1, False) if strict else (math.floor(self.omega), False)
+
+    def _splice(self, first: int, last: int, rows: dict[str, Array]) -> None:
+        """Put rows in the place of those from `first` to `last`."""
+        size, new = self._end - self._begin, len(rows["time"])
+        total = size - (last - first) + new
+        spacious = len(self._columns["time"]) < self._begin + total or self._begin > total
+        for name in _COLUMNS:
+            column, old = self._columns[name], self._column(name)
+            if spacious:
+                # An eighth of spare room keeps appending cheap and the memory close to that of the rows.
+                target = np.empty(total + (total >> 3), column.dtype)
+                target[:first] = old[:first]
+            else:
+                target = column[self._begin :]
+            target[first + new : total] = old[last:]
+            target[first : first + new] = rows[name]
+            if spacious:
+                self._columns[name] = target
+        if spacious:
+            self._begin = 0
+        self._end = self._begin + total
+
+    def _shed(self, budget: int) -> None:
+        """Drop rows that are an extreme for the shortest time, until the budget holds the rest."""
+        while (over := self._end - self._begin - budget) > 0:
+            when, value = self._column("time").astype(np.float64), self._column("value")
+            both = np.stack([reigns(when, sign * value, float(self.omega)) for sign in (1.0, -1.0)])
+            wanted = np.array([self.shape != "decreasing", self.shape != "increasing"])
+            lasting = (both * wanted[:, None]).sum(axis=0)
+            # Half of what is too much at a time: those that stay then reign for longer.
+            going = np.argsort(lasting, kind="stable")[: max(over // 2, 1)]
+            self._moved += both[:, going].sum(axis=1) * wanted
+            self.shed += len(going)
+            stays = np.delete(np.arange(len(when)), going)
+            self._kept = self._kept[stays]
+            self._splice(0, len(when), {name: self._column(name)[stays] for name in _COLUMNS})
+
+
+def check_length(value: Time, what: str) -> Time:
+    """Refuse what is no length of time."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(f"{what} is {value!r}; give a number above 0")
+    plain: Time = value.item() if isinstance(value, np.generic) else value
+    if not 0 < plain < FAR:
+        raise InputError(f"{what} is {plain!r}; give a number above 0 and below 2**61")
+    return plain
+
+
+def readings(times: ArrayLike, values: ArrayLike) -> tuple[Array, Array]:
+    """Times as 64-bit integers or floats, and values as floats, one a time."""
+    when, value = np.asarray(times), np.asarray(values, np.float64)
+    if when.ndim != 1 or when.shape != value.shape:
+        raise InputError(f"times are {when.shape} and values {value.shape}; give two columns of one length")
+    if not len(when):
+        return np.empty(0, np.int64), value
+    if when.dtype.kind in "mM":
+        when = when.astype(f"{when.dtype.kind}8[us]").view(np.int64)
+    elif when.dtype.kind in "iu":
+        when = when.astype(np.int64, copy=False)
+    elif when.dtype.kind == "f":
+        when = when.astype(np.float64, copy=False)
+    else:
+        raise InputError(f"times of type {when.dtype} cannot be used; give numbers or calendar times")
+    if not (np.abs(when.min()) < FAR and np.abs(when.max()) < FAR):
+        raise InputError(f"times reach from {when.min()} to {when.max()}; give finite ones within 2**61 of 0")
+    return when, value
+
+
+def _ascending(times: Array) -> bool:
+    return bool((times[1:] >= times[:-1]).all())

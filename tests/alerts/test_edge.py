@@ -1,0 +1,148 @@
+"""The filter sends what the store keeps, line by line as it came."""
+
+from __future__ import annotations
+
+import io
+import json
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from tidegate import InputError, cli
+from tidegate.alerts import BracketStore, Edge
+from tidegate.alerts.edge import Emitter, Savings
+from tidegate.types import Array
+
+
+class Dripping(io.BytesIO):
+    """Gives only some bytes at a time, as a pipe does."""
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        return super().read1(min(size or 0, 700))
+
+
+def made(rows: int, keys: int, disorder: float, seed: int) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    time = np.sort(rng.integers(0, rows * 3, rows))
+    arrival = np.argsort(time + rng.random(rows) * disorder, kind="stable")
+    return rng.integers(0, keys, rows), time[arrival], rng.integers(0, 40, rows) / 2
+
+
+def text(key: Array, time: Array, value: Array, form: str) -> bytes:
+    rows = zip(key.tolist(), time.tolist(), value.tolist(), strict=True)
+    if form == "csv":
+        return "".join(["k,time,x,value\n", *(f"m{k},{t},a,{v}\n" for k, t, v in rows)]).encode()
+    return "".join(json.dumps({"k": f"m{k}", "time": t, "value": v}) + "\n" for k, t, v in rows).encode()
+
+
+def needed(key: Array, time: Array, value: Array, omega: float) -> set[tuple[str, float, float]]:
+    found = set()
+    for one in np.unique(key).tolist():
+        store = BracketStore(omega)
+        store.extend(time[key == one], value[key == one])
+        times, values = store.retained()
+        found |= {(f"m{one}", t, v) for t, v in zip(times.tolist(), values.tolist(), strict=True)}
+    return found
+
+
+def rows_of(sent: bytes, form: str) -> list[tuple[str, float, float]]:
+    if form == "csv":
+        parts = [line.split(",") for line in sent.decode().splitlines()[1:]]
+        return [(part[0], float(part[1]), float(part[3])) for part in parts]
+    told = [json.loads(line) for line in sent.decode().splitlines()]
+    return [(row["k"], row["time"], row["value"]) for row in told]
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize(("keys", "disorder"), [(1, 0), (1, 30), (5, 0), (5, 30)])
+def test_what_is_sent_is_what_a_store_keeps(form: str, keys: int, disorder: int) -> None:
+    columns = made(1500, keys, disorder, seed=keys + disorder)
+    config = Edge(omega=60 * keys, key="k", form=form, disorder=disorder)  # type: ignore[arg-type]
+    sink = io.BytesIO()
+    savings = config.run(Dripping(text(*columns, form)), sink)
+    sent = rows_of(sink.getvalue(), form)
+    assert len(set(sent)) == len(sent) == savings.sent
+    assert set(sent) == needed(*columns, 60 * keys)
+    assert savings.read == 1500
+    assert savings.sent < 700
+    assert 0 < savings.held < 1500
+    assert (savings.late, savings.blank) == (0, 0)
+    assert savings.bytes_sent == len(sink.getvalue())
+
+
+def test_no_row_is_held_back_for_longer_than_promised() -> None:
+    _, time, value = made(3000, 1, 20, seed=9)
+    for hold, most in ((None, 90), (25, 25)):
+        emitter = Emitter(Edge(omega=90, disorder=20, hold=hold))
+        lines = pa.array([b"x\n"] * 3000)
+        sent = 0
+        for begin, end in pairwise(range(0, 3001, 50)):
+            some = slice(begin, end)
+            sent += len(emitter.take(lines[some], np.zeros(50, np.int64), time[some], value[some]))
+            newest = time[:end].max() - 20
+            waiting = emitter._time[~emitter._sent]
+            assert (newest - waiting < most).all()
+        sent += len(emitter.finish())
+        least = len(needed(np.zeros(3000, np.int64), time, value, 90))
+        assert sent == least if hold is None else least < sent < 3000
+
+
+def test_late_and_blank_readings_are_sent_at_once() -> None:
+    rows = b"time,value\n0,1\n5,1\n100,1\n"
+    source = Dripping(rows + b"".join(b"%d,1\n" % time for time in range(101, 300)) + b"3,7\n290,\n")
+    sink = io.BytesIO()
+    savings = Edge(omega=10).run(source, sink)
+    assert (savings.late, savings.blank) == (1, 1)
+    assert b"3,7\n290,\n" in sink.getvalue()
+    assert "1 late sent at once; 1 blank sent at once" in savings.told()
+
+
+def test_calendar_times_count_in_seconds() -> None:
+    rows = b"when,v\r\n" + b"".join(b"2020-01-01 00:00:%02d,%d\r\n" % (at, at % 5) for at in range(60))
+    sink = io.BytesIO()
+    savings = Edge(omega=20, time="when", value="v").run(io.BytesIO(rows), sink)
+    store = BracketStore(20)
+    store.extend(np.arange(60), np.arange(60) % 5)
+    assert savings.sent == len(store)
+
+
+def test_the_last_line_and_empty_lines() -> None:
+    sink = io.BytesIO()
+    savings = Edge(omega=1).run(io.BytesIO(b"time,value\n1,2\n\n3,4"), sink)
+    assert savings == Savings(2, 2, bytes_read=20, bytes_sent=19, held=1)
+    assert sink.getvalue() == b"time,value\n1,2\n3,4\n"
+    assert Edge(omega=1).run(io.BytesIO(b""), sink).read == 0
+
+
+@pytest.mark.parametrize(
+    ("config", "rows", "told"),
+    [
+        ({"value": "x"}, b"time,value\n1,2\n", "no column 'x'; there is time, value"),
+        ({}, b"time,value\n1,b\n", "lines cannot be read"),
+        ({}, b"time,value\na,1\n", "time is string; name a column of numbers"),
+        ({}, b'time,value,s\n1,2,"a\nb"\n', "lines cannot be read|give one row a line"),
+        ({"form": "json"}, b'{"time": 1}\n{"t": 1', "lines cannot be read"),
+        ({"form": "json", "time": "t"}, b'{"value": 1}\n', "no 't' in the lines"),
+        ({"omega": 0}, b"", "omega is 0"),
+        ({"disorder": -1}, b"", "disorder is -1"),
+        ({"hold": -1}, b"", "hold is -1"),
+        ({"shape": "round"}, b"", "shape 'round' is not known"),
+        ({"form": "xml"}, b"", "form 'xml' is not known"),
+    ],
+)
+def test_what_cannot_be_used_is_named(config: dict[str, object], rows: bytes, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Edge(**{"omega": 1, **config}).run(io.BytesIO(rows), io.BytesIO())  # type: ignore[arg-type]
+
+
+def test_the_command() -> None:
+    rows = text(*made(400, 2, 0, seed=1), "csv")
+    result = CliRunner().invoke(
+        cli.app, ["edge", "--omega", "50", "--key", "k"], input=rows, catch_exceptions=False
+    )
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == "k,time,x,value"
+    assert f"{len(result.stdout.splitlines()) - 1} of 400 readings sent" in result.stderr

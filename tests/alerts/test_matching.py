@@ -1,0 +1,341 @@
+"""Alarms with omission are the alarms of the full join, found by trying all combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.alerts.brute_force import Joined, Row, best_of_arrivals
+from tidegate import InputError
+from tidegate.alerts import AlarmFinder, Alarms, BracketStore, Closed, Topology, omittable
+from tidegate.types import Array
+
+Arrival = tuple[str, float, float]
+
+
+def together(topology: Topology, closed: Closed = "both") -> Joined:
+    def joined(times: Mapping[str, float]) -> bool:
+        apart = [abs(times[one] - times[other]) for one, other in topology.edges]
+        return max(apart) <= topology.within if closed == "both" else max(apart) < topology.within
+
+    return joined
+
+
+def in_a_window(within: float, hop: float, closed: Closed) -> Joined:
+    def joined(times: Mapping[str, float]) -> bool:
+        first, last = min(times.values()), max(times.values())
+        ends = (begin * hop + within for begin in range(-100, 100) if begin * hop <= first)
+        return any(last < end or (last == end and closed == "both") for end in ends)
+
+    return joined
+
+
+def arrivals_of(steps: list[list[Arrival]], names: tuple[str, ...]) -> list[Arrival]:
+    return [row for step in steps for row in sorted(step, key=lambda row: (row[1], names.index(row[0])))]
+
+
+def columns(step: list[Arrival], name: str) -> tuple[list[float], list[float]]:
+    return [time for of, time, _ in step if of == name], [value for of, _, value in step if of == name]
+
+
+def found_by(finder: AlarmFinder, steps: list[list[Arrival]]) -> list[Alarms]:
+    names = finder.topology.streams
+    return [finder.step({name: columns(step, name) for name in names}) for step in steps]
+
+
+def check(finder: AlarmFinder, steps: list[list[Arrival]], joined: Joined, f: Callable[..., float]) -> None:
+    """Every arrival raises an alarm exactly if it does with nothing omitted, and of the same height."""
+    names = finder.topology.streams
+    arrivals = arrivals_of(steps, names)
+    best = best_of_arrivals(arrivals, names, joined, f)
+    wanted = [
+        (names.index(name), time, value, level)
+        for (name, time, value), level in zip(arrivals, best, strict=True)
+        if level is not None and level > finder.threshold
+    ]
+    alarms = found_by(finder, steps)
+    raised = []
+    for some in alarms:
+        for at in range(len(some)):
+            own = names[some.stream[at]]
+            raised.append((int(some.stream[at]), some.time[own][at], some.value[own][at], some.level[at]))
+            assert joined({name: some.time[name][at] for name in names})
+            assert f(*(some.value[name][at] for name in names)) == some.level[at]
+    assert raised == wanted
+
+
+FUNCTIONS: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
+    "sum": ({}, lambda *of: sum(of) - 2 * len(of)),
+    "rising": (dict.fromkeys("abcd", "increasing"), lambda *of: sum(of) - 2 * len(of)),
+    "falling": (dict.fromkeys("abcd", "decreasing"), lambda *of: 2 * len(of) - sum(of)),
+    "spread": ({}, lambda *of: sum(abs(one - other) for one, other in combinations(of, 2)) - 4),
+    "squares": ({}, lambda *of: sum((one - 2) ** 2 for one in of) - 3 * len(of)),
+    "odd": ({"a": "any"}, lambda *of: np.sin(3 * of[0]) + sum(of[1:]) - 2 * len(of)),
+}
+TOPOLOGIES: dict[str, Callable[..., Topology]] = {
+    "pair": partial(Topology.clique, "ab"),
+    "trio": partial(Topology.clique, "abc"),
+    "four": partial(Topology.clique, "abcd"),
+    "star": partial(Topology.star, "a", "bcd"),
+    "chain": partial(Topology.chain, "abcd"),
+    "near": partial(Topology.near_clique, "abcd", ("b", "d")),
+}
+
+
+@st.composite
+def steps(draw: st.DrawFn, most: int = 18) -> list[list[Arrival]]:
+    time = st.integers(0, 8) | st.sampled_from([0.5, 2.25])
+    row = st.tuples(st.sampled_from("abcd"), time, st.integers(0, 5).map(float))
+    return draw(
+        st.lists(st.lists(row, max_size=most // 2), max_size=4).filter(lambda s: sum(map(len, s)) <= most)
+    )
+
+
+@pytest.mark.parametrize("shape", TOPOLOGIES)
+@settings(max_examples=60, deadline=None)
+@given(
+    data=st.data(), function=st.sampled_from(sorted(FUNCTIONS)), closed=st.sampled_from(["both", "neither"])
+)
+def test_every_arrival_alarms_exactly_if_it_does_in_the_full_join(
+    shape: str, data: st.DataObject, function: str, closed: Closed
+) -> None:
+    shapes, f = FUNCTIONS[function]
+    within = data.draw(st.sampled_from([1, 2, 3, 1.5]))
+    names = TOPOLOGIES[shape](within=within).streams
+    topology = TOPOLOGIES[shape](
+        within=within, shapes={name: told for name, told in shapes.items() if name in names}
+    )
+    finder = AlarmFinder(topology, lambda of: f(*(of[name] for name in names)), closed=closed)
+    fed = [[row for row in step if row[0] in names] for step in data.draw(steps())]
+    check(finder, fed, together(topology, closed), f)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    data=st.data(),
+    function=st.sampled_from(["sum", "squares", "spread"]),
+    closed=st.sampled_from(["both", "left"]),
+    hop=st.sampled_from([1, 2, 4, 0.5]),
+    shape=st.sampled_from(["pair", "trio"]),
+)
+def test_hopping_windows(data: st.DataObject, function: str, closed: Closed, hop: float, shape: str) -> None:
+    _, f = FUNCTIONS[function]
+    topology = TOPOLOGIES[shape](within=2)
+    names = topology.streams
+    finder = AlarmFinder(topology, lambda of: f(*(of[name] for name in names)), closed=closed, hop=hop)
+    fed = [[row for row in step if row[0] in names] for step in data.draw(steps())]
+    check(finder, fed, in_a_window(2, hop, closed), f)
+
+
+def test_two_streams_exhaustively() -> None:
+    """All traces of four left rows and a right one: brackets of twice the bound lose nothing, longer ones do."""
+    lost = 0
+    for values, at, sign in product(product((0.0, 1.0, 2.0), repeat=4), (0, 1, 1.5, 3), (1, -1)):
+        steps: list[list[Arrival]] = [
+            [("a", time, value) for time, value in enumerate(values)],
+            [("b", at, 1.0)],
+        ]
+        topology = Topology.clique("ab", 1, shapes={"a": "increasing" if sign > 0 else "decreasing"})
+        f = partial(_weighed, sign)
+        check(AlarmFinder(topology, lambda of, f=f: f(of["a"], of["b"])), steps, together(topology), f)  # type: ignore[misc]
+        longer = AlarmFinder(topology, lambda of, f=f: f(of["a"], of["b"]))  # type: ignore[misc]
+        longer.stores["a"].omega = 3
+        found = found_by(longer, steps)[1].level
+        best = best_of_arrivals(arrivals_of(steps, ("a", "b")), "ab", together(topology), f)[-1]
+        lost += best is not None and best > 0 and not len(found)
+    assert lost > 0
+
+
+def _weighed(sign: int, a: float, b: float) -> float:
+    return sign * a + b - 1
+
+
+def _summed(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401 - numbers or columns of them
+    return a + b + c
+
+
+def test_three_streams_may_not_use_brackets_of_twice_the_bound() -> None:
+    topology = Topology.clique("abc", 2, shapes={"a": "increasing"})
+    steps = [[("a", 0.0, 9.0), ("a", 2.0, 5.0), ("a", 4.0, 9.0)], [("b", 1.0, 0.0), ("c", 3.0, 0.0)]]
+
+    f = _summed
+    finder = AlarmFinder(topology, lambda of: f(of["a"], of["b"], of["c"]))
+    check(finder, steps, together(topology), f)
+    longer = AlarmFinder(topology, lambda of: f(of["a"], of["b"], of["c"]))
+    longer.stores["a"].omega = 4
+    assert not any(map(len, found_by(longer, steps)))
+
+
+def test_figure_8a_a_stream_with_partners_apart_keeps_all() -> None:
+    topology = Topology.near_clique(["r1", "u1", "r2"], ("r1", "r2"), 2)
+    finder = AlarmFinder(topology, lambda of: of["r1"] + of["u1"] + of["r2"])
+    step = {"u1": ([1, 2, 3], [9.0, 5.0, 9.0])}
+    finder.step(step)
+    assert len(finder.stores["u1"]) == 3
+    alarms = finder.step({"r1": ([4], [0.0]), "r2": ([0], [0.0])})
+    assert alarms.time["u1"].tolist() == [2]
+
+
+def test_large_steps_are_as_many_small_ones() -> None:
+    rng = np.random.default_rng(1)
+    rows = {name: (np.sort(rng.integers(0, 20_000, 3000)), rng.normal(size=3000)) for name in "abc"}
+    topology = Topology.clique("abc", 12)
+
+    def when(of: dict[str, Array]) -> Array:
+        levels: Array = of["a"] + abs(of["b"]) - of["c"] - 5
+        return levels
+
+    whole = AlarmFinder(topology, when)
+    at_once = whole.step(rows)
+    parts = AlarmFinder(topology, when)
+    levels, times = [], []
+    for begin in range(0, 20_000, 500):
+        step = {
+            name: (time[some], value[some])
+            for name, (time, value) in rows.items()
+            for some in [(time >= begin) & (time < begin + 500)]
+        }
+        alarms = parts.step(step, watermark=begin + 499)
+        levels += alarms.level.tolist()
+        times += alarms.time["a"].tolist()
+        parts = AlarmFinder(topology, when).restore(parts.snapshot())
+    assert len(levels) > 20
+    assert levels == at_once.level.tolist()
+    assert times == at_once.time["a"].tolist()
+    assert sum(len(store) for store in parts.stores.values()) < 40
+    assert (at_once.value["b"] == rows["b"][1][at_once.id["b"]]).all()
+
+
+def test_a_stream_that_stops_costs_the_least_set_and_recovers() -> None:
+    rng = np.random.default_rng(2)
+    topology = Topology.clique("ab", 50)
+    finder = AlarmFinder(topology, lambda of: of["a"] + of["b"] - 1.9)
+    times, values = np.arange(20_000), rng.random(20_000)
+    for some in np.array_split(times, 40):
+        assert not len(finder.step({"a": (some, values[some])}, watermark=-1))
+    assert len(finder.stores["a"]) < 20_000 * 5 / 100
+    late = rng.integers(0, 20_000, 300)
+    worth = rng.random(300)
+    alarms = finder.step({"b": (late, worth)}, watermark=20_000)
+    order = np.argsort(late, kind="stable")
+    highest = [values[max(at - 50, 0) : at + 51].max() for at in late[order]]
+    due = worth[order] + highest - 1.9
+    assert alarms.level.tolist() == pytest.approx(due[due > 0].tolist())
+    assert len(finder.stores["a"]) <= 10
+
+
+def test_what_says_nothing_is_counted() -> None:
+    topology = Topology.clique("ab", 5)
+    finder = AlarmFinder(topology, lambda of: np.log(of["a"]) + of["b"])
+    with np.errstate(invalid="ignore"):
+        first = finder.step({"a": ([1, 2], [float("nan"), -1.0]), "b": ([3], [9.0])}, watermark=2)
+        second = finder.step({"a": ([2, 3], [5.0, 1.0])})
+    assert (len(first), len(second)) == (0, 1)
+    assert finder.nan == {"a": 1, "b": 0}
+    assert finder.late == {"a": 1, "b": 0}
+    assert finder.undefined == 1
+    assert second.id["a"].tolist() == [3]
+
+
+def test_whole_times_are_never_rounded() -> None:
+    at = 2**60 + 1
+    finder = AlarmFinder(Topology.clique("ab", 1), lambda of: of["a"] + of["b"])
+    assert len(finder.step({"a": ([at], [1.0]), "b": ([at + 2], [1.0])})) == 0
+    alarms = finder.step({"b": ([at - 1], [1.0])})
+    assert (alarms.time["a"].tolist(), alarms.time["b"].tolist()) == ([at], [at - 1])
+
+
+def test_a_budget_tells_that_alarms_may_be_missed() -> None:
+    rng = np.random.default_rng(3)
+    finder = AlarmFinder(Topology.clique("ab", 10), lambda of: of["a"] + of["b"], budget=20)
+    finder.step({"a": (np.arange(1000), rng.random(1000))})
+    assert len(finder.stores["a"]) == 20
+    assert 0 < finder.chance <= 1
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda t, f: AlarmFinder(t, f, closed="left"), "closed 'left' is not of use here"),
+        (lambda t, f: AlarmFinder(t, f, hop=2, closed="neither"), "closed 'neither' is not of use"),
+        (lambda t, f: AlarmFinder(t, f, hop=0), "hop is 0"),
+        (lambda _, f: AlarmFinder(Topology.chain("abc", 1), f, hop=1), "hop wants all streams joined"),
+        (lambda t, f: AlarmFinder(t, f).step({"x": ([1], [1.0])}), "no stream 'x'; there is a, b"),
+        (lambda t, f: AlarmFinder(t, f).step({"a": ([1], [1.0]), "b": ([1], [1.0])}), "must give one number"),
+    ],
+)
+def test_what_cannot_be_used_is_named(call: Callable[..., object], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        call(Topology.clique("ab", 1), lambda _: 1.0)
+
+
+PROMISES: list[tuple[str, str]] = [
+    (shape, omitting) for shape in ("pair", "trio", "star", "chain") for omitting in ("one", "all")
+]
+
+
+@pytest.mark.parametrize(("shape", "omitting"), PROMISES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), function=st.sampled_from(["sum", "spread", "squares"]))
+def test_what_is_promised_of_kept_rows_alone(
+    shape: str, omitting: str, data: st.DataObject, function: str
+) -> None:
+    """Promises 1, 2 and 4 of the room: all combinations of rows that are kept beside all combinations of all rows."""
+    _, f = FUNCTIONS[function]
+    topology = TOPOLOGIES[shape](within=data.draw(st.sampled_from([1, 2, 3])))
+    joined, told = together(topology), omittable(topology)
+    names = topology.streams
+    row = st.tuples(st.integers(0, 9).map(float), st.integers(0, 5).map(float))
+    most = 6 if len(names) > 2 else 12
+    whole = {name: data.draw(st.lists(row, max_size=most), label=name) for name in names}
+    omits = [name for name in names if told[name].omega is not None]
+    if omitting == "one":
+        omits = omits[:1]
+    kept = {name: omitted(whole[name], told[name].omega) if name in omits else whole[name] for name in names}
+    before, after = (levels_of(rows, names, joined, f) for rows in (whole, kept))
+    assert set(after) <= set(before)  # promise 4
+    if omitting == "one":
+        assert best_without(before, names.index(omits[0])) == best_without(after, names.index(omits[0]))
+    reach = [told[name].omega if name in omits else 0 for name in names]
+    for rows, level in before.items():
+        assert any(
+            other >= level and all(map(close, rows, moved, reach)) for moved, other in after.items()
+        ), (rows, level)
+
+
+def omitted(rows: list[Row], omega: float | None) -> list[Row]:
+    store = BracketStore(omega or 0)
+    store.extend([time for time, _ in rows], [value for _, value in rows])
+    time, value = store.retained()
+    return list(zip(time.tolist(), value.tolist(), strict=True))
+
+
+def close(one: Row, other: Row, reach: float | None) -> bool:
+    return one == other or abs(one[0] - other[0]) < (reach or 0)
+
+
+def levels_of(
+    rows: dict[str, list[Row]], names: tuple[str, ...], joined: Joined, f: Callable[..., float]
+) -> dict[tuple[Row, ...], float]:
+    """The value of each combination."""
+    return {
+        some: f(*(value for _, value in some))
+        for some in product(*(rows[name] for name in names))
+        if joined({name: time for name, (time, _) in zip(names, some, strict=True)})
+    }
+
+
+def best_without(levels: dict[tuple[Row, ...], float], stream: int) -> dict[tuple[Row, ...], float]:
+    """The largest value for each combination of the other streams' rows."""
+    best: dict[tuple[Row, ...], float] = {}
+    for rows, level in levels.items():
+        others = rows[:stream] + rows[stream + 1 :]
+        best[others] = max(level, best.get(others, level))
+    return best
