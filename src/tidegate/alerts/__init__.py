@@ -21,19 +21,29 @@ The tests try this by brute force: all combinations of all rows, for pairs, cliq
 """
 
 from tidegate.alerts.bracket_store import BracketStore, Closed, Retained, Shape
+from tidegate.alerts.certify import Certificate, Judgement, certify
+from tidegate.alerts.condition import Condition
 from tidegate.alerts.edge import Edge
+from tidegate.alerts.expression import inputs
 from tidegate.alerts.matching import AlarmFinder, Alarms
+from tidegate.alerts.sampling import Counterexample
 from tidegate.alerts.topology import Omission, Topology, omittable
 
 __all__ = [
     "AlarmFinder",
     "Alarms",
     "BracketStore",
+    "Certificate",
     "Closed",
+    "Condition",
+    "Counterexample",
     "Edge",
+    "Judgement",
     "Omission",
     "Retained",
     "Shape",
     "Topology",
+    "certify",
+    "inputs",
     "omittable",
 ]
