@@ -10,7 +10,7 @@ from tidegate.engine import simulate, simulate_cache
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
-    from tidegate.spark import Pool, configure, inspect, join, lookup
+    from tidegate.spark import Pool, alert, configure, inspect, join, lookup
 
 __all__ = [
     "Band",
@@ -20,6 +20,7 @@ __all__ = [
     "Pool",
     "Report",
     "Window",
+    "alert",
     "alerts",
     "allocate",
     "checks",
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 
-_ON_SPARK = ("Pool", "configure", "inspect", "join", "lookup")
+_ON_SPARK = ("Pool", "alert", "configure", "inspect", "join", "lookup")
 
 
 def __getattr__(name: str) -> object:

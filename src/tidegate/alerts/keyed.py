@@ -95,7 +95,7 @@ class KeyedFinder:
         self._finder(frozenset())  # what it refuses is told now
         self.undefined = 0
         self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.topology.streams}
-        self.rows = {name: _NONE for name in self.topology.streams}
+        self.rows = dict.fromkeys(self.topology.streams, _NONE)
         steps = {name: max(topology.distances(name).values()) for name in topology.streams}
         self._reach: dict[str, Time] = {
             name: topology.within * (1 if hop else steps[name]) for name in topology.streams
@@ -286,9 +286,9 @@ def _joined(stored: Readings, fresh: Readings) -> Readings:
 
 def _together(names: list[str], some: list[KeyedAlarms]) -> KeyedAlarms:
     return KeyedAlarms(
-        *(np.concatenate([getattr(one, part) for one in some]) for part in ("key", "stream", "level")),
-        *(
-            {name: np.concatenate([getattr(one, part)[name] for one in some]) for name in names}
-            for part in ("time", "value")
-        ),
+        np.concatenate([one.key for one in some]),
+        np.concatenate([one.stream for one in some]),
+        np.concatenate([one.level for one in some]),
+        {name: np.concatenate([one.time[name] for one in some]) for name in names},
+        {name: np.concatenate([one.value[name] for one in some]) for name in names},
     )
