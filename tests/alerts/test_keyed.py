@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.alerts.brute_force import Joined, best_of_arrivals
@@ -82,6 +82,7 @@ def some(names: str, lowest: int = 0) -> st.SearchStrategy[list[list[Arrival]]]:
 
 
 @pytest.mark.parametrize("kind", TOPOLOGIES)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_each_key_raises_what_it_raises_alone(kind: str, data: st.DataObject) -> None:
     topology = TOPOLOGIES[kind]
@@ -91,17 +92,18 @@ def test_each_key_raises_what_it_raises_alone(kind: str, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize(("within", "hop"), [(6, 2), (5, 3), (2, 5)])
+@settings(max_examples=50)
 @given(data=st.data())
 def test_windows_begin_where_they_do_alone(within: int, hop: int, data: st.DataObject) -> None:
-    row = st.tuples(
-        st.integers(0, 2), st.sampled_from("abc"), st.integers(-40, 120), st.integers(0, 6).map(float)
-    )
+    times = st.one_of(st.integers(-5, 8), st.integers(95, 108))
+    row = st.tuples(st.integers(0, 1), st.sampled_from("ab"), times, st.integers(2, 6).map(float))
     steps = data.draw(st.lists(st.lists(row, max_size=14), max_size=4))
-    finder = KeyedFinder(certify(SUMS[3]), Topology.clique("abc", within), hop=hop, closed="left")
+    finder = KeyedFinder(certify(SUMS[2]), Topology.clique("ab", within), hop=hop, closed="left")
     assert raised(finder, steps) == wanted(finder, steps, in_a_window(within, hop, "left"))
 
 
 @pytest.mark.parametrize("kind", ["pair", "clique", "chain"])
+@settings(max_examples=50)
 @given(data=st.data())
 def test_values_outside_the_domain_neither_hide_alarms_nor_stand_in(kind: str, data: st.DataObject) -> None:
     topology = TOPOLOGIES[kind]
@@ -117,6 +119,26 @@ def test_values_outside_the_domain_neither_hide_alarms_nor_stand_in(kind: str, d
     assert sum(of["outside"] for of in finder.counts.values()) == outside
 
 
+def test_a_stream_that_shares_a_term_omits_nothing_beside_a_value_outside() -> None:
+    finder = KeyedFinder(certify("a * b > -5", {"a": (0, 9), "b": (0, 9)}), Topology.clique("ab", 5))
+    assert set(finder.topology.shapes.values()) == {"increasing"}
+    steps: list[list[Arrival]] = [
+        [(0, "a", 0, -1.0)],
+        [(0, "b", 1, 9.0), (0, "b", 2, 1.0), (0, "b", 3, 9.0)],
+        [(0, "a", 4, -1.0)],
+    ]
+    assert raised(finder, steps) == [(0, "a", 4, -1.0, 4.0), (0, "b", 2, 1.0, 4.0)]
+
+
+def test_what_a_later_row_can_reach_stays() -> None:
+    finder = KeyedFinder(certify(SUMS[3]), TOPOLOGIES["chain"])
+    first: list[Arrival] = [(0, "a", 10, 5.0), (0, "a", 5, 5.0)]
+    assert raised(finder, [first], watermark=12) == []
+    assert finder.rows["a"].time.tolist() == [10]
+    assert raised(finder, [[(0, "b", 13, 0.0), (0, "c", 16, 0.0)]]) == [(0, "c", 16, 0.0, 1.0)]
+
+
+@settings(max_examples=50)
 @given(steps=some("abc"), at=st.integers(0, 3))
 def test_it_goes_on_from_a_snapshot(steps: list[list[Arrival]], at: int) -> None:
     def new() -> KeyedFinder:

@@ -19,6 +19,7 @@ import tidegate as tg
 from tests.alerts.brute_force import best_of_arrivals
 from tests.spark import streams
 from tests.spark.streams import at
+from tidegate.spark.alert_bucket import AlertBucket, AlertPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -249,7 +250,7 @@ def test_a_silent_stream_costs_little_and_nothing_is_missed(spark: SparkSession,
     wanted = expected(both, within=within, late=lambda batch, row: batch == 2 and row.time <= 16_000)
     found = spark.read.parquet(*sorted(str(f) for f in out.glob("batch=*"))).collect()
     assert arrivals(found) == wanted
-    assert sum(stream == "b" for _, _, stream, _ in wanted) > 40
+    assert sum(stream == "b" for _, _, stream, _ in wanted) > 20
 
 
 def test_stopped_it_goes_on_and_a_batch_run_again_is_the_same(spark: SparkSession, tmp_path: Path) -> None:
@@ -377,11 +378,21 @@ def test_bad_streams_are_refused_before_anything_runs(spark: SparkSession) -> No
         tg.alert({"at": (one, "a"), "b": two}, on="k", time="ts", within="1 second", when="at - b > 0")
 
 
-def test_a_budget_holds_and_what_it_sheds_is_counted(spark: SparkSession, tmp_path: Path) -> None:
-    made = readings("ab", seed=2, batches=1, size=90)
-    write(tmp_path, made)
-    query = alert(live(spark, tmp_path, "ab", "1 hour"), budget=24, when="abs(a - b) > 3.5")
-    streams.run(query, tmp_path / "checkpoint")
-    counted = counts(spark, tmp_path / "checkpoint")
-    assert all(of["kept"] <= 12 for of in counted.values())
-    assert sum(of["shed"] for of in counted.values()) > 0
+def test_a_bucket_keeps_to_its_budget_and_counts_what_it_sheds() -> None:
+    certificate = tg.alerts.certify("abs(a - b) > 3.5")
+    topology = tg.alerts.Topology.clique("ab", 1_000 * WITHIN)
+    stamp = pa.timestamp("us", "UTC")
+    plan = AlertPlan(certificate, topology, None, ("a", "b"), (pa.int64(),), stamp, 12, {"buckets": 1})
+    bucket = AlertBucket(plan)
+    made = readings("ab", seed=2, size=90)
+    for name in "ab":
+        rows = table(name, made[name][0]).select(["k", "ts", name]).rename_columns(["k", "t", "v"])
+        sent = rows.append_column("x", rows["k"]).append_column("c0", rows["k"])
+        alarms = list(bucket.step({name: sent}, watermark=-(10**15)))
+        bucket = AlertBucket.load(plan, bucket.save())
+    assert alarms
+    for name in "ab":
+        counted = bucket.finder.counts[name]
+        assert len(bucket.finder.rows[name].key) == 12
+        assert counted["shed"] > 0
+        assert counted["shed"] + counted["omitted"] == bucket.counts[name]["arrived"] - 12 == 78
