@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -90,17 +90,14 @@ def still(spark: SparkSession, made: Batches) -> dict[str, DataFrame]:
 
 
 def alert(frames: dict[str, Any], **settings: Any) -> DataFrame:  # noqa: ANN401 - as alert's
-    return tg.alert(
-        frames,
-        **{
-            "on": "k",
-            "time": "ts",
-            "within": f"{WITHIN} milliseconds",
-            "when": WHEN[len(frames)],
-            "buckets": 2,
-        }
-        | settings,
-    )
+    chosen: dict[str, Any] = {
+        "on": "k",
+        "time": "ts",
+        "within": f"{WITHIN} milliseconds",
+        "when": WHEN[len(frames)],
+        "buckets": 2,
+    }
+    return tg.alert(frames, **chosen | settings)
 
 
 def arrivals(rows: Iterator[Any] | list[Any], key: str = "k") -> list[tuple[Any, ...]]:
@@ -111,7 +108,7 @@ def expected(
     made: Batches,
     *,
     within: int = WITHIN,
-    late: Any = lambda batch, row: False,  # noqa: ANN401, ARG005
+    late: Callable[[int, Row], bool] = lambda batch, row: False,  # noqa: ARG005 - one of its kind
 ) -> list[tuple[Any, ...]]:
     """What arrivals raise with nothing omitted: each key by itself, batch by batch, in order of time."""
     names = list(made)
@@ -120,7 +117,7 @@ def expected(
     found = []
     for key in range(3):
         came = [
-            (name, row.time, row.value)
+            (name, row.time, row.value or 0.0)
             for batch in range(max(map(len, made.values())))
             for row, name in sorted(
                 (
@@ -356,7 +353,7 @@ def test_bad_input_is_refused_before_anything_runs(
 def test_bad_streams_are_refused_before_anything_runs(spark: SparkSession) -> None:
     one, two = (spark.createDataFrame([], SCHEMA.format(name)) for name in "ab")
     rate = spark.readStream.format("rate").load().selectExpr("value as k", "timestamp as ts", "1.0 as b")
-    for frames, message in (
+    bad: list[tuple[dict[str, Any], str]] = [
         ({"a": one}, "give at least two DataFrames by name"),
         ({"a": one, "b": 3}, "stream 'b' is a int; give a Spark DataFrame"),
         ({"a": one, "b": rate}, "'b' is streaming and 'a' is not"),
@@ -371,7 +368,8 @@ def test_bad_streams_are_refused_before_anything_runs(spark: SparkSession) -> No
             {"a": one, "b": two.withColumn("ts", F.col("ts").cast("timestamp_ntz"))},
             "'ts' is timestamp in 'a'",
         ),
-    ):
+    ]
+    for frames, message in bad:
         with pytest.raises(tg.InputError, match=message):
             tg.alert(frames, on="k", time="ts", within="1 second", when="a - b > 0")
     with pytest.raises(tg.InputError, match="two columns 'at'"):

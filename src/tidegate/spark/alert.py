@@ -312,7 +312,8 @@ def _schema(frames: dict[str, SideFrame], keys: list[str]) -> StructType:
     double = next((field.name for field in fields if folded.count(field.name.casefold()) > 1), None)
     if double is not None:
         raise InputError(
-            f"the result would have two columns {double!r} (case aside); rename the key, or the stream in streams= and when="
+            f"the result would have two columns {double!r} (case aside); rename the key, or the stream and its name "
+            "in when="
         )
     return StructType(fields)
 

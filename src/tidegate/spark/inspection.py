@@ -76,10 +76,11 @@ def inspect(
         priorities, the sample being how often room was made; of heeb the parameters of the process that it found on
         each side, in steps from row to row, such as "LinearTrend.speed". In a pool also the "epoch" and the
         "limit" it sets.
-        Of an alarm, "rows" are those that are kept of each stream, with the key in the column `key`; "counts" is a row
-        a bucket and stream: what arrived, was late, had no key or time (`null`), no value (`nan`) or one `outside` the
-        domain; was omitted, shed for a budget, or expired; how many rows are kept, and how many alarms its arrivals
-        raised. `undefined` counts the bucket's combinations for which the condition has no value.
+        Of an alarm, "rows" are those that are kept of each stream, with the key in the column `key`; "counts" is a
+        row a bucket and stream: what arrived, was late, had no key or time (`null`), no value (`nan`) or one
+        `outside` the domain; was omitted, shed for a budget, or expired; how many rows are kept, and how many alarms
+        its arrivals raised. `undefined`, the same for all streams of a bucket, counts the combinations for which the
+        condition has no value.
     policy
         What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
         parameters. A policy of one's own is found by its name if its class is defined in this session and its
