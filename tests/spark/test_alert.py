@@ -373,24 +373,53 @@ def test_bad_streams_are_refused_before_anything_runs(spark: SparkSession) -> No
         tg.alert({"at": (one, "a"), "b": two}, on="k", time="ts", within="1 second", when="at - b > 0")
 
 
-def test_a_bucket_keeps_to_its_budget_and_to_its_query() -> None:
-    certificate = tg.alerts.certify("abs(a - b) > 3.5")
+def plan(when: str, budget: int | None = None) -> AlertPlan:
+    """A bucket's plan, for two streams."""
     topology = tg.alerts.Topology.clique("ab", 1_000 * WITHIN)
     stamp = pa.timestamp("us", "UTC")
-    plan = AlertPlan(certificate, topology, None, ("a", "b"), (pa.int64(),), stamp, 12, {"buckets": 1})
-    bucket = AlertBucket(plan)
+    certificate = tg.alerts.certify(when)
+    return AlertPlan(certificate, topology, None, ("a", "b"), (pa.int64(),), stamp, budget, {"buckets": 1})
+
+
+def packed(name: str, rows: list[Row]) -> pa.Table:
+    """Rows as they reach a bucket; the key is its own hash."""
+    sent = table(name, rows).select(["k", "ts", name]).rename_columns(["k", "t", "v"])
+    return sent.append_column("x", sent["k"]).append_column("c0", sent["k"])
+
+
+def test_a_bucket_knows_its_keys_though_some_are_gone() -> None:
+    bucket = AlertBucket(plan(WHEN[2]))
+    first = [Row(9, 0, 5.0), Row(5, 0, 5.0), Row(7, 60_000, 4.0), Row(8, 60_000, 3.0)]
+    assert not list(bucket.step({"a": packed("a", first)}, _micros(60_000)))
+    assert bucket.keys["c0"].to_pylist() == [7, 8]
+    bucket = AlertBucket.load(bucket.plan, bucket.save())
+    second = [Row(5, 61_000, 0.0), Row(7, 61_000, 0.0), Row(8, 61_000, 0.0), Row(6, 61_000, 0.0)]
+    (alarms,) = bucket.step({"b": packed("b", second)}, _micros(60_000))
+    assert [alarms.column(i).to_pylist() for i in (0, 2, 3, 5)] == [
+        [7, 8],
+        ["b", "b"],
+        [1.5, 0.5],
+        [4.0, 3.0],
+    ]
+    assert bucket.keys["c0"].to_pylist() == [7, 8, 5, 6]
+
+
+def _micros(milliseconds: int) -> int:
+    return int(at(milliseconds).timestamp()) * 1_000_000
+
+
+def test_a_bucket_keeps_to_its_budget_and_to_its_query() -> None:
+    bucket = AlertBucket(plan("abs(a - b) > 3.5", budget=12))
     made = readings("ab", seed=2, size=90)
     for name in "ab":
-        rows = table(name, made[name][0]).select(["k", "ts", name]).rename_columns(["k", "t", "v"])
-        sent = rows.append_column("x", rows["k"]).append_column("c0", rows["k"])
-        alarms = list(bucket.step({name: sent}, watermark=-(10**15)))
-        bucket = AlertBucket.load(plan, bucket.save())
+        alarms = list(bucket.step({name: packed(name, made[name][0])}, watermark=-(10**15)))
+        bucket = AlertBucket.load(bucket.plan, bucket.save())
     assert alarms
     for name in "ab":
         counted = bucket.finder.counts[name]
         assert len(bucket.finder.rows[name].key) == 12
         assert counted["shed"] > 0
         assert counted["shed"] + counted["omitted"] == bucket.counts[name]["arrived"] - 12 == 78
-    other = replace(plan, layout={"buckets": 1, "within": 5})
+    other = replace(bucket.plan, layout={"buckets": 1, "within": 5})
     with pytest.raises(tg.InputError, match="written with within=None, the query now has 5; change it back"):
         AlertBucket.load(other, bucket.save())
