@@ -74,6 +74,8 @@ def test_all_names_exist(module: types.ModuleType) -> None:
 def test_the_names_that_are_promised() -> None:
     promised = {"Band", "Budget", "InputError", "Last", "Report", "Window", "policies", "simulate", "streams"}
     assert promised | {
+        "alert",
+        "alerts",
         "allocate",
         "lookup",
         "models",

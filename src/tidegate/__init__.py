@@ -10,7 +10,17 @@ from tidegate.engine import SampleReport, simulate, simulate_cache, simulate_sam
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
-    from tidegate.spark import Pool, configure, estimate, inspect, join, lookup, reservoir, sample
+    from tidegate.spark import (
+        Pool,
+        alert,
+        configure,
+        estimate,
+        inspect,
+        join,
+        lookup,
+        reservoir,
+        sample,
+    )
 
 __all__ = [
     "Band",
@@ -21,6 +31,7 @@ __all__ = [
     "Report",
     "SampleReport",
     "Window",
+    "alert",
     "alerts",
     "allocate",
     "checks",
@@ -44,7 +55,7 @@ __all__ = [
 ]
 
 
-_ON_SPARK = ("Pool", "configure", "estimate", "inspect", "join", "lookup", "reservoir", "sample")
+_ON_SPARK = ("Pool", "alert", "configure", "estimate", "inspect", "join", "lookup", "reservoir", "sample")
 
 
 def __getattr__(name: str) -> object:

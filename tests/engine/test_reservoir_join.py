@@ -147,7 +147,7 @@ def test_rows_of_a_higher_probability_are_thinned_before_it_is_lowered() -> None
 def test_after_a_step_no_rank_is_held_that_others_like_it_no_longer_reach() -> None:
     reservoir = JoinReservoir(5, 10).start()
     reservoir.offer(np.full(4, 0.9))
-    sampling = SamplingOperator(Join(Window(40, 40)), Uniform(0.001, MODEL, RATES)).sampling
-    settled(reservoir, sampling)
-    assert reservoir.least == sampling.fraction
-    assert (reservoir.ranks <= sampling.fraction).all()
+    operator = SamplingOperator(Join(Window(40, 40)), Uniform(0.001, MODEL, RATES))
+    list(settled(reservoir, operator))
+    assert reservoir.fraction == operator.sampling.fraction
+    assert (reservoir.ranks <= operator.sampling.fraction).all()

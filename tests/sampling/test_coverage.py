@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from tidegate.types import Array
 RUNS, DRAWS = 800, 120
 CLUSTERS = 1_500
 WHATS = ("count(*)", "sum(price)", "avg(price)", "median(price)")
-METHODS = get_args(Method)[:-1]
+METHODS: tuple[Method, ...] = ("uniform", "eq_cluster", "pps_cluster", "counted")
 
 
 @cache

@@ -25,6 +25,7 @@ from tidegate.alerts.certify import Certificate, Judgement, certify
 from tidegate.alerts.condition import Condition
 from tidegate.alerts.edge import Edge
 from tidegate.alerts.expression import inputs
+from tidegate.alerts.keyed import KeyedAlarms, KeyedFinder, Readings
 from tidegate.alerts.matching import AlarmFinder, Alarms
 from tidegate.alerts.sampling import Counterexample
 from tidegate.alerts.topology import Omission, Topology, omittable
@@ -39,7 +40,10 @@ __all__ = [
     "Counterexample",
     "Edge",
     "Judgement",
+    "KeyedAlarms",
+    "KeyedFinder",
     "Omission",
+    "Readings",
     "Retained",
     "Shape",
     "Topology",

@@ -1,5 +1,6 @@
 """The only room that imports pyspark: joins as DataFrame functions."""
 
+from tidegate.spark.alert import alert
 from tidegate.spark.estimate import estimate
 from tidegate.spark.inspection import inspect
 from tidegate.spark.join import join
@@ -9,4 +10,4 @@ from tidegate.spark.reservoir import reservoir
 from tidegate.spark.sample import sample
 from tidegate.spark.session import configure
 
-__all__ = ["Pool", "configure", "estimate", "inspect", "join", "lookup", "reservoir", "sample"]
+__all__ = ["Pool", "alert", "configure", "estimate", "inspect", "join", "lookup", "reservoir", "sample"]

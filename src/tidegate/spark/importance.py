@@ -40,7 +40,7 @@ def stated(
         found,
         {side: {name: frames[side].column(name) for name in names} for side, names in types.items()},
         types,
-        {side: _computed(given, frame) for side, frame in frames.items()},
+        {side: _computed(given, side, frame) for side, frame in frames.items()},
     )
     valuation.check(valuation.settled(found))
     return valuation
@@ -61,9 +61,9 @@ def parts(valuation: Valuation | None, side: Side) -> dict[str, str]:
     return {name: _as_number(sql) for sql, name in computed.items()}
 
 
-def _computed(given: Definition, frame: SideFrame) -> dict[str, str]:
+def _computed(given: Definition, side: Side, frame: SideFrame) -> dict[str, str]:
     """Name a hidden column for each of Spark's expressions, once Spark has said that it understands them."""
-    expressions = [part.sql for part in walk(given.on(frame.side)) if isinstance(part, Expression)]
+    expressions = [part.sql for part in walk(given.on(side)) if isinstance(part, Expression)]
     computed = {sql: f"v{i}" for i, sql in enumerate(dict.fromkeys(expressions))}
     for sql in computed:
         empty = frame.empty()
@@ -73,12 +73,12 @@ def _computed(given: Definition, frame: SideFrame) -> dict[str, str]:
             empty.select("*", F.expr(_as_number(sql)).alias("v")).schema  # noqa: B018 - asked for what it raises
         except PySparkException as error:
             raise InputError(
-                f"importance: {sql!r} on the {frame.side}: {str(error).splitlines()[0]}; "
+                f"importance: {sql!r} on the {side}: {str(error).splitlines()[0]}; "
                 f"it has {', '.join(frame.names)}"
             ) from error
         if not isinstance(kind, NumericType):
             raise InputError(
-                f"importance: {sql!r} on the {frame.side} is of type {kind.simpleString()}; write a number"
+                f"importance: {sql!r} on the {side} is of type {kind.simpleString()}; write a number"
             )
     return computed
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
+from tidegate.engine.snapshot import unpack
 from tidegate.policies import Policy, registered
+from tidegate.spark.alert_inspection import ALERT, of_alert
 from tidegate.spark.buckets import labels
 from tidegate.spark.carriers import carrier
 from tidegate.spark.columns import travelled
@@ -50,7 +53,7 @@ def inspect(
     policy: Policy | str | None = None,
     spark: SparkSession | None = None,
 ) -> DataFrame:
-    """Look inside the checkpoint of a streaming join, while it runs or after it stopped.
+    """Look inside the checkpoint of a streaming join or alarm, while it runs or after it stopped.
 
     Parameters
     ----------
@@ -76,6 +79,11 @@ def inspect(
         what they "brought" and for how many steps they "stayed". Of a sample,
         the "fraction" of new draws and how often it was "lowered" for want of memory. In a pool also the "epoch" and
         the "limit" it sets.
+        Of an alarm, "rows" are those that are kept of each stream, with the key in the column `key`; "counts" is a
+        row a bucket and stream: what arrived, was late, had no key or time (`null`), no value (`nan`) or one
+        `outside` the domain; was omitted, shed for a budget, or expired; how many rows are kept, and how many alarms
+        its arrivals raised. `undefined`, the same for all streams of a bucket, counts the combinations for which the
+        condition has no value.
     policy
         What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
         parameters. A policy of one's own is found by its name if its class is defined in this session and its
@@ -91,12 +99,16 @@ def inspect(
     check_choice(what, What, "what")
     session = spark or SparkSession.active()
     states = states_of(checkpoint, session)
-    if what == "counts":
-        return states.mapInArrow(_counts, _COUNTS)
     first = states.limit(1).collect()
     if not first:
-        return session.createDataFrame([], _MODEL if what == "model" else _ROWS)
-    saved = Saved.of(reassembled([chunk.payload for chunk in first[0].chunks]))
+        return session.createDataFrame([], {"model": _MODEL, "rows": _ROWS, "counts": _COUNTS}[what])
+    data = reassembled([chunk.payload for chunk in first[0].chunks])
+    layout = json.loads(unpack(data)["layout"].tobytes())
+    if layout.get("kind") == ALERT:
+        return of_alert(states, what, layout)
+    if what == "counts":
+        return states.mapInArrow(_counts, _COUNTS)
+    saved = Saved.of(data)
     # Found here and sent along: a worker need not know a class that was defined in this session.
     chosen = registered(saved.settings.policy) if policy is None else online(policy)
     if what == "model":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -27,27 +27,31 @@ CHUNK_SCHEMA: Final = "payload binary"
 _CHUNK_BYTES: Final = 1 << 20
 _PREFIX: Final = 4
 _INPUT_BYTES: Final = 256 << 20
-_NO_LIMIT: Final = 1 << 62
-_MICROS: Final = 1000
+NO_LIMIT: Final = 1 << 62
+MICROS: Final = 1000
+
+_Name = TypeVar("_Name", bound=str)
 
 BatchJob: TypeAlias = "Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
 
-def gathered(rows: Iterator[tuple[int, bytes]], limit: int = _INPUT_BYTES) -> Iterator[dict[Side, pa.Table]]:
-    """Unpack the arrivals of a micro-batch: all together, or in several parts where they are very large.
+def gathered(
+    rows: Iterator[tuple[int, bytes]], names: Sequence[_Name], limit: int = _INPUT_BYTES
+) -> Iterator[dict[_Name, pa.Table]]:
+    """Unpack the arrivals of a micro-batch by side: all together, or in several parts where they are very large.
 
     At least one part comes, if an empty one.
     """
-    held: dict[Side, list[pa.Table]] = {side: [] for side in SIDES}
+    held: dict[_Name, list[pa.Table]] = {name: [] for name in names}
     size, parts = 0, 0
     for side, payload in rows:
         if not payload:
             continue
-        held[SIDES[side]].append(from_bytes(payload))
+        held[names[side]].append(from_bytes(payload))
         size += len(payload)
         if size >= limit:
             yield _together(held)
-            held, size, parts = {s: [] for s in SIDES}, 0, parts + 1
+            held, size, parts = {name: [] for name in names}, 0, parts + 1
     if size or not parts:
         yield _together(held)
 
@@ -63,11 +67,12 @@ def reassembled(chunks: list[bytes]) -> bytes:
     return b"".join((chunks[0][_PREFIX:], *chunks[1:]))
 
 
-def _together(held: dict[Side, list[pa.Table]]) -> dict[Side, pa.Table]:
-    return {side: pa.concat_tables(tables).combine_chunks() for side, tables in held.items() if tables}
+def _together(held: dict[_Name, list[pa.Table]]) -> dict[_Name, pa.Table]:
+    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in held.items() if tables}
 
 
-def _batch_number() -> int | None:
+def batch_number() -> int | None:
+    """Which micro-batch runs, if Spark tells."""
     number = _property("streaming.sql.batchId")
     return None if number is None else int(number)
 
@@ -77,6 +82,37 @@ def _property(name: str) -> str | None:
     return context.getLocalProperty(name) if context else None
 
 
+def packed(frames: Iterator[pd.DataFrame]) -> Iterator[tuple[int, bytes]]:
+    """Packed rows as Spark hands them over."""
+    for frame in frames:
+        yield from zip(frame["side"], frame["payload"], strict=True)
+
+
+class Chunks:
+    """A bucket's state: bytes in chunks, since Spark moves one large value slowly."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._chunks = handle.getMapState(CHUNKS, "i int", CHUNK_SCHEMA)
+
+    def read(self) -> tuple[bytes | None, int]:
+        """The state of the bucket at hand, and in how many chunks it was."""
+        first = self._chunks.getValue((0,))
+        if first is None:
+            return None, 0
+        count = int.from_bytes(first[0][:_PREFIX], "little")
+        rest = [self._chunks.getValue((i,)) for i in range(1, count)]
+        return reassembled([first[0], *(part[0] for part in rest if part is not None)]), count
+
+    def write(self, data: bytes, old: int) -> None:
+        """Replace a state that was in so many chunks."""
+        parts = [data[i : i + _CHUNK_BYTES] for i in range(0, len(data), _CHUNK_BYTES)]
+        parts[0] = len(parts).to_bytes(_PREFIX, "little") + parts[0]
+        for i, part in enumerate(parts):
+            self._chunks.updateValue((i,), (part,))
+        for i in range(len(parts), old):
+            self._chunks.removeKey((i,))
+
+
 class Processor(StatefulProcessor):
     """Runs a query's buckets in Spark's `transformWithStateInPandas`."""
 
@@ -84,10 +120,10 @@ class Processor(StatefulProcessor):
         self._plan = plan
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state: bytes in chunks, since Spark moves one large value slowly."""
+        """Declare the state."""
         self._handle = handle
         self._stepped: set[int] = set()
-        self._chunks = handle.getMapState(CHUNKS, "i int", CHUNK_SCHEMA)
+        self._chunks = Chunks(handle)
         member, query = self._plan.member, _property("sql.streaming.queryId")
         self._files = Files()
         self._desk = Desk(member, self._plan.buckets, query or "") if member else None
@@ -99,12 +135,9 @@ class Processor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Take the arrivals of a micro-batch as one step."""
-        watermark = timerValues.getCurrentWatermarkInMs() * _MICROS
-        packed = (
-            (side, data) for frame in rows for side, data in zip(frame["side"], frame["payload"], strict=True)
-        )
+        watermark = timerValues.getCurrentWatermarkInMs() * MICROS
         self._stepped.add(key[0])
-        yield from self._run(key[0], gathered(packed), watermark)
+        yield from self._run(key[0], gathered(packed(rows), SIDES), watermark)
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
@@ -115,7 +148,7 @@ class Processor(StatefulProcessor):
         """Let unmatched rows leave whose window has passed, though nothing arrived."""
         # Timers come after the rows of a micro-batch, with the same watermark: a step has done their work.
         if key[0] not in self._stepped:
-            yield from self._run(key[0], iter([{}]), timerValues.getCurrentWatermarkInMs() * _MICROS)
+            yield from self._run(key[0], iter([{}]), timerValues.getCurrentWatermarkInMs() * MICROS)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -123,9 +156,9 @@ class Processor(StatefulProcessor):
     def _run(
         self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int
     ) -> Iterator[pd.DataFrame]:
-        old = self._read()
+        old = self._chunks.read()
         bucket = BucketJoin.load(self._plan.of(label), old[0], self._files)
-        bucket.heard(_batch_number(), watermark)
+        bucket.heard(batch_number(), watermark)
         if self._desk:
             bucket.share(self._desk)
         for tables in steps:
@@ -135,31 +168,15 @@ class Processor(StatefulProcessor):
             yield pd.DataFrame({"payload": [to_bytes(batch)]})
         bucket.look()
         self._set_timer(bucket, watermark)
-        self._write(bucket.save(), old[1])
-
-    def _read(self) -> tuple[bytes | None, int]:
-        first = self._chunks.getValue((0,))
-        if first is None:
-            return None, 0
-        count = int.from_bytes(first[0][:_PREFIX], "little")
-        rest = [self._chunks.getValue((i,)) for i in range(1, count)]
-        return reassembled([first[0], *(part[0] for part in rest if part is not None)]), count
-
-    def _write(self, data: bytes, old: int) -> None:
-        parts = [data[i : i + _CHUNK_BYTES] for i in range(0, len(data), _CHUNK_BYTES)]
-        parts[0] = len(parts).to_bytes(_PREFIX, "little") + parts[0]
-        for i, part in enumerate(parts):
-            self._chunks.updateValue((i,), (part,))
-        for i in range(len(parts), old):
-            self._chunks.removeKey((i,))
+        self._chunks.write(bucket.save(), old[1])
 
     def _set_timer(self, bucket: BucketJoin, watermark: int) -> None:
         """Wake up when the next unmatched row may leave: once the watermark is past its last joinable time."""
         end = bucket.next_expiry()
         if end is None:
             return
-        due = max(end, watermark) // _MICROS + 1
-        if bucket.timer <= watermark // _MICROS or due < bucket.timer:
+        due = max(end, watermark) // MICROS + 1
+        if bucket.timer <= watermark // MICROS or due < bucket.timer:
             bucket.timer = due
             self._handle.registerTimer(due)
 
@@ -169,14 +186,19 @@ def batch_job(plan: QueryPlan, size: int) -> BatchJob:
 
     def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bucket = BucketJoin(plan.of(key[0].as_py()))
-        packed = ((row["side"], row["payload"]) for batch in batches for row in batch.to_pylist())
-        for tables in gathered(packed, limit=_NO_LIMIT):
+        for tables in gathered(unlabelled(batches), SIDES, NO_LIMIT):
             for part in bucket.in_steps(tables, size):
-                yield from map(_result, bucket.step(part, None))
-        yield from map(_result, bucket.finish())
+                yield from map(result, bucket.step(part, None))
+        yield from map(result, bucket.finish())
 
     return run
 
 
-def _result(batch: pa.RecordBatch) -> pa.RecordBatch:
+def unlabelled(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    """Packed rows as Spark hands them to a batch job."""
+    return ((row["side"], row["payload"]) for batch in batches for row in batch.to_pylist())
+
+
+def result(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Pack results of a batch job."""
     return pa.record_batch([pa.array([to_bytes(batch)], pa.binary())], ["payload"])

@@ -97,7 +97,7 @@ class Query:
     def buckets(self, wanted: int | None) -> int:
         """How many buckets the query has."""
         spark = self.frames["left"].frame.sparkSession
-        return _buckets(wanted, self.keys, spark.conf.get(PARTITIONS) or "200")
+        return bucket_count(wanted, self.keys.dealt_by, spark.conf.get(PARTITIONS) or "200")
 
     def run(
         self,
@@ -197,8 +197,9 @@ def _check_times(frames: dict[Side, SideFrame]) -> None:
         )
 
 
-def _buckets(buckets: int | None, keys: Keyed, partitions: str) -> int:
-    if keys.dealt_by is None:
+def bucket_count(buckets: int | None, dealt_by: str | None, partitions: str) -> int:
+    """How many buckets a query has whose rows are dealt out by this column."""
+    if dealt_by is None:
         if (buckets or 1) != 1:
             raise InputError(f"buckets={buckets} need by=: without it every row may match every other")
         warnings.warn(

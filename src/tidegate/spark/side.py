@@ -62,7 +62,7 @@ class SideFrame:
     Its columns travel under the names c0, c1, ... so that no name of the user's can get in the way.
     """
 
-    side: Side
+    side: str
     frame: DataFrame
     fields: tuple[StructField, ...]
     carriers: tuple[Carrier | None, ...]
@@ -71,7 +71,7 @@ class SideFrame:
 
     @classmethod
     def of(
-        cls, side: Side, frame: DataFrame, time: str, lateness: str | timedelta | None, *, streaming: bool
+        cls, side: str, frame: DataFrame, time: str, lateness: str | timedelta | None, *, streaming: bool
     ) -> SideFrame:
         """Look a DataFrame over, and refuse what could not work."""
         names = frame.columns
@@ -104,7 +104,7 @@ class SideFrame:
         if streaming and delay is None:
             raise InputError(
                 f"{side} has no watermark on {time!r}, so nothing would ever leave its state; "
-                f'add {side}.withWatermark("{time}", "10 minutes"), or lateness="10 minutes" for both sides; '
+                f'add {side}.withWatermark("{time}", "10 minutes"), or lateness="10 minutes" for all; '
                 "one on a column from which it is derived does not count"
             )
         fields = tuple(plain(field) for field in frame.schema.fields)
@@ -164,7 +164,7 @@ class SideFrame:
         return self.frame.select(*columns)
 
 
-def _check_names(side: Side, wanted: list[str], names: Sequence[str]) -> None:
+def _check_names(side: str, wanted: list[str], names: Sequence[str]) -> None:
     for name in wanted:
         if name not in names:
             raise InputError(f"{side} has no column {name!r}; it has {', '.join(names)}")

@@ -1,0 +1,294 @@
+"""Find the alarms of many keys at once, also where values lie outside of what is certified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+
+from tidegate.alerts.bracket_store import Closed, Shape
+from tidegate.alerts.certify import Certificate
+from tidegate.alerts.matching import AlarmFinder, Alarms
+from tidegate.alerts.topology import Omission, Topology
+from tidegate.types import Array, InputError, Time
+
+COUNTS: Final = ("nan", "outside", "omitted", "shed", "expired", "alarms")
+"""What is counted of each stream; alarms are counted for the stream whose arrival raised them."""
+
+
+class Readings(NamedTuple):
+    """Rows of one stream by columns; keys and times are whole numbers."""
+
+    key: Array
+    time: Array
+    value: Array
+
+    def take(self, places: Array) -> Readings:
+        """The rows at these places."""
+        return Readings(*(column[places] for column in self))
+
+
+@dataclass(frozen=True)
+class KeyedAlarms:
+    """Alarms by columns: the key, whose arrival raised it, the margin, and each stream's row."""
+
+    key: Array
+    stream: Array
+    level: Array
+    time: dict[str, Array]
+    value: dict[str, Array]
+
+    def __len__(self) -> int:
+        return len(self.level)
+
+
+class KeyedFinder:
+    """An `AlarmFinder` for each key, all run as one.
+
+    The keys are laid one behind the other on one clock, so far apart that none reaches the next; on it time passes
+    as it does for the key, but a stretch in which nothing happens is cut short. So a step is one search over sorted
+    columns, however many keys there are.
+
+    A value outside the certificate's domain brackets nothing and is not omitted: as long as a key has such a row,
+    all rows of its stream are kept and tried one by one, and so are those of the streams with which it shares a term
+    of the margin. What these omitted before is gone: an alarm of such a row can be missed then, and `outside` counts
+    them. Where the margin is a sum with a term for each stream, no alarm is.
+
+    Parameters
+    ----------
+    certificate
+        The alarm, and how its margin depends on each stream.
+    topology
+        Which streams are joined; its shapes are taken from the certificate.
+    hop, closed, budget
+        As for `AlarmFinder`; the keys share the budget.
+
+    Examples
+    --------
+    >>> from tidegate.alerts import certify
+    >>> moist = KeyedFinder(certify("damp + cold > 9"), Topology.clique(["damp", "cold"], within=5))
+    >>> damp = Readings(np.array([1, 1, 2]), np.array([0, 1, 0]), np.array([5.0, 3.0, 9.0]))
+    >>> cold = Readings(np.array([1, 2]), np.array([3, 7]), np.array([4.5, 4.5]))
+    >>> alarms = moist.step({"damp": damp, "cold": cold})
+    >>> alarms.key, alarms.level, alarms.time["damp"]
+    (array([1]), array([0.5]), array([0]))
+    """
+
+    def __init__(
+        self,
+        certificate: Certificate,
+        topology: Topology,
+        *,
+        hop: int | None = None,
+        closed: Closed = "both",
+        budget: int | None = None,
+    ) -> None:
+        if set(topology.streams) != set(certificate.inputs):
+            raise InputError(
+                f"the alarm looks at {', '.join(certificate.inputs)}, the streams are "
+                f"{', '.join(topology.streams)}; give a stream for each, and no others"
+            )
+        self.certificate, self.hop, self.closed, self.budget = certificate, hop, closed, budget
+        self.topology = replace(topology, shapes=certificate.shapes())
+        self._finder(frozenset())  # what it refuses is told now
+        self.undefined = 0
+        self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.topology.streams}
+        self.rows = dict.fromkeys(self.topology.streams, _NONE)
+        steps = {name: max(topology.distances(name).values()) for name in topology.streams}
+        self._reach: dict[str, Time] = {
+            name: topology.within * (1 if hop else steps[name]) for name in topology.streams
+        }
+        within = int(np.ceil(topology.within))
+        # Farther than any bracket is long, and any two rows of an alarm are apart.
+        self._far = within * (2 + max(steps.values())) + (hop or 0)
+        # Windows begin at the same places of the clock, and of equal values the same ones count as extreme.
+        self._unit = hop or 2 * within
+
+    @property
+    def omissions(self) -> dict[str, Omission]:
+        """What each stream may omit."""
+        return {name: self.topology.omission(name) for name in self.topology.streams}
+
+    def step(self, rows: Mapping[str, Readings], watermark: Time | None = None) -> KeyedAlarms:
+        """Take arrivals and tell the alarms that they raise; rows that no later arrival can reach leave.
+
+        A `watermark` says that no row will follow with such a time or an earlier one.
+        """
+        fresh = {name: self._taken(name, rows.get(name, _NONE)) for name in self.rows}
+        pools = {name: _joined(self.rows[name], fresh[name]) for name in self.rows}
+        clocks = self._clocks(pools)
+        whole = sum(map(len, clocks.values()))
+        raised = []
+        stays: dict[str, list[Array]] = {name: [] for name in self.rows}
+        for odd, places in self._groups(pools):
+            share = None
+            if self.budget is not None:
+                share = max(1, self.budget * sum(map(len, places.values())) // max(1, whole))
+            finder = self._finder(odd, share)
+            raised.append(self._found(finder, pools, clocks, places))
+            for name, store in finder.stores.items():
+                stays[name].append(places[name][store.ids])
+                self.counts[name]["shed"] += store.shed
+                self.counts[name]["omitted"] += len(places[name]) - len(store) - store.shed
+            self.undefined += finder.undefined
+        for name, parts in stays.items():
+            kept = np.concatenate(parts)
+            kept = kept[np.argsort(clocks[name][kept], kind="stable")] if len(parts) > 1 else kept
+            self.rows[name] = pools[name].take(kept)
+        if watermark is not None:
+            self._trim(watermark)
+        return _together(list(self.rows), raised)
+
+    def _taken(self, name: str, given: Readings) -> Readings:
+        """The arrivals that can be compared, in an order that does not depend on how they came."""
+        key, time, value = (
+            np.asarray(column, kind)
+            for column, kind in zip(given, (np.int64, np.int64, np.float64), strict=True)
+        )
+        there = np.flatnonzero(~np.isnan(value))
+        self.counts[name]["nan"] += len(value) - len(there)
+        self.counts[name]["outside"] += int((~self.certificate.covers(name, value[there])).sum())
+        order = np.lexsort((value[there], time[there], key[there]))
+        return Readings(key, time, value).take(there[order])
+
+    def _clocks(self, pools: Mapping[str, Readings]) -> dict[str, Array]:
+        """Where on the one clock the rows lie: keys apart, and no nothing longer than needed."""
+        key, time = (np.concatenate([pool[part] for pool in pools.values()]) for part in (0, 1))
+        order = np.lexsort((time, key))
+        apart = np.diff(time[order])
+        cut = (np.diff(key[order]) != 0) | (apart > self._far)
+        passed = np.where(cut, self._far + (apart - self._far) % self._unit, apart)
+        clock = np.empty(len(time), np.int64)
+        clock[order] = np.cumsum(np.concatenate((time[order[:1]] % self._unit, passed)))
+        ends = np.cumsum([len(pool.key) for pool in pools.values()])
+        return dict(zip(pools, np.split(clock, ends[:-1]), strict=True))
+
+    def _groups(self, pools: Mapping[str, Readings]) -> Iterator[tuple[frozenset[str], dict[str, Array]]]:
+        """Keys by which of their streams have values outside of the domain, and the places of their rows."""
+        odd = {
+            name: np.unique(pool.key[~self.certificate.covers(name, pool.value)])
+            for name, pool in pools.items()
+        }
+        keys = np.unique(np.concatenate(list(odd.values())))
+        if not len(keys):
+            yield frozenset(), {name: np.arange(len(pool.key)) for name, pool in pools.items()}
+            return
+        bits = sum(np.isin(keys, odd[name]).astype(np.int64) << at for at, name in enumerate(pools))
+        marks = {}
+        for name, pool in pools.items():
+            near = np.minimum(np.searchsorted(keys, pool.key), len(keys) - 1)
+            marks[name] = np.where(keys[near] == pool.key, np.asarray(bits)[near], 0)
+        for mark in np.unique(np.concatenate(list(marks.values()))).tolist():
+            streams = frozenset(name for at, name in enumerate(pools) if mark >> at & 1)
+            yield streams, {name: np.flatnonzero(marked == mark) for name, marked in marks.items()}
+
+    def _finder(self, odd: frozenset[str], budget: int | None = None) -> AlarmFinder:
+        """What searches keys of which these streams have values outside of the domain."""
+        entangled = [set(part.inputs) for part in self.certificate.parts if odd & set(part.inputs)]
+        every = odd.union(*entangled)
+        shapes: dict[str, Shape] = {
+            name: "any" if name in every else shape for name, shape in self.topology.shapes.items()
+        }
+        return AlarmFinder(
+            replace(self.topology, shapes=shapes),
+            self.certificate.condition.margin,
+            threshold=self.certificate.condition.level,
+            hop=self.hop,
+            closed=self.closed,
+            budget=budget,
+        )
+
+    def _found(
+        self,
+        finder: AlarmFinder,
+        pools: Mapping[str, Readings],
+        clocks: Mapping[str, Array],
+        places: Mapping[str, Array],
+    ) -> KeyedAlarms:
+        """Let the stores hold what was kept, with their places as ids, and take the arrivals."""
+        state: dict[str, Array] = {}
+        old = {name: int(np.searchsorted(places[name], len(self.rows[name].key))) for name in pools}
+        for name, pool in pools.items():
+            there = places[name][: old[name]]
+            state |= {
+                f"{name}.time": clocks[name][there],
+                f"{name}.value": pool.value[there],
+                f"{name}.id": np.arange(old[name]),
+                f"{name}.counts": np.array([old[name], 0]),
+                f"{name}.moved": np.array([0.0, 0.0, np.inf, -np.inf]),
+            }
+        zeros = [0] * len(pools)
+        finder.restore(
+            state
+            | {
+                "counts": np.array([list(old.values()), zeros, zeros]),
+                "undefined": np.array([0]),
+                "watermark": np.empty(0),
+            }
+        )
+        fresh = {name: places[name][old[name] :] for name in pools}
+        alarms = finder.step(
+            {name: (clocks[name][some], pools[name].value[some]) for name, some in fresh.items()}
+        )
+        return self._told(alarms, pools, places)
+
+    def _told(
+        self, alarms: Alarms, pools: Mapping[str, Readings], places: Mapping[str, Array]
+    ) -> KeyedAlarms:
+        rows = {name: pool.take(places[name][alarms.id[name]]) for name, pool in pools.items()}
+        for at, name in enumerate(pools):
+            self.counts[name]["alarms"] += int((alarms.stream == at).sum())
+        return KeyedAlarms(
+            next(iter(rows.values())).key,
+            alarms.stream,
+            alarms.level,
+            {name: row.time for name, row in rows.items()},
+            {name: row.value for name, row in rows.items()},
+        )
+
+    def _trim(self, watermark: Time) -> None:
+        for name, pool in self.rows.items():
+            stays = np.flatnonzero(pool.time >= watermark - self._reach[name])
+            self.counts[name]["expired"] += len(pool.key) - len(stays)
+            self.rows[name] = pool.take(stays)
+
+    def snapshot(self) -> dict[str, Array]:
+        """All that is to be known of it, as arrays."""
+        state = {
+            f"{name}.{part}": column
+            for name, pool in self.rows.items()
+            for part, column in pool._asdict().items()
+        }
+        counted = np.array([list(of.values()) for of in self.counts.values()])
+        return state | {"counted": counted.ravel(), "undefined": np.array([self.undefined])}
+
+    def restore(self, state: Mapping[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        self.rows = {
+            name: Readings(*(state[f"{name}.{part}"] for part in Readings._fields)) for name in self.rows
+        }
+        counted = state["counted"].reshape(len(self.rows), len(COUNTS)).tolist()
+        self.counts = {
+            name: dict(zip(COUNTS, of, strict=True)) for name, of in zip(self.rows, counted, strict=True)
+        }
+        self.undefined = int(state["undefined"][0])
+        return self
+
+
+_NONE: Final = Readings(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def _joined(stored: Readings, fresh: Readings) -> Readings:
+    return Readings(*(np.concatenate(columns) for columns in zip(stored, fresh, strict=True)))
+
+
+def _together(names: list[str], some: list[KeyedAlarms]) -> KeyedAlarms:
+    return KeyedAlarms(
+        np.concatenate([one.key for one in some]),
+        np.concatenate([one.stream for one in some]),
+        np.concatenate([one.level for one in some]),
+        {name: np.concatenate([one.time[name] for one in some]) for name in names},
+        {name: np.concatenate([one.value[name] for one in some]) for name in names},
+    )

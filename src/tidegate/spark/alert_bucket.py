@@ -1,0 +1,215 @@
+"""One bucket of an alarm: the core's finder, the keys that it knows by number, and what was counted.
+
+Nothing here knows Spark: tables and a watermark come in, alarms and bytes of state go out. The streaming processor
+and the batch job both run this.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.alerts import KeyedAlarms, KeyedFinder, Readings
+from tidegate.engine.snapshot import pack, unpack
+from tidegate.spark.columns import column, in_utc, micros
+from tidegate.spark.packing import CHECK, KEY, from_bytes, to_bytes
+from tidegate.spark.saved import check_layout
+from tidegate.streams.trace import one_chunk
+
+if TYPE_CHECKING:
+    from tidegate.alerts import Certificate, Closed, Topology
+    from tidegate.types import Array
+
+ALERT: Final = "alert"
+"""What the state of an alarm says that it is."""
+TIME: Final = "t"
+VALUE: Final = "v"
+COUNTS: Final = ("arrived", "late", "null")
+_ALARMS_TOGETHER: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class AlertPlan:
+    """Everything that a bucket needs to know; shipped to the workers.
+
+    Parameters
+    ----------
+    certificate, topology, hop
+        The alarm; times in microseconds.
+    streams
+        In the order in which the result has them.
+    keys
+        The types of the key's columns.
+    time
+        The type of times.
+    budget
+        How many rows of each stream a bucket may keep.
+    layout
+        What a state must agree on to be taken up again.
+    """
+
+    certificate: Certificate
+    topology: Topology
+    hop: int | None
+    streams: tuple[str, ...]
+    keys: tuple[pa.DataType, ...]
+    time: pa.DataType
+    budget: int | None
+    layout: dict[str, Any]
+
+    @property
+    def key_schema(self) -> pa.Schema:
+        """A key as it is kept: two hashes (or the number that it is), and the user's columns."""
+        hashes = [pa.field(name, pa.int64()) for name in (KEY, CHECK)]
+        return pa.schema([*hashes, *(pa.field(f"c{i}", kind) for i, kind in enumerate(self.keys))])
+
+    def finder(self) -> KeyedFinder:
+        """What finds the alarms of one bucket. Hopping windows are Spark's: without their end."""
+        closed: Closed = "both" if self.hop is None else "left"
+        return KeyedFinder(self.certificate, self.topology, hop=self.hop, closed=closed, budget=self.budget)
+
+
+@dataclass
+class AlertBucket:
+    """A running bucket."""
+
+    plan: AlertPlan
+    finder: KeyedFinder = field(init=False)
+    keys: pa.Table = field(init=False)
+    counts: dict[str, dict[str, int]] = field(init=False)
+    batch: int = -1
+    watermark: int = 0
+    late: int = 0
+
+    def __post_init__(self) -> None:
+        self.finder = self.plan.finder()
+        self.keys = self.plan.key_schema.empty_table()
+        self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.plan.streams}
+
+    def heard(self, batch: int | None, watermark: int) -> None:
+        """Learn which micro-batch runs. As in Spark, a row is late at or before the watermark of the one before."""
+        if batch is None or batch == self.batch + 1:
+            self.late = self.watermark
+        elif batch > self.batch:
+            self.late = watermark
+        self.batch, self.watermark = self.batch + 1 if batch is None else batch, watermark
+
+    def step(self, tables: dict[str, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
+        """Take the arrivals of a micro-batch, or of a whole batch job, for which there is no watermark."""
+        taken = {
+            name: self._taken(name, in_utc(table), timely=watermark is None) for name, table in tables.items()
+        }
+        codes = self._coded(list(taken.values()))
+        rows = {
+            name: Readings(code, micros(table, TIME), column(table, VALUE))
+            for (name, table), code in zip(taken.items(), codes, strict=True)
+        }
+        alarms = self.finder.step(rows, watermark)
+        whole = self._laid_out(alarms)
+        self._forget()
+        for begin in range(0, whole.num_rows, _ALARMS_TOGETHER):
+            yield whole.slice(begin, _ALARMS_TOGETHER)
+
+    def _taken(self, name: str, table: pa.Table, *, timely: bool) -> pa.Table:
+        """The rows that have a key and a time, and are not late."""
+        counts = self.counts[name]
+        counts["arrived"] += table.num_rows
+        there = table.filter(pc.and_(table.column(KEY).is_valid(), table.column(TIME).is_valid()))
+        counts["null"] += table.num_rows - there.num_rows
+        if timely:
+            return there
+        fresh = there.filter(pa.array(micros(there, TIME) > self.late))
+        counts["late"] += there.num_rows - fresh.num_rows
+        return fresh
+
+    def _coded(self, tables: list[pa.Table]) -> list[Array]:
+        """Number the keys: those that are known keep theirs, others come behind them."""
+        schema = self.plan.key_schema
+        some = [table.select(schema.names).cast(schema) for table in tables]
+        every = pa.concat_tables([self.keys, *some]).combine_chunks()
+        key, check = column(every, KEY), column(every, CHECK)
+        order = np.lexsort((check, key))
+        new = np.ones(len(order), bool)
+        new[1:] = (np.diff(key[order]) != 0) | (np.diff(check[order]) != 0)
+        firsts = order[new]
+        # The order is stable: the first of a kind is the one that is known, if any is.
+        known = self.keys.num_rows
+        numbers = np.where(firsts < known, firsts, known + np.cumsum(firsts >= known) - 1)
+        code = np.empty(len(order), np.int64)
+        code[order] = numbers[np.cumsum(new) - 1]
+        added = firsts[firsts >= known]
+        self.keys = every.take(pa.array(np.concatenate((np.arange(known), added))))
+        ends = np.cumsum([known, *(table.num_rows for table in tables)])
+        return [code[begin:end] for begin, end in pairwise(ends)]
+
+    def _laid_out(self, alarms: KeyedAlarms) -> pa.RecordBatch:
+        """The columns of the result: the key, when, who and how high, and the rows."""
+        streams = self.plan.topology.streams
+        times = np.array([alarms.time[name] for name in streams])
+        own = times[alarms.stream, np.arange(len(alarms))] if len(alarms) else np.empty(0, np.int64)
+        order = np.lexsort((alarms.key, alarms.stream, own))
+        keys = self.keys.take(pa.array(alarms.key[order]))
+        columns = [one_chunk(keys.column(f"c{i}")) for i in range(len(self.plan.keys))]
+        columns += [
+            self._times(own[order]),
+            pa.array(np.array(streams, object)[alarms.stream[order]], pa.string()),
+            pa.array(alarms.level[order]),
+        ]
+        for name in self.plan.streams:
+            columns += [self._times(alarms.time[name][order]), pa.array(alarms.value[name][order])]
+        return pa.record_batch(columns, [f"o{i}" for i in range(len(columns))])
+
+    def _times(self, times: Array) -> pa.Array:
+        return pa.array(times, pa.int64()).cast(self.plan.time)
+
+    def _forget(self) -> None:
+        """Drop keys of which no row is kept, and close the gaps in their numbers."""
+        used = np.unique(np.concatenate([rows.key for rows in self.finder.rows.values()]))
+        if len(used) < self.keys.num_rows:
+            self.keys = self.keys.take(pa.array(used))
+            self.finder.rows = {
+                name: rows._replace(key=np.searchsorted(used, rows.key))
+                for name, rows in self.finder.rows.items()
+            }
+
+    def save(self) -> bytes:
+        """The whole state as bytes."""
+        counted = np.array([list(self.counts[name].values()) for name in self.plan.streams])
+        state = {
+            "layout": _array(json.dumps(self.plan.layout, sort_keys=True).encode()),
+            "clock": np.array([self.batch, self.watermark, self.late]),
+            "arrivals": counted.ravel(),
+            "keys": _array(to_bytes(self.keys)),
+        }
+        return pack(state | self.finder.snapshot(), compressed=True)
+
+    @classmethod
+    def load(cls, plan: AlertPlan, data: bytes | None) -> Self:
+        """Go on from saved bytes, or begin."""
+        bucket = cls(plan)
+        if data is None:
+            return bucket
+        state = unpack(data)
+        check_layout(json.loads(state["layout"].tobytes()), plan.layout)
+        bucket.finder.restore(state)
+        bucket.keys = from_bytes(state["keys"].tobytes())
+        bucket.counts = arrivals(state, plan.streams)
+        bucket.batch, bucket.watermark, bucket.late = state["clock"].tolist()
+        return bucket
+
+
+def arrivals(state: dict[str, Array], streams: tuple[str, ...]) -> dict[str, dict[str, int]]:
+    """What a saved bucket counted of what came in."""
+    counted = state["arrivals"].reshape(len(streams), len(COUNTS)).tolist()
+    return {name: dict(zip(COUNTS, of, strict=True)) for name, of in zip(streams, counted, strict=True)}
+
+
+def _array(data: bytes) -> Array:
+    return np.frombuffer(data, np.uint8)

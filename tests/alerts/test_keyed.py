@@ -1,0 +1,190 @@
+"""Many keys at once raise the alarms that each raises alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.alerts.brute_force import Joined, best_of_arrivals
+from tests.alerts.test_matching import in_a_window, together
+from tidegate import InputError
+from tidegate.alerts import KeyedFinder, Readings, Topology, certify
+
+Arrival = tuple[int, str, int, float]
+
+TOPOLOGIES: dict[str, Topology] = {
+    "pair": Topology.clique("ab", 5),
+    "clique": Topology.clique("abc", 5),
+    "chain": Topology.chain("abc", 3),
+    "star": Topology.star("a", "bc", 3),
+}
+SUMS = {2: "a + b > 5", 3: "a + b - c > 4"}
+
+
+def readings(rows: list[Arrival], name: str) -> Readings:
+    own = [row for row in rows if row[1] == name]
+    return Readings(
+        np.array([row[0] for row in own], np.int64),
+        np.array([row[2] for row in own], np.int64),
+        np.array([row[3] for row in own], np.float64),
+    )
+
+
+def raised(finder: KeyedFinder, steps: list[list[Arrival]], **settings: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
+    """Key, stream, time, value and margin of each arrival that raised an alarm."""
+    names, found = finder.topology.streams, []
+    for rows in steps:
+        alarms = finder.step({name: readings(rows, name) for name in names}, **settings)
+        for i in range(len(alarms)):
+            own = names[alarms.stream[i]]
+            found.append(
+                (int(alarms.key[i]), own, int(alarms.time[own][i]), alarms.value[own][i], alarms.level[i])
+            )
+    return sorted(found)
+
+
+def wanted(finder: KeyedFinder, steps: list[list[Arrival]], joined: Joined) -> list[tuple[Any, ...]]:
+    """The same with nothing omitted, each key by itself."""
+    names, condition = finder.topology.streams, finder.certificate.condition
+
+    def margin(*values: float) -> float:
+        return float(condition.margin(dict(zip(names, values, strict=True))))
+
+    found = []
+    for key in {row[0] for rows in steps for row in rows}:
+        arrivals = [
+            (row[1], row[2], row[3])
+            for rows in steps
+            for row in sorted(rows, key=lambda row: (row[2], names.index(row[1]), row[3]))
+            if row[0] == key
+        ]
+        best = best_of_arrivals(arrivals, names, joined, margin)
+        found += [
+            (key, *arrival, level)
+            for arrival, level in zip(arrivals, best, strict=True)
+            if level is not None and level > condition.level
+        ]
+    return sorted(found)
+
+
+def some(names: str, lowest: int = 0) -> st.SearchStrategy[list[list[Arrival]]]:
+    row = st.tuples(
+        st.sampled_from([-7, 0, 1, 2**40]),
+        st.sampled_from(names),
+        st.one_of(st.integers(-20, 20), st.integers(10**15, 10**15 + 20), st.just(4 * 10**17)),
+        st.integers(lowest, 6).map(float),
+    )
+    return st.lists(st.lists(row, max_size=14), max_size=4)
+
+
+@pytest.mark.parametrize("kind", TOPOLOGIES)
+@settings(max_examples=50)
+@given(data=st.data())
+def test_each_key_raises_what_it_raises_alone(kind: str, data: st.DataObject) -> None:
+    topology = TOPOLOGIES[kind]
+    steps = data.draw(some("".join(topology.streams)))
+    finder = KeyedFinder(certify(SUMS[len(topology.streams)]), topology)
+    assert raised(finder, steps) == wanted(finder, steps, together(topology))
+
+
+@pytest.mark.parametrize(("within", "hop"), [(6, 2), (5, 3), (2, 5)])
+@settings(max_examples=50)
+@given(data=st.data())
+def test_windows_begin_where_they_do_alone(within: int, hop: int, data: st.DataObject) -> None:
+    times = st.one_of(st.integers(-5, 8), st.integers(95, 108))
+    row = st.tuples(st.integers(0, 1), st.sampled_from("ab"), times, st.integers(2, 6).map(float))
+    steps = data.draw(st.lists(st.lists(row, max_size=14), max_size=4))
+    finder = KeyedFinder(certify(SUMS[2]), Topology.clique("ab", within), hop=hop, closed="left")
+    assert raised(finder, steps) == wanted(finder, steps, in_a_window(within, hop, "left"))
+
+
+@pytest.mark.parametrize("kind", ["pair", "clique", "chain"])
+@settings(max_examples=50)
+@given(data=st.data())
+def test_values_outside_the_domain_neither_hide_alarms_nor_stand_in(kind: str, data: st.DataObject) -> None:
+    topology = TOPOLOGIES[kind]
+    names = topology.streams
+    # Each stream rises up to 4 and falls beyond: only below is it certified.
+    text = " + ".join(f"(4 - abs({name} - 4))" for name in names) + f" > {3 * len(names) - 1}"
+    certificate = certify(text, dict.fromkeys(names, (-10, 4)))
+    assert set(certificate.shapes().values()) == {"increasing"}
+    steps = data.draw(some("".join(names)))
+    finder = KeyedFinder(certificate, topology)
+    assert raised(finder, steps) == wanted(finder, steps, together(topology))
+    outside = sum(row[3] > 4 for rows in steps for row in rows)
+    assert sum(of["outside"] for of in finder.counts.values()) == outside
+
+
+def test_a_stream_that_shares_a_term_omits_nothing_beside_a_value_outside() -> None:
+    finder = KeyedFinder(certify("a * b > -5", {"a": (0, 9), "b": (0, 9)}), Topology.clique("ab", 5))
+    assert set(finder.topology.shapes.values()) == {"increasing"}
+    steps: list[list[Arrival]] = [
+        [(0, "a", 0, -1.0)],
+        [(0, "b", 1, 9.0), (0, "b", 2, 1.0), (0, "b", 3, 9.0)],
+        [(0, "a", 4, -1.0)],
+    ]
+    assert raised(finder, steps) == [(0, "a", 4, -1.0, 4.0), (0, "b", 2, 1.0, 4.0)]
+
+
+def test_what_a_later_row_can_reach_stays() -> None:
+    finder = KeyedFinder(certify(SUMS[3]), TOPOLOGIES["chain"])
+    first: list[Arrival] = [(0, "a", 10, 5.0), (0, "a", 5, 5.0)]
+    assert raised(finder, [first], watermark=12) == []
+    assert finder.rows["a"].time.tolist() == [10]
+    assert raised(finder, [[(0, "b", 13, 0.0), (0, "c", 16, 0.0)]]) == [(0, "c", 16, 0.0, 1.0)]
+
+
+@settings(max_examples=50)
+@given(steps=some("abc"), at=st.integers(0, 3))
+def test_it_goes_on_from_a_snapshot(steps: list[list[Arrival]], at: int) -> None:
+    def new() -> KeyedFinder:
+        return KeyedFinder(certify(SUMS[3]), TOPOLOGIES["clique"])
+
+    whole, first = new(), new()
+    expected = raised(whole, steps)
+    found = raised(first, steps[:at])
+    second = new().restore(first.snapshot())
+    assert sorted(found + raised(second, steps[at:])) == expected
+    assert second.counts == whole.counts
+    assert all((a == b).all() for a, b in zip(second.rows["a"], whole.rows["a"], strict=True))
+
+
+def test_every_row_is_accounted_for_and_what_is_past_leaves() -> None:
+    rng = np.random.default_rng(3)
+    finder = KeyedFinder(certify(SUMS[2]), TOPOLOGIES["pair"])
+    arrived = 0
+    for step in range(20):
+        rows = {
+            name: Readings(
+                rng.integers(0, 9, 200), rng.integers(20 * step, 20 * step + 20, 200), rng.normal(size=200)
+            )
+            for name in "ab"
+        }
+        rows["a"].value[::50] = np.nan
+        arrived += 200
+        finder.step(rows, watermark=20 * step + 19)
+        for name in "ab":
+            counted = finder.counts[name]
+            gone = sum(counted[part] for part in ("nan", "omitted", "expired"))
+            assert gone + len(finder.rows[name].key) == arrived
+            assert finder.rows[name].time.min(initial=10**6) >= 20 * step + 14
+    assert finder.counts["a"]["nan"] == 80
+    assert finder.counts["a"]["omitted"] > arrived // 4
+
+
+def test_the_keys_share_a_budget() -> None:
+    rng = np.random.default_rng(3)
+    finder = KeyedFinder(certify(SUMS[2]), TOPOLOGIES["pair"], budget=10)
+    rows = Readings(rng.integers(0, 9, 500), rng.integers(0, 100, 500), rng.normal(size=500))
+    finder.step({"a": rows})
+    assert len(finder.rows["a"].key) == 10
+    assert finder.counts["a"]["shed"] + finder.counts["a"]["omitted"] == 490
+
+
+def test_streams_and_inputs_must_be_the_same() -> None:
+    with pytest.raises(InputError, match="looks at a, b, the streams are a, b, c; give a stream for each"):
+        KeyedFinder(certify(SUMS[2]), TOPOLOGIES["clique"])
