@@ -137,9 +137,9 @@ def test_rows_of_a_higher_probability_are_thinned_before_it_is_lowered() -> None
         collected(operator.step(*step))
     before = operator.rows
     operator.sampling.cap(0.01)
-    operator.limit(Budget(rows=before // 2))
+    operator.limit(Budget(rows=before // 4))
     collected(operator.step(*steps[-1]))
-    assert operator.rows <= before // 2
+    assert operator.rows <= before // 4
     assert operator.sampling.control.lowered == 0
     assert operator.sampling.fraction == pytest.approx(0.01, rel=0.05)
 
