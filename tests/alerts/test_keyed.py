@@ -185,6 +185,13 @@ def test_the_keys_share_a_budget() -> None:
     assert finder.counts["a"]["shed"] + finder.counts["a"]["omitted"] == 490
 
 
+def test_the_budget_holds_where_keys_are_searched_apart() -> None:
+    finder = KeyedFinder(certify(SUMS[2], {"a": (0, 1), "b": (0, 1)}), TOPOLOGIES["pair"], budget=1)
+    finder.step({"a": Readings(np.array([1, 2]), np.array([5, 6]), np.array([0.5, 7.0]))})
+    assert len(finder.rows["a"].key) == 1
+    assert finder.counts["a"]["shed"] == 1
+
+
 def test_streams_and_inputs_must_be_the_same() -> None:
     with pytest.raises(InputError, match="looks at a, b, the streams are a, b, c; give a stream for each"):
         KeyedFinder(certify(SUMS[2]), TOPOLOGIES["clique"])

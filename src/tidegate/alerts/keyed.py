@@ -11,7 +11,7 @@ import numpy as np
 from tidegate.alerts.bracket_store import Closed, Shape
 from tidegate.alerts.certify import Certificate
 from tidegate.alerts.matching import AlarmFinder, Alarms
-from tidegate.alerts.topology import Omission, Topology
+from tidegate.alerts.topology import Topology
 from tidegate.types import Array, InputError, Time
 
 COUNTS: Final = ("nan", "outside", "omitted", "shed", "expired", "alarms")
@@ -106,11 +106,6 @@ class KeyedFinder:
         # Windows begin at the same places of the clock, and of equal values the same ones count as extreme.
         self._unit = hop or 2 * within
 
-    @property
-    def omissions(self) -> dict[str, Omission]:
-        """What each stream may omit."""
-        return {name: self.topology.omission(name) for name in self.topology.streams}
-
     def step(self, rows: Mapping[str, Readings], watermark: Time | None = None) -> KeyedAlarms:
         """Take arrivals and tell the alarms that they raise; rows that no later arrival can reach leave.
 
@@ -136,6 +131,10 @@ class KeyedFinder:
         for name, parts in stays.items():
             kept = np.concatenate(parts)
             kept = kept[np.argsort(clocks[name][kept], kind="stable")] if len(parts) > 1 else kept
+            # Every group of keys has a row at least, which a small budget may not have room for.
+            over = 0 if self.budget is None else max(0, len(kept) - self.budget)
+            self.counts[name]["shed"] += over
+            kept = kept[over:]
             self.rows[name] = pools[name].take(kept)
         if watermark is not None:
             self._trim(watermark)

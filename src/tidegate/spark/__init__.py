@@ -1,4 +1,4 @@
-"""The only room that imports pyspark: joins as DataFrame functions."""
+"""The only room that imports pyspark: joins, samples, alarms and lookups as DataFrame functions."""
 
 from tidegate.spark.alert import alert
 from tidegate.spark.estimate import estimate

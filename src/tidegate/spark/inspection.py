@@ -63,7 +63,7 @@ def inspect(
         "rows": the buffered rows with their age, score and importance, the row itself in the column `left` or
         `right`. Scores are those by which the query would evict now, with its own policy, its parameters and what it
         has learned, window and seed: the lowest of a bucket (of a side, where the budget is split) goes first.
-        Minus infinity: its window is over, and it only waits for rows out of order.
+        Minus infinity: its window is over, and it only waits for rows out of order. A sample has no scores.
         "counts": a row a bucket with what came in, left and was kept; a budget of -1 is none; how alike the lifetimes
         of rows that left were (`fairness`, Jain's index: 1 is all the same). Where the query was
         told what rows are worth: the total importance of its results, how often that was redefined, in how many
@@ -131,7 +131,7 @@ def states_of(checkpoint: str | Path, session: SparkSession) -> DataFrame:
         )
     except PySparkException as error:
         raise InputError(
-            f"no state of a join can be read at {str(checkpoint)!r}; give the checkpointLocation of a query that has "
+            f"no state can be read at {str(checkpoint)!r}; give the checkpointLocation of a query that has "
             f"run at least one micro-batch ({str(error).splitlines()[0]})"
         ) from error
 
@@ -253,7 +253,7 @@ class _Rows:
                     pa.array((saved.now - rows.time) / 1e6),
                     pa.array(rows.matches),
                     pa.array(scorer.scores(rows, saved.now), pa.float64())
-                    if scorer
+                    if scorer and not saved.sampling
                     else pa.nulls(count, pa.float64()),
                     pa.nulls(count, pa.float64()) if rows.importance is None else pa.array(rows.importance),
                 ]

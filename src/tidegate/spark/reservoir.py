@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -13,13 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
+from tidegate.engine.snapshot import unpack
 from tidegate.sampling.ranks import chance_of
 from tidegate.spark.carriers import carrier
 from tidegate.spark.columns import travelled
 from tidegate.spark.held_sample import OWNER, PROBABILITY, RANK, WEIGHT
 from tidegate.spark.inspection import saved_states, states_of
 from tidegate.spark.processor import reassembled
-from tidegate.spark.saved import Saved
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError
 
@@ -56,11 +57,12 @@ def reservoir(
     session = spark or SparkSession.active()
     states = states_of(checkpoint, session)
     first = states.limit(1).collect()
-    saved = Saved.of(reassembled([chunk.payload for chunk in first[0].chunks])) if first else None
-    if saved is None or saved.sample is None:
+    data = reassembled([chunk.payload for chunk in first[0].chunks]) if first else None
+    layout = json.loads(unpack(data)["layout"].tobytes()) if data else {}
+    if "reservoir" not in layout:
         raise InputError(
             f"the query at {str(checkpoint)!r} holds no reservoir; give the checkpointLocation of a "
-            "tidegate.sample(..., method='reservoir') that has run at least one micro-batch"
+            "tidegate.sample(..., method='reservoir' or 'progressive') that has run at least one micro-batch"
         )
     bounds = states.mapInArrow(_bounds, _BOUNDS).collect()
     most = max(bound.size for bound in bounds)
@@ -70,7 +72,7 @@ def reservoir(
         raise InputError(f"size={size!r} is not within the reservoir's {most}; give 1 to {most}")
     # Higher ranks than any bucket could still take have no like there.
     bound = min(bound.bound for bound in bounds)
-    rows = _rows(states, StructType.fromJson(saved.layout["reservoir"]["columns"]))
+    rows = _rows(states, StructType.fromJson(layout["reservoir"]["columns"]))
     lowest = rows.where(F.col(RANK) <= bound).orderBy(RANK).limit(size)
     ranks = np.array([row.rank for row in lowest.select(RANK).collect()])
     chance = chance_of(ranks, size, bound)

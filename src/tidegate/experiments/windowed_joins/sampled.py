@@ -18,7 +18,6 @@ from tidegate.types import Array, Pairs
 
 AGGREGATED: Final = 500
 """Units of time over which results are averaged (W_agg)."""
-MEAN: Final = 100.0
 SOME_ROWS: Final = 25
 """A step of this many rows takes about five units of time."""
 ROW: Final = 32
