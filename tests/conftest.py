@@ -22,6 +22,7 @@ settings.register_profile(
 settings.load_profile("tidegate")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of several processes one runs all that share the Spark session, and begins with it: it takes longest."""
     for item in items:
