@@ -20,7 +20,7 @@ demo: $(ENV) ## see a bounded join at work
 	@$(RUN) tidegate demo
 
 test: $(ENV) ## the fast tests and the examples in docstrings, README and docs
-	@$(RUN) pytest -m "not slow" --numprocesses 2 --dist loadgroup
+	@$(RUN) pytest -m "not slow" --numprocesses 2
 
 test-all: $(ENV) ## every test
 	@$(RUN) pytest

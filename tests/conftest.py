@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,13 +23,20 @@ settings.register_profile(
 settings.load_profile("tidegate")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of several processes one runs all that share the Spark session, and begins with it: it takes longest."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+class _OneSpark(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
+    """Of several processes one runs all that share the Spark session; the other files go to whoever is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return (
+            "spark"
+            if nodeid.startswith(("tests/spark/", "tests/test_docs.py"))
+            else nodeid.split("::", maxsplit=1)[0]
+        )
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _OneSpark:
+    """How tests are dealt out where several processes run them (`--numprocesses 2`)."""
+    return _OneSpark(config, log)
 
 
 @pytest.fixture(scope="session")
