@@ -167,7 +167,7 @@ def test_a_tail_that_the_sample_does_not_reach_has_no_end() -> None:
         ({}, {"level": 90}, r"give 0\.9"),
         ({}, {"method": "guess"}, "method 'guess' is not known"),
         ({}, {"method": "eq_cluster"}, "no column 'owner'"),
-        ({}, {"stratum": "x"}, "for reservoirs"),
+        ({}, {"stratum": "x"}, "for method='counted'"),
         ({"probability": [0.5, 0.25]}, {"method": "counted"}, r"0\.25 and 0\.5.*stratum="),
         ({"probability": [0.5]}, {}, "differ in length"),
     ],

@@ -137,7 +137,7 @@ def test_what_cannot_be_answered_is_refused(spark: SparkSession, tmp_path: Path)
         (frame, "avg(price)", {"window": "1 minute"}, "time="),
         (frame, "avg(price)", {"every": "1 minute"}, "needs a window"),
         (frame, "avg(price)", {"window": "1 minute", "every": "2 minutes", "time": "ts"}, "at most"),
-        (frame, "avg(price)", {"stratum": "city"}, "for reservoirs"),
+        (frame, "avg(price)", {"stratum": "city"}, "for method='counted'"),
         (frame, "avg(price)", {"level": 90}, r"give 0\.9"),
         (stream, "avg(price)", {}, "give window="),
         (stream, "avg(price)", {"method": "counted"}, "foreachBatch"),
