@@ -175,8 +175,8 @@ def test_no_process_of_a_kind_is_likelier_than_the_fitted_by_much(process: Proce
         below, upto = of.intervals(values)
         return float(np.log(np.maximum(upto - below, 1e-300)).sum())
 
-    # Of the centre least squares stand for the likelihood: within a few units of it, a tenth of one a value where noise
-    # is so narrow that rounding to whole keys decides (a bound of 1 at a speed of a half: up to 7.4 below).
+    # Of the centre least squares stand for the likelihood: within a few units of it, or some more where noise is so
+    # narrow that rounding to whole keys decides (a bound of 1 at a speed of a half: up to 7.4 below).
     assert likelihood(type(process).fit(values)) >= likelihood(process) - 0.2 * len(values)
 
 
