@@ -74,8 +74,8 @@ def main() -> None:
                         by=by,
                         window=window,
                         every=every,
-                        method=method,  # noqa: B023
-                        probability=probability,  # noqa: B023
+                        method=method,  # noqa: B023 - called at once
+                        probability=probability,  # noqa: B023 - called at once
                     )
                 )
 

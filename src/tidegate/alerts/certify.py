@@ -216,7 +216,7 @@ def _checked(
 
 def _ends(name: str, ends: object) -> tuple[float, float]:
     try:
-        low, high = (float(end) for end in ends)  # type: ignore[attr-defined]
+        low, high = (float(end) for end in ends)  # type: ignore[attr-defined]  # what is no pair is refused below
     except (TypeError, ValueError) as error:
         raise InputError(
             f"the domain of {name!r} is {ends!r}; give two numbers, (least, greatest)"
@@ -262,7 +262,7 @@ def _gap(tree: Node, box: Box) -> str:
     def defined(piece: dict[str, Interval]) -> Array:
         bounds = Enclosure(piece)
         bounds.jet(tree)
-        return ~reduce(np.logical_or, (gap.boxes for gap in bounds.gaps), np.array(False))  # noqa: FBT003
+        return ~reduce(np.logical_or, (gap.boxes for gap in bounds.gaps), np.array(False))  # noqa: FBT003 - a value
 
     found = settle(box, defined, _MOST)
     if found.holds:

@@ -76,7 +76,7 @@ class Where:
 
     def holds(self, fetch: Fetch) -> Array:
         """Mark the pairs for which the condition is true; unknown is not true."""
-        mask: Array = pc.fill_null(_evaluated(self.tree, fetch), False).to_numpy(zero_copy_only=False)  # noqa: FBT003
+        mask: Array = pc.fill_null(_evaluated(self.tree, fetch), False).to_numpy(zero_copy_only=False)  # noqa: FBT003 - a value
         return mask
 
 
