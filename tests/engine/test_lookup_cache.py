@@ -186,6 +186,27 @@ def test_heeb_finds_the_process_and_hits_more_often_than_those_who_look_back(
     assert hits["heeb"][0] > max(hits["lru"][0], hits["lfu"][0])
 
 
+def test_heeb_looks_seldom_at_large_batches_without_a_process_and_finds_one_that_begins() -> None:
+    rng, looks = np.random.default_rng(3), []
+    independent = rng.integers(0, 9_000, 40 * 3_000)
+    cache = hits_of("heeb", independent, 90, 3_000)[1]
+    running = cache._ranking
+    assert isinstance(running, Foreseeing)
+    learner = running._learner
+    line = LinearTrend(1, 0, Noise(sigma=100.0)).sample(20 * 3_000, rng)
+    for part in np.split(line, 20):
+        cache.resolve(pa.array(part), lambda keys: pa.table({"id": keys}), 0.0)
+        looks.append(running._learner is not learner)
+    first = looks.index(True)
+    assert 0 < first < 16
+    assert running.belief is not None
+    assert isinstance(running.belief.process, LinearTrend)
+    # And from then on it looks at each: the line has moved on.
+    learner = running._learner
+    cache.resolve(pa.array(line[-3_000:]), lambda keys: pa.table({"id": keys}), 0.0)
+    assert running._learner is not learner
+
+
 def test_heeb_goes_by_shares_where_there_is_no_process_or_keys_are_names() -> None:
     draws = np.minimum(np.random.default_rng(3).zipf(1.3, 3_000), 500)
     assert hits_of("heeb", draws, 20, 16)[0] > hits_of("lru", draws, 20, 16)[0]

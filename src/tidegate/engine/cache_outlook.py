@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 2048
 """Of more references at once, only the last are looked at."""
+_LONGEST_PAUSE: Final = 15
+"""As long as large batches show no process, so many are passed over before the next is looked at, at most."""
 _SELDOM: Final = 256
 _BATCHES: Final = 8
 """For so many references, and so many batches, a table holds, though parameters and lifetimes move on."""
@@ -124,8 +126,9 @@ class Foreseeing:
     Deviations
     ----------
     The paper fits a process beforehand. Here it is found while references come: by all of them if they come in
-    batches of up to 2048, else by the last 2048 of each batch, which is decided on as a whole anyhow. A curve
-    or a surface serves for 256 references and eight batches. A surface has at most 32 control points on an axis.
+    batches of up to 2048, else by the last 2048 of a batch, which is decided on as a whole anyhow. While such batches
+    show none, ever fewer of them are looked at, down to one in sixteen. A curve or a surface serves for 256
+    references and eight batches. A surface has at most 32 control points on an axis.
     """
 
     def __init__(self, otherwise: Ranking) -> None:
@@ -133,21 +136,27 @@ class Foreseeing:
         self._learner = ProcessLearner()
         self._outlook: _Outlook | None = None
         self._now = self._last = self._batch = 0
+        self._pause = self._unseen = 0
 
     @property
     def belief(self) -> Belief | None:
         """What the references are thought to follow."""
         return self._learner.belief
 
-    def observe(self, codes: Array, now: int) -> None:
+    def observe(self, codes: Array, places: Array, now: int) -> None:
         """See references; codes are the keys themselves."""
-        self._otherwise.observe(codes, now)
-        self._batch = len(codes)
-        if len(codes) > _SHOWN:
+        self._otherwise.observe(codes, places, now)
+        self._batch = len(places)
+        if len(places) > _SHOWN:
+            if self._unseen < self._pause:
+                self._unseen += 1
+                return
             # What went between is unknown, and a walk is far from where it was.
-            self._learner, codes = ProcessLearner(), codes[-_SHOWN:]
-        self._learner.observe(np.arange(now - len(codes), now), codes)
-        self._now, self._last = now - 1, int(codes[-1])
+            self._learner, self._unseen = ProcessLearner(), 0
+        shown = codes[places[-_SHOWN:]]
+        self._learner.observe(np.arange(now - len(shown), now), shown)
+        self._now, self._last = now - 1, int(shown[-1])
+        self._pause = 0 if self.belief else min(2 * self._pause + 1, _LONGEST_PAUSE)
 
     def scores(self, codes: Array, last: Array, lifetime: float) -> Array:
         """By the process, if there is one."""

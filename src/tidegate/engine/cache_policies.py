@@ -27,8 +27,8 @@ _KEYS_A_ROW: Final = 4
 class Ranking(Protocol):
     """What ranks the rows of a cache: it is shown every reference, and scores whoever may stay."""
 
-    def observe(self, codes: Array, now: int) -> None:
-        """See references to keys, of which there were `now` so far."""
+    def observe(self, codes: Array, places: Array, now: int) -> None:
+        """See references, of which there were `now` so far: the codes of the keys, and to which of them each was."""
 
     def scores(self, codes: Array, last: Array, lifetime: float) -> Array:
         """Higher stays.
@@ -91,7 +91,7 @@ def ranking(
 class _Recency:
     """Who was referred to last."""
 
-    def observe(self, codes: Array, now: int) -> None:
+    def observe(self, codes: Array, places: Array, now: int) -> None:
         pass
 
     def scores(self, codes: Array, last: Array, lifetime: float) -> Array:  # noqa: ARG002 - no need of who it is
@@ -104,8 +104,9 @@ class _Share:
     def __init__(self, model: LearnedFrequency) -> None:
         self._learner = model.start()
 
-    def observe(self, codes: Array, now: int) -> None:
-        self._learner.observe("left", codes, now)
+    def observe(self, codes: Array, places: Array, now: int) -> None:
+        times = np.bincount(places, minlength=len(codes))
+        self._learner.observe("left", codes, now, times)
 
     def scores(self, codes: Array, last: Array, lifetime: float) -> Array:  # noqa: ARG002 - decides among equals only
         return self._learner.share("left", codes)
@@ -127,7 +128,7 @@ class _Given:
         self._codes = codes[order]
         self._shares = np.append(np.array([*probabilities.values()], np.float64)[order], 0.0)
 
-    def observe(self, codes: Array, now: int) -> None:
+    def observe(self, codes: Array, places: Array, now: int) -> None:
         pass
 
     def scores(self, codes: Array, last: Array, lifetime: float) -> Array:  # noqa: ARG002 - the shares are given
@@ -143,7 +144,7 @@ class _Chance:
     def __init__(self, seed: int) -> None:
         self._seed, self._now = np.uint64(seed % 2**64), 0
 
-    def observe(self, codes: Array, now: int) -> None:  # noqa: ARG002 - no need of who it was
+    def observe(self, codes: Array, places: Array, now: int) -> None:  # noqa: ARG002 - no need of who it was
         self._now = now
 
     def scores(self, codes: Array, last: Array, lifetime: float) -> Array:  # noqa: ARG002 - all are alike

@@ -26,7 +26,7 @@ _NOWHERE: Final = -1
 
 
 class Resolved(NamedTuple):
-    """For each reference its row (nulls where there is none), whether there is one, and whether it was cached.
+    """For each reference its row, key aside (nulls where there is none), if there is one, and if it was cached.
 
     A reference whose key is null has no row, and of it nobody can say whether it was cached: null.
     """
@@ -149,12 +149,14 @@ class LookupCache:
             held += self._fetched(names.take(pa.array(missed)), codes[missed], fetch, now)
         rows = np.append(np.where(held.found[at], at, 0), 0)
         valid = places < len(names)
-        self._remember(held, at, codes, places[valid], now, changed=bool(len(missed)))
+        known = places[valid] if encoded.null_count else places
+        self._remember(held, at, codes, known, now, changed=bool(len(missed)))
         chosen = rows.take(places)
+        columns = held.rows.select(range(1, held.rows.num_columns))
         return Resolved(
-            held.rows.take(pa.array(chosen)),
+            columns.take(pa.array(chosen)),
             pa.array(chosen > 0),
-            pa.array(hit[places], mask=~valid),
+            pa.array(hit[places], mask=~valid if encoded.null_count else None),
         )
 
     def _places(self, names: pa.Array, now: float) -> Array:
@@ -194,12 +196,13 @@ class LookupCache:
         """Learn from the references, and keep the best of all that is at hand."""
         if self._ranking is None or self._budget is None:
             return
-        numbers = self._seen + np.arange(len(places))
+        last = np.empty(len(at), np.int64)
+        last[places] = np.arange(len(places))  # of several to one key the last stays
+        held.last[at] = self._seen + last
         self._seen += len(places)
         self._spent += len(self) * len(places)
-        held.last[at[places]] = numbers  # of several to one key the last stays
         if len(places):
-            self._ranking.observe(codes[places], self._seen)
+            self._ranking.observe(codes, places, self._seen)
         if not changed:
             return
         here = 1 + np.flatnonzero(~self._stale(held, now)[1:])

@@ -120,7 +120,7 @@ def _page(made: Reproduced, run: str) -> str:
     paper = PAPERS[experiment.paper]
     name = experiment.name.partition("/")[2]
     files = f'<a href="{name}.csv">CSV</a>, <a href="{name}.parquet">Parquet</a>'
-    effort = f"{made.runs} run{'s' if made.runs > 1 else ''} a configuration, {made.seconds:.0f} s of work"
+    effort = f"{made.runs} run{'s' if made.runs > 1 else ''} a configuration, {made.seconds:.0f} s of processor time"
     effort += f"; here: {made.shorter}" if made.shorter else ""
     parts = [
         '<p class="quiet"><a href="../index.html">all experiments</a></p>',

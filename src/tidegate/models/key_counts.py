@@ -48,7 +48,7 @@ class KeyCounts:
         self._period, self._waiting = max(_SHORTEST, capacity), 0
         self._newest = self._turned = math.nan
 
-    def observe(self, key: Array, time: Array, each: float = 1.0) -> None:
+    def observe(self, key: Array, time: Array, each: Array) -> None:
         """Count arrivals, of which there is at least one and each stands for so many."""
         if math.isnan(self._newest):
             self._newest = self._turned = self._tally[_REFERENCE] = time[0]
@@ -178,12 +178,12 @@ class KeyCounts:
 @kernel
 def _count(
     table: KeyTable, tally: Array, used: int, capacity: int, horizon: float,
-    key: Array, time: Array, each: float, begin: int, unknown: _Unknown, registers: Array,
+    key: Array, time: Array, each: Array, begin: int, unknown: _Unknown, registers: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Count rows until room runs out, in the table or for the unknown; returns where to go on, and keys counted."""
     keys, weights = table
     rest_key, rest_weight, rest_rows = unknown
-    last, weight = np.nan, 0.0
+    last, unit = np.nan, 0.0
     for i in range(begin, len(key)):
         if time[i] != last:
             last = time[i]
@@ -191,7 +191,8 @@ def _count(
             if ahead > _TOO_HEAVY:
                 _move_on(np.floor(ahead), weights, tally, horizon, rest_weight)
                 ahead = (last - tally[_REFERENCE]) / horizon
-            weight = each * np.exp2(ahead)
+            unit = np.exp2(ahead)
+        weight = each[i] * unit
         slot = slot_of(table, key[i])
         if weights[slot] >= 0:
             weights[slot] += weight

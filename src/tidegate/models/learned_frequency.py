@@ -85,14 +85,14 @@ class FrequencyLearner:
         check_choice(side, Side, "side")
         return self._sides[side]
 
-    def observe(self, side: Side, keys: Array, times: Array | Time, each: float = 1.0) -> None:
-        """Learn from arrivals: their keys, one time for each or for all, and how many rows each stands for."""
+    def observe(self, side: Side, keys: Array, times: Array | Time, each: Array | float = 1.0) -> None:
+        """Learn from arrivals: their keys; one time, and one number of rows it stands for, for each or for all."""
         found = as_keys(keys)
         when = np.full(len(found), times, np.float64)
         if not np.isfinite(when).all():
             raise InputError(f"the times {when} are not all finite; give every row a finite time")
         if len(found):
-            self._side(side).observe(found, when, each)
+            self._side(side).observe(found, when, np.full(len(found), each, np.float64))
 
     def share(self, side: Side, keys: Array) -> Array:
         """The fraction of a side's arrivals that has each of these keys, as far as is known."""

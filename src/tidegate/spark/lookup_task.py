@@ -180,8 +180,8 @@ def chunked(batches: Iterator[pa.Array], rows: int) -> Iterator[pa.Array]:
 
 
 def _as_structs(found: Resolved, tells: Sequence[str]) -> pa.Array:
-    columns: Sequence[pa.ChunkedArray] = found.rows.columns[1:]
+    columns: Sequence[pa.ChunkedArray] = found.rows.columns
     return pa.StructArray.from_arrays(
         [*(getattr(found, told) for told in tells), *map(one_chunk, columns)],
-        [*tells, *found.rows.column_names[1:]],
+        [*tells, *found.rows.column_names],
     )

@@ -34,7 +34,7 @@ EXPERIMENTS: Final = (
                 "policy": _POLICIES,
                 "rows": (2000,),
             },
-            runs=10,
+            runs=3,
             quick={"percent": (10,), "rows": (600,)},
         ),
         measured.contest,
