@@ -183,7 +183,8 @@ def reproduce(
     )
     place = "this process" if master == "none" else f"Spark, {cores} cores"
     work = sum(one.seconds for one in made) / 3600
-    run = f"tidegate {version('tidegate')}, {size}, on {place}; {len(everyone)} cells, {work:.1f} hours of processor time"
+    effort = f"{len(everyone):,} cells, {work:.1f} hours of processor time"
+    run = f"tidegate {version('tidegate')}, {size}, on {place}; {effort}"
     console.print(f"pages: {write_pages(made, out, run)}", markup=False, soft_wrap=True)
     if skipped:
         console.print(f"not run without --data: {', '.join(skipped)}", markup=False)
