@@ -48,7 +48,7 @@ def test_dependency_is_locked_and_justified(dependency: str) -> None:
 
 
 def test_core_imports_without_what_is_heavy() -> None:
-    heavy = {"pyspark", "pandas", "ortools", "plotly", "starlette", "duckdb", "adbc_driver_manager"}
+    heavy = {"pyspark", "pandas", "ortools", "plotly", "resvg_py", "duckdb", "adbc_driver_manager"}
     loaded = run(sys.executable, "-c", "import sys, tidegate; print(*sys.modules)").split()
     assert heavy.isdisjoint(loaded)
 

@@ -43,6 +43,7 @@ def test_a_run_is_written_as_numbers_pictures_and_pages(made: list[Reproduced], 
         assert not re.search(r"(?:src|href)=\"(?:https?:)?//", text)
     stem = tmp_path / "new/stochastic-streams/figure6"
     assert stem.with_suffix(".svg").read_text().startswith("<svg")
+    assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     kept = parquet.read_table(stem.with_suffix(".parquet"))
     assert kept.num_rows == csv.read_csv(stem.with_suffix(".csv")).num_rows == 3 * 41
 

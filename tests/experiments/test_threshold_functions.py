@@ -10,7 +10,7 @@ import pytest
 from tidegate import InputError
 from tidegate.experiments import recorded
 from tidegate.experiments.results import Results
-from tidegate.experiments.threshold_functions import claims, measured
+from tidegate.experiments.threshold_functions import claims, measured, timed
 
 READINGS = "".join(
     f"2012-02-22T16:46:{at // 100:02d}.{at % 100:02d}70321+00:00\t{at}\t{13000 + at % 7}\t1\n"
@@ -55,6 +55,55 @@ def test_the_printed_algorithm_loses_a_row_that_is_needed() -> None:
     times, values = np.arange(3), np.arange(3.0)
     assert measured.as_printed(times, values, 1.0).tolist() == [True, False, True]
     assert measured.kept(times, values, 1)[0] == 1.0
+
+
+@pytest.mark.parametrize("sigma", [0, 10, 1_000])
+def test_all_stores_of_table_1_keep_the_same_rows(sigma: int) -> None:
+    kept = {timed.time_of("s-wiener", sigma, store, 3_000, seed=2)["kept %"] for store in timed.STORES}
+    assert len(kept) == 1
+
+
+def test_disorder_is_that_of_table_1() -> None:
+    found = [timed.time_of("s-unif", sigma, timed.OURS, 20_000, seed=1)["inverted"] for sigma in (0, 1_000)]
+    # In a fiftieth of the rows, a pair is as likely to be near as fifty pairs are in all of them.
+    assert found == pytest.approx([0.0, 50 * 0.000111], rel=0.05)
+
+
+def test_times_are_judged_as_the_paper_tells_them() -> None:
+    paper = {"linked list": (0.7, 84.3), "skip list": (1.2, 2.6), timed.OURS: (0.1, 0.2)}
+    rows = [
+        {
+            "stream": "s-unif",
+            "sigma": sigma,
+            "store": store,
+            "seed": seed,
+            "seconds": seconds[wild] + seed / 99,
+        }
+        for store, seconds in paper.items()
+        for wild, sigma in enumerate((0, 100_000))
+        for seed in range(3)
+    ]
+    assert [claim.verdict for claim in claims.of_times(Results(rows))] == ["holds"] * 4
+    slow = [
+        row
+        | {
+            "store": {"linked list": "skip list", "skip list": "linked list"}.get(
+                str(row["store"]), timed.OURS
+            )
+        }
+        for row in rows
+    ]
+    assert [claim.verdict for claim in claims.of_times(Results(slow))] == ["does not hold"] * 3 + ["holds"]
+
+
+def test_rows_beside_a_gap_are_kept_more_often() -> None:
+    results = Results(
+        {"stream": stream, "density": 16, "seed": seed} | row
+        for stream in ("Gamma-Wiener", "uniform values")
+        for seed in range(3)
+        for row in timed.near_gaps(stream, 16, 20_000, seed)
+    )
+    assert claims.of_gaps(results)[0].verdict == "holds"
 
 
 def test_the_recording_is_read(tmp_path: Path) -> None:

@@ -171,6 +171,18 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
         [66.45, 66.05, 64.35],
     ),
     (
+        "threshold-functions/table1-times",
+        {"stream": "s-wiener", "sigma": 1_000, "store": "skip list", "rows": 5_000},
+        "kept %",
+        [66.6, 64.3, 66.16],
+    ),
+    (
+        "threshold-functions/figure9",
+        {"stream": "Gamma-Wiener", "density": 16, "rows": 4_000},
+        "kept %",
+        [54.5, 60.0, 52.5],
+    ),
+    (
         "threshold-functions/figure10",
         {"stream": "Gamma-Wiener", "density": 16, "rows": 2000},
         "kept %",

@@ -1,4 +1,4 @@
-"""Pictures as PNG, where `resvg_py` is installed: it brings its own renderer, and uses the fonts of the machine."""
+"""Pictures as PNG, with the extra `pictures`: it brings its own renderer, and uses the fonts of the machine."""
 
 from __future__ import annotations
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tidegate.experiments.claims import Claim, Interval, judged
+from tidegate.experiments.threshold_functions.timed import OURS
 
 if TYPE_CHECKING:
     from tidegate.experiments.results import Results
+    from tidegate.types import Array
 
 _ABOUT: Final = 5.0
 _FLAT: Final = 0.5
@@ -18,6 +20,9 @@ _MANY: Final = 2**5
 _FEW: Final = 4
 _ENOUGH: Final = 200
 _OF_INTERVAL: Final = "kept of an interval"
+_FROM_GAP: Final = "rows from the gap"
+_GRACEFUL: Final = 3.0
+"""In the paper it takes 2.2 times as long."""
 
 
 def of_table1(results: Results) -> tuple[Claim, ...]:
@@ -26,6 +31,67 @@ def of_table1(results: Results) -> tuple[Claim, ...]:
         _about("about 40 % of the rows are kept", results, "kept %"),
         _about("about 40 % are kept by the algorithm as printed", results, "as printed %"),
     )
+
+
+def of_times(results: Results) -> tuple[Claim, ...]:
+    """Which store is fastest, in order and out of it."""
+    sigmas = sorted(results.values("sigma"))
+    calm, wild = sigmas[0], sigmas[-1]
+
+    def seconds(store: str, sigma: int, stream: str) -> Array:
+        return results.runs("seconds", store=store, sigma=sigma, stream=stream)
+
+    def sooner(one: str, other: str, sigma: int) -> dict[str, Interval]:
+        """By how many percent of the other's time one store is faster."""
+        return {
+            f"{stream}, sigma {sigma}": Interval.of(
+                100 * (1 - seconds(one, sigma, stream) / seconds(other, sigma, stream))
+            )
+            for stream in results.values("stream")
+        }
+
+    graceful = {
+        stream: Interval.of(
+            _GRACEFUL - seconds("skip list", wild, stream) / seconds("skip list", calm, stream)
+        )
+        for stream in results.values("stream")
+    }
+    rivals = [store for store in results.values("store") if store != OURS]
+    ours = {
+        f"{case}, {rival}": margin
+        for rival in rivals
+        for sigma in sigmas
+        for case, margin in sooner(OURS, rival, sigma).items()
+    }
+    return (
+        judged(
+            "in order the linked list is faster than the skip list", sooner("linked list", "skip list", calm)
+        ),
+        judged(
+            "with much disorder the skip list is faster than the linked list",
+            sooner("skip list", "linked list", wild),
+        ),
+        judged(
+            f"the skip list takes no more than {_GRACEFUL:.0f} times as long with much disorder",
+            graceful,
+            unit="times",
+        ),
+        judged("not in the paper: sorted arrays, rows all at once, are faster than either", ours),
+    )
+
+
+def of_gaps(results: Results) -> tuple[Claim, ...]:
+    """More rows are kept beside a gap than far from it."""
+    bins = sorted(results.values(_FROM_GAP))
+    margins = {
+        f"{stream}, {density} rows": Interval.of(
+            results.runs("kept %", stream=stream, density=density, **{_FROM_GAP: bins[0]})
+            - results.runs("kept %", stream=stream, density=density, **{_FROM_GAP: bins[-1]})
+        )
+        for stream in results.values("stream")
+        for density in results.values("density")
+    }
+    return (judged("disproportionately many rows are kept beside gaps", margins),)
 
 
 def of_figure10(results: Results) -> tuple[Claim, ...]:
