@@ -214,7 +214,7 @@ EXPERIMENTS: Final = (
                     "expected by age",
                 ),
             },
-            quick={"percent": (1, 10)},
+            quick={"percent": (10,)},
         ),
         measured.on_tickers,
         Shown(("percent", "scheme"), _NUMBERS),

@@ -15,7 +15,6 @@ from tidegate.experiments.windowed_joins import claims, measured, sampled
 
 PERCENTS: Final = tuple(range(10, 100, 10))
 _MEMORY: Final = {"x": "memory, % of a full window"}
-_SOME: Final = (10, 30, 50, 70)
 
 _WAN: Final = (
     "The trace was not published: two sources of 50 rows a second, for 40 minutes; the far one's clock and way take "
@@ -161,7 +160,7 @@ EXPERIMENTS: Final = (
                 "rows": (4000,),
             },
             runs=10,
-            quick={"percent": _SOME, "rows": (3200,)},
+            quick={"percent": (30, 70), "rows": (3200,)},
             quick_runs=3,
         ),
         measured.aged,
