@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 import tidegate as tg
-from tidegate.spark.processor import CHUNKS
 from tidegate.spark.session import PROVIDER, local
+from tidegate.spark.state import CHUNKS
 
 ROWS = 375_000
 SECONDS = 60

@@ -94,7 +94,7 @@ class Hand:
 
     def step(self, batch: Batch, watermark: int | None = 0, zone: str = "UTC") -> None:
         if watermark is not None:
-            self.bucket.heard(None, watermark)
+            self.bucket.clock.heard(None, watermark)
         tables = {side: table(rows, zone) for side, rows in batch.items() if rows}
         self._keep(self.bucket.step(tables, watermark))
 

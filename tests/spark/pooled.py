@@ -60,7 +60,7 @@ class Running:
         done = {}
         for number in range(self.buckets):
             bucket = BucketJoin.load(self.plan(number), self.states.get(number))
-            bucket.heard(self.batch, 0)
+            bucket.clock.heard(self.batch, 0)
             bucket.share(desk)
             mine = {
                 side: [row for row in rows if (row.key or 0) % self.buckets == number]

@@ -226,7 +226,7 @@ class TestOneBucket:
         hand = Hand(by_hand.plan((None, None), 10))
         hand.step({"left": [Arrival(1, 1, "one")]})
         wide = by_hand.table([Arrival(1, 2, "x" * 200)]).take(pa.array(np.zeros(many, np.int64)))
-        hand.bucket.heard(None, 0)
+        hand.bucket.clock.heard(None, 0)
         sizes = [batch.num_rows for batch in hand.bucket.step({"right": wide}, 0)]
         assert sum(sizes) == many
         assert max(sizes) * 200 <= 16 << 20

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tidegate.spark import packing
 from tidegate.spark.buckets import bucket_of, labels
 from tidegate.spark.packing import Pack, from_bytes, to_bytes, unpack
-from tidegate.spark.processor import reassembled
+from tidegate.spark.state import reassembled
 from tidegate.types import InputError
 
 Rows = list[tuple[int | None, int]]

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame
 
 import tidegate as tg
 from tests.spark import streams
-from tidegate.spark.processor import CHUNKS, reassembled
 from tidegate.spark.saved import Saved
+from tidegate.spark.state import CHUNKS, reassembled
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,8 +17,8 @@ VERSION: Final = 1
 _KEY: Final = b"tidegate"
 
 
-def pack(arrays: dict[str, Array], *, compressed: bool = False) -> bytes:
-    """Write named arrays of any lengths as bytes, as they are or compressed (LZ4).
+def pack(arrays: Mapping[str, Array | bytes], *, compressed: bool = False) -> bytes:
+    """Write named arrays of any lengths, or bytes as such, as bytes: as they are or compressed (LZ4).
 
     Examples
     --------
@@ -25,7 +26,10 @@ def pack(arrays: dict[str, Array], *, compressed: bool = False) -> bytes:
     array([0, 1, 2])
     """
     columns = {
-        name: pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), pa.array(values))
+        name: pa.LargeListArray.from_arrays(
+            pa.array([0, len(values)], pa.int64()),
+            pa.array(np.frombuffer(values, np.uint8) if isinstance(values, bytes) else values),
+        )
         for name, values in arrays.items()
     }
     schema = pa.schema([(name, column.type) for name, column in columns.items()], {_KEY: str(VERSION)})

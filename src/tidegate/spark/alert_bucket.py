@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from tidegate.alerts import KeyedAlarms, KeyedFinder, Readings
 from tidegate.engine.snapshot import pack, unpack
+from tidegate.spark.clock import Clock
 from tidegate.spark.columns import column, in_utc, micros
 from tidegate.spark.packing import CHECK, KEY, from_bytes, to_bytes
 from tidegate.spark.saved import check_layout
@@ -84,22 +85,12 @@ class AlertBucket:
     finder: KeyedFinder = field(init=False)
     keys: pa.Table = field(init=False)
     counts: dict[str, dict[str, int]] = field(init=False)
-    batch: int = -1
-    watermark: int = 0
-    late: int = 0
+    clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         self.finder = self.plan.finder()
         self.keys = self.plan.key_schema.empty_table()
         self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.plan.streams}
-
-    def heard(self, batch: int | None, watermark: int) -> None:
-        """Learn which micro-batch runs. As in Spark, a row is late at or before the watermark of the one before."""
-        if batch is None or batch == self.batch + 1:
-            self.late = self.watermark
-        elif batch > self.batch:
-            self.late = watermark
-        self.batch, self.watermark = self.batch + 1 if batch is None else batch, watermark
 
     def step(self, tables: dict[str, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
         """Take the arrivals of a micro-batch, or of a whole batch job, for which there is no watermark."""
@@ -125,7 +116,7 @@ class AlertBucket:
         counts["null"] += table.num_rows - there.num_rows
         if timely:
             return there
-        fresh = there.filter(pa.array(micros(there, TIME) > self.late))
+        fresh = there.filter(pa.array(micros(there, TIME) > self.clock.late))
         counts["late"] += there.num_rows - fresh.num_rows
         return fresh
 
@@ -182,11 +173,11 @@ class AlertBucket:
     def save(self) -> bytes:
         """The whole state as bytes."""
         counted = np.array([list(self.counts[name].values()) for name in self.plan.streams])
-        state = {
-            "layout": _array(json.dumps(self.plan.layout, sort_keys=True).encode()),
-            "clock": np.array([self.batch, self.watermark, self.late]),
+        state: dict[str, Array | bytes] = {
+            "layout": json.dumps(self.plan.layout, sort_keys=True).encode(),
+            "clock": np.array([*vars(self.clock).values()]),
             "arrivals": counted.ravel(),
-            "keys": _array(to_bytes(self.keys)),
+            "keys": to_bytes(self.keys),
         }
         return pack(state | self.finder.snapshot(), compressed=True)
 
@@ -201,7 +192,7 @@ class AlertBucket:
         bucket.finder.restore(state)
         bucket.keys = from_bytes(state["keys"].tobytes())
         bucket.counts = arrivals(state, plan.streams)
-        bucket.batch, bucket.watermark, bucket.late = state["clock"].tolist()
+        bucket.clock = Clock(*state["clock"].tolist())
         return bucket
 
 
@@ -209,7 +200,3 @@ def arrivals(state: dict[str, Array], streams: tuple[str, ...]) -> dict[str, dic
     """What a saved bucket counted of what came in."""
     counted = state["arrivals"].reshape(len(streams), len(COUNTS)).tolist()
     return {name: dict(zip(COUNTS, of, strict=True)) for name, of in zip(streams, counted, strict=True)}
-
-
-def _array(data: bytes) -> Array:
-    return np.frombuffer(data, np.uint8)

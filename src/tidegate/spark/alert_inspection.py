@@ -15,7 +15,7 @@ from tidegate.engine.snapshot import unpack
 from tidegate.spark.alert_bucket import ALERT, COUNTS, arrivals
 from tidegate.spark.buckets import labels
 from tidegate.spark.packing import from_bytes
-from tidegate.spark.processor import reassembled
+from tidegate.spark.state import reassembled
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError
 

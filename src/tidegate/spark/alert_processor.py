@@ -10,18 +10,8 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidegate.spark.alert_bucket import AlertBucket, AlertPlan
-from tidegate.spark.packing import to_bytes
-from tidegate.spark.processor import (
-    MICROS,
-    NO_LIMIT,
-    BatchJob,
-    Chunks,
-    batch_number,
-    gathered,
-    packed,
-    result,
-    unlabelled,
-)
+from tidegate.spark.packing import NO_LIMIT, BatchJob, gathered, packed, result, to_bytes, unlabelled
+from tidegate.spark.state import MICROS, Chunks, batch_number
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import TimerValues
@@ -47,7 +37,7 @@ class AlertProcessor(StatefulProcessor):
         watermark = timerValues.getCurrentWatermarkInMs() * MICROS
         data, size = self._chunks.read()
         bucket = AlertBucket.load(self._plan, data)
-        bucket.heard(batch_number(), watermark)
+        bucket.clock.heard(batch_number(), watermark)
         # All at once: in parts, what comes first would depend on how Spark shuffled.
         for tables in gathered(packed(rows), self._plan.streams, NO_LIMIT):
             for batch in bucket.step(tables, watermark):

@@ -23,6 +23,7 @@ from tidegate.engine.row_sizes import row_sizes
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import find
+from tidegate.spark.clock import Clock
 from tidegate.spark.columns import Candidates, column, in_order, in_utc, micros
 from tidegate.spark.held_sample import OWNER, PROBABILITY, WEIGHT, HeldSample
 from tidegate.spark.ordering import ordered
@@ -58,9 +59,7 @@ class BucketJoin:
     counts: Counts = field(default_factory=Counts)
     now: int = _NEVER
     timer: int = 0
-    batch: int = -1
-    watermark: int = 0
-    late: int = 0
+    clock: Clock = field(default_factory=Clock)
     standing: Standing | None = None
     files: Files = field(default_factory=Files)
     held: Held | None = field(init=False)
@@ -101,24 +100,12 @@ class BucketJoin:
                 yield self._alone(side, nulls, np.zeros(nulls.num_rows, bool))
         yield from self._advance(arrivals, watermark)
 
-    def heard(self, batch: int | None, watermark: int) -> None:
-        """Learn which micro-batch runs. As in Spark, a row is late at or before the watermark of the one before.
-
-        A bucket hears of every micro-batch with data; where it missed some, those had none, and the watermark
-        has not moved since.
-        """
-        if batch is None or batch == self.batch + 1:
-            self.late = self.watermark
-        elif batch > self.batch:
-            self.late = watermark
-        self.batch, self.watermark = self.batch + 1 if batch is None else batch, watermark
-
     def share(self, desk: Desk) -> None:
         """Learn, after which micro-batch runs, what a pool lets this bucket hold after it."""
         first = self.plan.join.budget
         if first is not None:
             number, payoff = self.plan.join.partition, told(self.operator)
-            self.standing = desk.standing(number, self.batch, self.standing, first.limit, payoff)
+            self.standing = desk.standing(number, self.clock.batch, self.standing, first.limit, payoff)
             self.operator.limit(replace(first, **{first.unit: self.standing.limit}))
 
     def look(self) -> None:
@@ -143,7 +130,7 @@ class BucketJoin:
     def shown(self) -> Iterator[pa.RecordBatch]:
         """The reservoir as it is after this micro-batch."""
         if self.sample:
-            yield from self.sample.told(self.batch)
+            yield from self.sample.told(self.clock.batch)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """End of a batch job: whoever still waits for a match will not find one."""
@@ -409,7 +396,7 @@ class BucketJoin:
 
     def _without_late(self, side: Side, table: pa.Table) -> pa.Table:
         time = one_chunk(table.column(self.plan.side(side).time)).view(pa.int64())
-        timely = pc.fill_null(pc.greater(time, self.late), True)  # noqa: FBT003 - a row without a time is not late
+        timely = pc.fill_null(pc.greater(time, self.clock.late), True)  # noqa: FBT003 - a row without a time is not late
         if pc.all(timely).as_py() is not False:
             return table
         self.counts.late += pc.sum(pc.invert(timely)).as_py()
@@ -417,16 +404,16 @@ class BucketJoin:
 
     def save(self) -> bytes:
         """The whole state as bytes."""
-        state: dict[str, Array] = {
-            "layout": _array(json.dumps(self.plan.layout, sort_keys=True).encode()),
-            "settings": _array(Settings.of(self.operator.join).to_json()),
-            "operator": _array(self.operator.snapshot()),
-            "counts": np.array([*vars(self.counts).values(), *self._clock()], np.int64),
+        state: dict[str, Array | bytes] = {
+            "layout": json.dumps(self.plan.layout, sort_keys=True).encode(),
+            "settings": Settings.of(self.operator.join).to_json(),
+            "operator": self.operator.snapshot(),
+            "counts": np.array([*vars(self.counts).values(), *self._times()], np.int64),
         }
         if self.standing:
-            state["pool"] = _array(json.dumps(vars(self.standing)).encode())
+            state["pool"] = json.dumps(vars(self.standing)).encode()
         if self.held and self.plan.valuation:
-            state["importance"] = _array(self.held.to_json(self.plan.valuation))
+            state["importance"] = self.held.to_json(self.plan.valuation)
         if isinstance(self.operator, SamplingOperator) and self.plan.sampling:
             drawing = self.operator.sampling
             told = {
@@ -434,10 +421,10 @@ class BucketJoin:
                 "fraction": drawing.fraction,
                 "lowered": drawing.control.lowered,
             }
-            state["sampling"] = _array(json.dumps(told).encode())
+            state["sampling"] = json.dumps(told).encode()
         if self.sample:
             state |= self.sample.snapshot()
-        state |= {f"payload.{side}": _array(to_bytes(table)) for side, table in self.payload.items()}
+        state |= {f"payload.{side}": to_bytes(table) for side, table in self.payload.items()}
         if self.plan.flags_uncertain:
             state |= {f"marks.{side}": marks for side, marks in self.marks.items()}
         return pack(state, compressed=True)
@@ -455,8 +442,8 @@ class BucketJoin:
         budget = self.plan.join.budget
         return budget is not None and budget.unit == "bytes"
 
-    def _clock(self) -> list[int]:
-        return [self.now, self.timer, self.batch, self.watermark, self.late]
+    def _times(self) -> list[int]:
+        return [self.now, self.timer, *vars(self.clock).values()]
 
     @classmethod
     def load(cls, plan: BucketPlan, data: bytes | None, files: Files | None = None) -> Self:
@@ -471,8 +458,8 @@ class BucketJoin:
         same_policy = learned_by == find(plan.join.policy).label()
         bucket.operator.restore(state["operator"].tobytes(), policy=same_policy)
         numbers = state["counts"].tolist()
-        *counts, bucket.now, bucket.timer, bucket.batch, bucket.watermark, bucket.late = numbers
-        bucket.counts = Counts(*counts)
+        *counts, bucket.now, bucket.timer, batch, watermark, late = numbers
+        bucket.counts, bucket.clock = Counts(*counts), Clock(batch, watermark, late)
         bucket.standing = standing(state)
         for side in SIDES:
             if f"payload.{side}" in state:
@@ -495,7 +482,3 @@ class BucketJoin:
 
 
 _NO_INTS: Final = np.empty(0, np.int64)
-
-
-def _array(data: bytes) -> Array:
-    return np.frombuffer(data, np.uint8)

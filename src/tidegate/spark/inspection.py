@@ -22,9 +22,9 @@ from tidegate.spark.buckets import labels
 from tidegate.spark.carriers import carrier
 from tidegate.spark.columns import travelled
 from tidegate.spark.pool_shares import number_of
-from tidegate.spark.processor import CHUNKS, reassembled
 from tidegate.spark.saved import Saved
 from tidegate.spark.settings import online
+from tidegate.spark.state import CHUNKS, reassembled
 from tidegate.streams.trace import one_chunk
 from tidegate.types import SIDES, InputError, Side, check_choice
 

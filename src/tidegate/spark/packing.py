@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,8 @@ from pyspark import TaskContext
 from tidegate.spark.buckets import bucket_of, labels
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tidegate.types import Array
 
 PACKED: Final = "bucket int, side tinyint, payload binary"
@@ -23,6 +25,12 @@ CONTENT: Final = "h"
 
 _ROWS_A_PACK: Final = 1 << 18
 _BYTES_A_PACK: Final = 32 << 20
+_INPUT_BYTES: Final = 256 << 20
+NO_LIMIT: Final = 1 << 62
+
+_Name = TypeVar("_Name", bound=str)
+
+BatchJob: TypeAlias = "Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
 
 def to_bytes(table: pa.Table | pa.RecordBatch) -> bytes:
@@ -114,3 +122,44 @@ def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for packed in batch.column(0):
             with pa.ipc.open_stream(packed.as_buffer()) as reader:
                 yield from reader
+
+
+def packed(frames: Iterator[pd.DataFrame]) -> Iterator[tuple[int, bytes]]:
+    """Packed rows as Spark hands them over."""
+    for frame in frames:
+        yield from zip(frame["side"], frame["payload"], strict=True)
+
+
+def unlabelled(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    """Packed rows as Spark hands them to a batch job."""
+    return ((row["side"], row["payload"]) for batch in batches for row in batch.to_pylist())
+
+
+def gathered(
+    rows: Iterator[tuple[int, bytes]], names: Sequence[_Name], limit: int = _INPUT_BYTES
+) -> Iterator[dict[_Name, pa.Table]]:
+    """Unpack the arrivals of a micro-batch by side: all together, or in several parts where they are very large.
+
+    At least one part comes, if an empty one.
+    """
+    held: dict[_Name, list[pa.Table]] = {name: [] for name in names}
+    size, parts = 0, 0
+    for side, payload in rows:
+        if not payload:
+            continue
+        held[names[side]].append(from_bytes(payload))
+        size += len(payload)
+        if size >= limit:
+            yield _together(held)
+            held, size, parts = {name: [] for name in names}, 0, parts + 1
+    if size or not parts:
+        yield _together(held)
+
+
+def _together(held: dict[_Name, list[pa.Table]]) -> dict[_Name, pa.Table]:
+    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in held.items() if tables}
+
+
+def result(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Pack results of a batch job."""
+    return pa.record_batch([pa.array([to_bytes(batch)], pa.binary())], ["payload"])

@@ -2,115 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidegate.spark.bucket_join import BucketJoin
-from tidegate.spark.packing import from_bytes, to_bytes
+from tidegate.spark.packing import NO_LIMIT, BatchJob, gathered, packed, result, to_bytes, unlabelled
 from tidegate.spark.plan import QueryPlan
 from tidegate.spark.pool_folder import Desk
+from tidegate.spark.state import MICROS, Chunks, batch_number, local_property
 from tidegate.spark.valuation import Files
-from tidegate.types import SIDES, InputError
+from tidegate.types import SIDES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
     from tidegate.types import Side
-
-CHUNKS: Final = "chunks"
-CHUNK_SCHEMA: Final = "payload binary"
-_CHUNK_BYTES: Final = 1 << 20
-_PREFIX: Final = 4
-_INPUT_BYTES: Final = 256 << 20
-NO_LIMIT: Final = 1 << 62
-MICROS: Final = 1000
-
-_Name = TypeVar("_Name", bound=str)
-
-BatchJob: TypeAlias = "Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
-
-
-def gathered(
-    rows: Iterator[tuple[int, bytes]], names: Sequence[_Name], limit: int = _INPUT_BYTES
-) -> Iterator[dict[_Name, pa.Table]]:
-    """Unpack the arrivals of a micro-batch by side: all together, or in several parts where they are very large.
-
-    At least one part comes, if an empty one.
-    """
-    held: dict[_Name, list[pa.Table]] = {name: [] for name in names}
-    size, parts = 0, 0
-    for side, payload in rows:
-        if not payload:
-            continue
-        held[names[side]].append(from_bytes(payload))
-        size += len(payload)
-        if size >= limit:
-            yield _together(held)
-            held, size, parts = {name: [] for name in names}, 0, parts + 1
-    if size or not parts:
-        yield _together(held)
-
-
-def reassembled(chunks: list[bytes]) -> bytes:
-    """A state from its chunks, of which the first begins with how many there are."""
-    count = int.from_bytes(chunks[0][:_PREFIX], "little")
-    if len(chunks) != count:
-        raise InputError(
-            f"the checkpoint has {len(chunks)} of the {count} chunks of a bucket's state, so it is damaged; "
-            "restore it from a copy, or start with a new checkpointLocation"
-        )
-    return b"".join((chunks[0][_PREFIX:], *chunks[1:]))
-
-
-def _together(held: dict[_Name, list[pa.Table]]) -> dict[_Name, pa.Table]:
-    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in held.items() if tables}
-
-
-def batch_number() -> int | None:
-    """Which micro-batch runs, if Spark tells."""
-    number = _property("streaming.sql.batchId")
-    return None if number is None else int(number)
-
-
-def _property(name: str) -> str | None:
-    context = TaskContext.get()
-    return context.getLocalProperty(name) if context else None
-
-
-def packed(frames: Iterator[pd.DataFrame]) -> Iterator[tuple[int, bytes]]:
-    """Packed rows as Spark hands them over."""
-    for frame in frames:
-        yield from zip(frame["side"], frame["payload"], strict=True)
-
-
-class Chunks:
-    """A bucket's state: bytes in chunks, since Spark moves one large value slowly."""
-
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._chunks = handle.getMapState(CHUNKS, "i int", CHUNK_SCHEMA)
-
-    def read(self) -> tuple[bytes | None, int]:
-        """The state of the bucket at hand, and in how many chunks it was."""
-        first = self._chunks.getValue((0,))
-        if first is None:
-            return None, 0
-        count = int.from_bytes(first[0][:_PREFIX], "little")
-        rest = [self._chunks.getValue((i,)) for i in range(1, count)]
-        return reassembled([first[0], *(part[0] for part in rest if part is not None)]), count
-
-    def write(self, data: bytes, old: int) -> None:
-        """Replace a state that was in so many chunks."""
-        parts = [data[i : i + _CHUNK_BYTES] for i in range(0, len(data), _CHUNK_BYTES)]
-        parts[0] = len(parts).to_bytes(_PREFIX, "little") + parts[0]
-        for i, part in enumerate(parts):
-            self._chunks.updateValue((i,), (part,))
-        for i in range(len(parts), old):
-            self._chunks.removeKey((i,))
 
 
 class Processor(StatefulProcessor):
@@ -124,7 +34,7 @@ class Processor(StatefulProcessor):
         self._handle = handle
         self._stepped: set[int] = set()
         self._chunks = Chunks(handle)
-        member, query = self._plan.member, _property("sql.streaming.queryId")
+        member, query = self._plan.member, local_property("sql.streaming.queryId")
         self._files = Files()
         self._desk = Desk(member, self._plan.buckets, query or "") if member else None
 
@@ -158,7 +68,7 @@ class Processor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         old = self._chunks.read()
         bucket = BucketJoin.load(self._plan.of(label), old[0], self._files)
-        bucket.heard(batch_number(), watermark)
+        bucket.clock.heard(batch_number(), watermark)
         if self._desk:
             bucket.share(self._desk)
         for tables in steps:
@@ -192,13 +102,3 @@ def batch_job(plan: QueryPlan, size: int) -> BatchJob:
         yield from map(result, bucket.finish())
 
     return run
-
-
-def unlabelled(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-    """Packed rows as Spark hands them to a batch job."""
-    return ((row["side"], row["payload"]) for batch in batches for row in batch.to_pylist())
-
-
-def result(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Pack results of a batch job."""
-    return pa.record_batch([pa.array([to_bytes(batch)], pa.binary())], ["payload"])

@@ -20,7 +20,7 @@ from tidegate.spark.carriers import carrier
 from tidegate.spark.columns import travelled
 from tidegate.spark.held_sample import OWNER, PROBABILITY, RANK, WEIGHT
 from tidegate.spark.inspection import saved_states, states_of
-from tidegate.spark.processor import reassembled
+from tidegate.spark.state import reassembled
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError
 
