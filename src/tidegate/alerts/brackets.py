@@ -137,21 +137,15 @@ def needed(times: Array, values: Array, omega: float, strict: bool, up: bool, do
         end, now = np.uint64(min(begin + _BLOCK, size)), times[begin]
         top = _settled(now, top, omega, strict, moments, heights, places, high)
         bottom = _settled(now, bottom, omega, strict, instants, depths, spots, low)
-        while climber < end and diver < end:
-            climber, top = _passed(
-                climber, top, times, values, 1.0, omega, strict, stretch, moments, heights, places, high
-            )
-            diver, bottom = _passed(
-                diver, bottom, times, values, -1.0, omega, strict, stretch, instants, depths, spots, low
-            )
-        while climber < end:
-            climber, top = _passed(
-                climber, top, times, values, 1.0, omega, strict, stretch, moments, heights, places, high
-            )
-        while diver < end:
-            diver, bottom = _passed(
-                diver, bottom, times, values, -1.0, omega, strict, stretch, instants, depths, spots, low
-            )
+        while climber < end or diver < end:
+            if climber < end:
+                climber, top = _passed(
+                    climber, top, times, values, 1.0, omega, strict, stretch, moments, heights, places, high
+                )
+            if diver < end:
+                diver, bottom = _passed(
+                    diver, bottom, times, values, -1.0, omega, strict, stretch, instants, depths, spots, low
+                )
     high[places[3 : top + _ONE]] = True
     low[spots[3 : bottom + _ONE]] = True
     found, count = np.empty(size, np.int64), 0
