@@ -25,13 +25,15 @@ ROWS, KEYS, SPAN = 750_000, 500_000, 1_000_000
 WINDOW = 100_000
 
 
-def seconds(work: Callable[[], object], repeats: int = 5) -> float:
-    """The least time that the work took."""
+def seconds(
+    work: Callable[[], object], repeats: int = 5, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """The least time that the work took, by this clock."""
     best = float("inf")
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         work()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, clock() - start)
     return best
 
 

@@ -244,6 +244,37 @@ def test_what_cannot_be_used_is_named(call: object, told: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("omega", [7, 300, 40_000])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("trend", [0.0, 1e-3, -1e-3])
+def test_long_streams_keep_what_the_definition_says(omega: int, shape: Shape, trend: float) -> None:
+    """So long that a stack is settled several times, with intervals of two rows, of many, and of all but some."""
+    rng = np.random.default_rng(9)
+    times = np.sort(rng.choice(50_000, 5000, replace=False))
+    values = rng.normal(size=5000) + trend * times
+    ways = {"increasing": (1,), "decreasing": (-1,), "quasiconvex": (1, -1)}[shape]
+    rows = list(zip(times.tolist(), values.tolist(), strict=True))
+    assert kept(rows, omega, shape) == [
+        row for at, row in enumerate(rows) if any(apart(rows, at, way) > omega for way in ways)
+    ]
+
+
+def apart(rows: Sequence[Row], at: int, way: int) -> float:
+    """How far apart the rows are that are next to this one of those above it (below, if the way is -1)."""
+    time, value = rows[at]
+    ends = []
+    for others in (rows[at - 1 :: -1] if at else [], rows[at + 1 :]):
+        higher = (abs(when - time) for when, other in others if way * other > way * value)
+        ends.append(next(higher, np.inf))
+    return sum(ends)
+
+
+def test_values_without_end_are_extreme() -> None:
+    rows = [(0, 1.0), (1, np.inf), (2, np.inf), (3, -np.inf), (4, 0.0), (5, -np.inf), (6, np.inf)]
+    for omega, shape, closed in product((1, 2, 5), SHAPES, CLOSED):
+        assert unmoved(rows, kept(rows, omega, shape, closed), omega, shape, closed)
+
+
 @pytest.mark.parametrize("disorder", [0, 40, 400])
 @pytest.mark.parametrize("closed", CLOSED)
 def test_steps_keep_what_one_step_keeps(disorder: int, closed: Closed) -> None:

@@ -12,8 +12,8 @@ from tidegate.alerts import Certificate, certify
 from tidegate.alerts.certify import _gap
 from tidegate.alerts.evaluation import evaluate
 from tidegate.alerts.expression import Node, names
+from tidegate.alerts.grid import contradictions
 from tidegate.alerts.proof import Prover
-from tidegate.alerts.sampling import sample
 from tidegate.types import InputError
 
 INF = math.inf
@@ -302,13 +302,13 @@ RANDOM = np.random.default_rng(11).random((4, 400))
 @settings(max_examples=30, deadline=None)
 @given(TREES, BOXES)
 def test_no_triple_contradicts_a_proof(tree: Node, box: Domain) -> None:
-    """The prover is asked directly: it must not lean on what a sample has already ruled out."""
+    """The prover is asked directly: it must not lean on what a grid has already ruled out."""
     assume("x" in names(tree))
     own = {name: box[name] for name in names(tree)}
     assume(not _gap(tree, own))
     prover = Prover(tree, "x", own, most=100)
     proofs = [proof for proof in (prover.increasing(), prover.decreasing(), prover.valley()) if proof]
-    found = sample(tree, "x", own, 33)
+    found = contradictions(tree, "x", own, 33)
     for proof in proofs:
         assert {"increasing": found.drop, "decreasing": found.rise, "quasiconvex": found.peak}[
             proof.shape

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +13,22 @@ from tidegate import InputError
 from tidegate.experiments import recorded
 from tidegate.experiments.results import Results
 from tidegate.experiments.threshold_functions import claims, measured, timed
+from tidegate.types import Array
 
 READINGS = "".join(
     f"2012-02-22T16:46:{at // 100:02d}.{at % 100:02d}70321+00:00\t{at}\t{13000 + at % 7}\t1\n"
     for at in range(300)
+)
+FOREST = "\r".join(
+    [
+        "Year\tDoY\tHour\tTair\tTsoil\trH",
+        "-\t-\t-\tdegC\tdegC\t%",
+        *(
+            f"1998\t{1 + at // 48}\t{at % 48 / 2:g}\t{10 + at % 5}\t{12 - at % 7 / 2}\t"
+            f"{60 + at % 31 if at != 3 else -9999}"
+            for at in range(100)
+        ),
+    ]
 )
 
 
@@ -117,3 +131,42 @@ def test_the_recording_is_read(tmp_path: Path) -> None:
     assert len(claims.of_recording(found)) == 1
     with pytest.raises(InputError, match="no file"):
         recorded.power(tmp_path / "none")
+
+
+def test_the_forest_is_read_and_raises_every_alarm_of_the_dew_point(tmp_path: Path) -> None:
+    path = tmp_path / recorded.FOREST
+    path.parent.mkdir()
+    path.write_text(FOREST, newline="")
+    streams = recorded.forest(tmp_path)
+    assert {name: len(times) for name, (times, _) in streams.items()} == {"h": 99, "a": 100, "s": 100}
+    assert np.diff(streams["a"][0]).tolist() == [30] * 99
+    assert (streams["h"][0][3] - streams["h"][0][2], streams["h"][1][3], streams["s"][1][3]) == (60, 64, 10.5)
+    rows = [{"hours": hours, "seed": 0} | measured.of_forest(hours, tmp_path, 0) for hours in (1, 3)]
+    assert [(row["alarms"], row["missed"], row["invented"]) for row in rows] == [
+        (sum(dewy(streams, 60 * hours)), 0, 0) for hours in (1, 3)
+    ]
+    assert [claim.verdict for claim in claims.of_forest(Results(rows))] == ["holds", "holds"]
+    rows[0]["missed"] = 1
+    assert claims.of_forest(Results(rows))[0].verdict == "holds in part"
+
+
+def dewy(streams: dict[str, tuple[Array, Array]], within: int) -> list[bool]:
+    """Of each arrival, in order of time and of the streams, whether some rows before it make an alarm with it."""
+    arrivals = sorted(
+        (when, place, value)
+        for place, (times, values) in enumerate(streams.values())
+        for when, value in zip(times.tolist(), values.tolist(), strict=True)
+    )
+    found = []
+    for at, (now, place, value) in enumerate(arrivals):
+        before = [row for row in arrivals[:at] if row[0] >= now - within]
+        pools = [
+            [value] if other == place else [row[2] for row in before if row[1] == other] for other in range(3)
+        ]
+        found.append(any(dew_point(h, a) > s for h, a, s in product(*pools)))
+    return found
+
+
+def dew_point(humidity: float, air: float) -> float:
+    gamma = math.log(humidity / 100) + 18.678 * air / (257.14 + air)
+    return 257.14 * gamma / (18.678 - gamma)

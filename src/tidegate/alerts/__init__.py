@@ -25,9 +25,9 @@ from tidegate.alerts.certify import Certificate, Judgement, certify
 from tidegate.alerts.condition import Condition
 from tidegate.alerts.edge import Edge
 from tidegate.alerts.expression import inputs
+from tidegate.alerts.grid import Counterexample
 from tidegate.alerts.keyed import KeyedAlarms, KeyedFinder, Readings
 from tidegate.alerts.matching import AlarmFinder, Alarms
-from tidegate.alerts.sampling import Counterexample
 from tidegate.alerts.topology import Omission, Topology, omittable
 
 __all__ = [

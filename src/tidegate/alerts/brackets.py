@@ -16,22 +16,23 @@ from typing import Final
 
 import numpy as np
 
-from tidegate.compiled import kernel
+from tidegate.compiled import inlined, kernel
 from tidegate.draws import scattered
-from tidegate.types import Array
+from tidegate.types import FAR, Array
 
 _PARTS: Final = 1024
+_BLOCK: Final = 1024
+# Places are unsigned in the loop that matters: a signed one is looked at for being negative each time.
+_ONE, _BASE = np.uint64(1), np.uint64(2)
 
 
 @kernel
 def near(early: float, late: float, omega: float, strict: bool) -> bool:  # noqa: FBT001 - a kernel's flag
     """Whether the two times are at most omega apart (less than that, if strict), without an error of rounding."""
     apart = late - early
-    if apart != omega:
-        return apart < omega
     shift = apart - late
     rest = (late - (apart - shift)) - (early + shift)
-    return rest < 0 or (rest == 0 and not strict)
+    return (apart < omega) | ((apart == omega) & ((rest < 0) | ((rest == 0) & (not strict))))
 
 
 @kernel
@@ -41,58 +42,117 @@ def favour(time: float, stretch: float) -> np.uint64:
     return scattered(int((into - np.floor(into)) * _PARTS))
 
 
+@inlined
+def _passed(
+    row: np.uint64,
+    top: np.uint64,
+    times: Array,
+    values: Array,
+    sign: float,
+    omega: float,
+    strict: bool,  # noqa: FBT001 - a kernel's flag
+    stretch: float,
+    moments: Array,
+    heights: Array,
+    places: Array,
+    keep: Array,
+) -> tuple[np.uint64, np.uint64]:
+    """Let a row pass up to two of the stack, and push it once it has passed all that are lower; tell what comes next.
+
+    A processor cannot guess which of random values is higher, so this has no branches but for rows of one time or one
+    value: what is marked of a row that was not passed is marked anew when it is.
+    """
+    now, value = times[row], sign * values[row]
+    if (value == heights[top]) | (value == heights[top - _ONE]) | (now == moments[top]):
+        if now == moments[top]:
+            if value <= heights[top]:
+                return row + _ONE, top
+            keep[places[top]] = False
+            top -= _ONE
+        mine = favour(now, stretch)
+        while top > _BASE and (
+            heights[top] < value or (heights[top] == value and favour(moments[top], stretch) < mine)
+        ):
+            keep[places[top]] = not near(moments[top - _ONE], now, omega, strict)
+            top -= _ONE
+        top += _ONE
+        moments[top], heights[top], places[top] = now, value, row
+        return row + _ONE, top
+    keep[places[top]] = not near(moments[top - _ONE], now, omega, strict)
+    keep[places[top - _ONE]] = not near(moments[top - _BASE], now, omega, strict)
+    first = value > heights[top]
+    second = first & (value > heights[top - _ONE])
+    top -= np.uint64(first) + np.uint64(second)
+    above, pushed = top + _ONE, np.uint64(not second)
+    moments[above], heights[above], places[above] = now, value, row
+    return row + pushed, top + pushed
+
+
 @kernel
-def needed(times: Array, values: Array, omega: float, strict: bool, up: bool, down: bool) -> Array:  # noqa: FBT001, C901, PLR0912 - a kernel
-    """Mark the rows that are not above-bracketed (`up`) or not below-bracketed (`down`); times ascend."""
-    size = len(times)
-    keep = np.zeros(size, np.bool_)
-    stretch = omega if omega > 0 else omega + 1
-    tops = np.empty(size, np.int64)
-    bottoms = np.empty(size, np.int64)
-    top = bottom = -1
-    start = 0
-    while start < size:
-        now = times[start]
-        high = low = start
-        end = start + 1
-        while end < size and times[end] == now:
-            if values[end] > values[high]:
-                high = end
-            if values[end] < values[low]:
-                low = end
-            end += 1
-        start = end
-        if up:
-            value = values[high]
-            while top >= 0:
-                passed = tops[top]
-                if values[passed] > value:
-                    break
-                if values[passed] == value and favour(times[passed], stretch) >= favour(now, stretch):
-                    break
-                top -= 1
-                if top < 0 or not near(times[tops[top]], now, omega, strict):
-                    keep[passed] = True
-            top += 1
-            tops[top] = high
-        if down:
-            value = values[low]
-            while bottom >= 0:
-                passed = bottoms[bottom]
-                if values[passed] < value:
-                    break
-                if values[passed] == value and favour(times[passed], stretch) >= favour(now, stretch):
-                    break
-                bottom -= 1
-                if bottom < 0 or not near(times[bottoms[bottom]], now, omega, strict):
-                    keep[passed] = True
-            bottom += 1
-            bottoms[bottom] = low
-    for place in range(top + 1):
-        keep[tops[place]] = True
-    for place in range(bottom + 1):
-        keep[bottoms[place]] = True
-    return keep
+def _stack(times: Array) -> tuple[Array, Array, Array]:
+    """An empty stack: at its bottom are three that no row passes and that are near to none."""
+    size = len(times) + 4
+    moments, heights, places = np.empty(size, times.dtype), np.empty(size), np.empty(size, np.uint64)
+    moments[:3], heights[:3], places[:3] = -2 * FAR, np.inf, len(times)
+    return moments, heights, places
+
+
+@kernel
+def _settled(
+    now: float,
+    top: np.uint64,
+    omega: float,
+    strict: bool,  # noqa: FBT001 - a kernel's flag
+    moments: Array,
+    heights: Array,
+    places: Array,
+    keep: Array,
+) -> np.uint64:
+    """Take from the bottom of the stack what is too old to be bracketed, so that it stays small."""
+    gone = np.uint64(0)
+    while gone < top - _BASE and not near(moments[_BASE + _ONE + gone], now, omega, strict):
+        gone += _ONE
+        keep[places[_BASE + gone]] = True
+    for place in range(_BASE + _ONE, top + _ONE - gone):
+        moments[place] = moments[place + gone]
+        heights[place] = heights[place + gone]
+        places[place] = places[place + gone]
+    return top - gone
+
+
+@kernel
+def needed(times: Array, values: Array, omega: float, strict: bool, up: bool, down: bool) -> Array:  # noqa: FBT001 - a kernel
+    """Where the rows are that are not above-bracketed (`up`) or not below-bracketed (`down`); times ascend.
+
+    Both stacks are worked on in turns, so that the processor need not wait for either.
+    """
+    size, stretch = len(times), omega if omega > 0 else omega + 1
+    high, low = np.zeros(size + 1, np.bool_), np.zeros(size + 1, np.bool_)
+    moments, heights, places = _stack(times)
+    instants, depths, spots = _stack(times)
+    climber = np.uint64(0 if up else size)
+    diver = np.uint64(0 if down else size)
+    top = bottom = _BASE
+    for begin in range(0, size, _BLOCK):
+        end, now = np.uint64(min(begin + _BLOCK, size)), times[begin]
+        top = _settled(now, top, omega, strict, moments, heights, places, high)
+        bottom = _settled(now, bottom, omega, strict, instants, depths, spots, low)
+        while climber < end or diver < end:
+            if climber < end:
+                climber, top = _passed(
+                    climber, top, times, values, 1.0, omega, strict, stretch, moments, heights, places, high
+                )
+            if diver < end:
+                diver, bottom = _passed(
+                    diver, bottom, times, values, -1.0, omega, strict, stretch, instants, depths, spots, low
+                )
+    high[places[3 : top + _ONE]] = True
+    low[spots[3 : bottom + _ONE]] = True
+    found, count = np.empty(size, np.int64), 0
+    for row in range(size):
+        found[count] = row
+        count += high[row] | low[row]
+    return found[:count].copy()  # of all rows nothing is held on to
 
 
 @kernel

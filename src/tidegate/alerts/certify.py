@@ -27,9 +27,9 @@ from tidegate.alerts.condition import Condition
 from tidegate.alerts.enclosure import Enclosure
 from tidegate.alerts.evaluation import evaluate
 from tidegate.alerts.expression import Call, Node, names, sql
+from tidegate.alerts.grid import Contradictions, Counterexample, contradictions
 from tidegate.alerts.intervals import Interval
 from tidegate.alerts.proof import Proof, Prover, Shape
-from tidegate.alerts.sampling import Counterexample, Sample, sample
 from tidegate.alerts.subdivision import Box, settle, spread
 from tidegate.types import Array, InputError, check_choice
 
@@ -292,7 +292,7 @@ def _judgement(tree: Node, by: str, box: Box, grid: int, vouched: Shape | None) 
             None, "refused", f"{text} is not defined everywhere: {gap}; narrow the domain, or vouch for it"
         )
         return own if vouched is None else _vouched(vouched, own)
-    found = sample(tree, by, box, grid)
+    found = contradictions(tree, by, box, grid)
     against = {"increasing": found.drop, "decreasing": found.rise, "quasiconvex": found.peak, None: None}[
         vouched
     ]
@@ -313,8 +313,8 @@ def _vouched(shape: Shape, own: Judgement) -> Judgement:
     return Judgement(shape, "vouched", f"the user answers for it; of itself, {own.why}")
 
 
-def _proof(prover: Prover, found: Sample) -> Proof | None:
-    """The most useful shape that can be proven; what the sample contradicts is not tried."""
+def _proof(prover: Prover, found: Contradictions) -> Proof | None:
+    """The most useful shape that can be proven; what the grid contradicts is not tried."""
     return (
         (None if found.drop else prover.increasing())
         or (None if found.rise else prover.decreasing())
@@ -322,7 +322,7 @@ def _proof(prover: Prover, found: Sample) -> Proof | None:
     )
 
 
-def _on_grid(text: str, found: Sample) -> Judgement:
+def _on_grid(text: str, found: Contradictions) -> Judgement:
     if not found.steps:
         why = (
             f"nothing could be proven of {text}, and a grid needs finite bounds and about ten inputs at most; "

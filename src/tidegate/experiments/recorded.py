@@ -19,6 +19,7 @@ from tidegate.types import Array, InputError, Window
 AUCTIONS: Final = "ebay_auctions/auction.csv"
 TEMPERATURES: Final = "melbourne_temps/daily-max-temperatures.csv"
 POWER: Final = "debs2012/DEBS2012-small.txt"
+FOREST: Final = "tharandt_flux/Example_DETha98.txt"
 TASKS: Final = "google_cluster/google-cluster-data.txt"
 SUBMIT, SCHEDULE = 0, 1
 TICKERS: Final = ("AAPL", "AMZN", "CRM", "CVS", "FB", "GOOG", "IBM", "KO", "PFE", "UPS")
@@ -197,6 +198,30 @@ def power(folder: str | Path) -> tuple[Array, Array]:
     # Arrow reads at most nine digits of a second and no zone beside them: the seven here are cut to six.
     moments = pc.utf8_slice_codeunits(table["f0"], 0, 26).cast(pa.timestamp("us"))
     return moments.cast(pa.int64()).to_numpy(), table["f2"].to_numpy()
+
+
+def forest(folder: str | Path) -> dict[str, tuple[Array, Array]]:
+    """Humidity (h, in percent), temperature of air (a) and of soil (s) in a forest near Tharandt: minutes and values.
+
+    Parameters
+    ----------
+    folder
+        Holds `tharandt_flux/Example_DETha98.txt`: a row for each half hour of 1998, columns apart by tabs, a header
+        and a line of units, of which DoY, Hour, rH, Tair and Tsoil are read; -9999 where nothing was.
+    """
+    columns = {"h": "rH", "a": "Tair", "s": "Tsoil"}
+    wanted = ["DoY", "Hour", *columns.values()]
+    table = csv.read_csv(
+        _file(folder, FOREST),
+        read_options=csv.ReadOptions(skip_rows_after_names=1),
+        parse_options=csv.ParseOptions(delimiter="\t"),
+        convert_options=csv.ConvertOptions(
+            include_columns=wanted, column_types=dict.fromkeys(wanted, pa.float64()), null_values=["-9999"]
+        ),
+    )
+    minutes = np.rint(table["DoY"].to_numpy() * 1440 + table["Hour"].to_numpy() * 60).astype(np.int64)
+    readings = {name: table[column].to_numpy() for name, column in columns.items()}
+    return {name: (minutes[~np.isnan(of)], of[~np.isnan(of)]) for name, of in readings.items()}
 
 
 def _file(folder: str | Path, name: str) -> Path:

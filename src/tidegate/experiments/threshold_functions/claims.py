@@ -139,6 +139,26 @@ def of_recording(results: Results) -> tuple[Claim, ...]:
     return (judged(text, away, unit="rows"),)
 
 
+def of_forest(results: Results) -> tuple[Claim, ...]:
+    """Every alarm of the full join, from fewer rows the longer the interval."""
+    hours = sorted(results.values("hours"))
+    astray = {
+        f"{one} h": Interval.exactly(
+            1.0 - float(results.runs("missed", hours=one)[0] + results.runs("invented", hours=one)[0])
+        )
+        for one in hours
+    }
+    share = [float(results.runs("kept %", hours=one)[0]) for one in hours]
+    falls = {
+        f"{one} h": Interval.exactly(before - after)
+        for one, before, after in zip(hours, [100.0, *share], share, strict=False)
+    }
+    return (
+        judged("fewer than one alarm of the full join is missed or invented", astray, unit="alarms"),
+        judged("the longer the interval, the fewer rows are kept", falls),
+    )
+
+
 def _about(text: str, results: Results, number: str) -> Claim:
     margins = {
         stream: Interval.of(_ABOUT - np.abs(results.runs(number, stream=stream) - 40))

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tidegate.alerts import BracketStore
+from tidegate.alerts import AlarmFinder, Alarms, BracketStore, Shape, Topology, certify
 from tidegate.compiled import kernel
 from tidegate.experiments import recorded
 from tidegate.streams import Readings
@@ -19,6 +19,10 @@ STREAMS: Final = {
     "Gamma-Wiener": Readings("wiener", "gamma", spacing=1.0),
     "uniform values": Readings("uniform", "gamma", spacing=1.0),
 }
+_GAMMA: Final = "(ln(h/100) + 18.678*a/(257.14+a))"
+DEW: Final = f"257.14*{_GAMMA} / (18.678 - {_GAMMA}) > s"
+"""The surface is colder than the dew point: the paper's formula, solved for the temperature."""
+DOMAIN: Final = {"h": (1.0, 100.0), "a": (-40.0, 60.0), "s": (-40.0, 60.0)}
 
 
 def kept(times: Array, values: Array, omega: float) -> tuple[float, float]:
@@ -40,6 +44,35 @@ def of_recording(density: int, data: str | Path, seed: int) -> dict[str, float]:
     times, values = recorded.power(data)
     gap = (times[-1] - times[0]) / (len(times) - 1)
     return _told(density, *kept(times, values, density * gap))
+
+
+def of_forest(hours: int, data: str | Path, seed: int) -> dict[str, float]:  # noqa: ARG001 - there is one recording
+    """Rows kept for the alarm of the dew point, and its alarms beside those of a join that omits nothing."""
+    streams = recorded.forest(data)
+    alarm = certify(DEW, DOMAIN)
+    every_row: dict[str, Shape] = dict.fromkeys(streams, "any")
+    omitting, full = (
+        AlarmFinder(
+            Topology.clique(list(streams), within=60 * hours, shapes=shapes),
+            alarm.condition.margin,
+            threshold=alarm.condition.level,
+        )
+        for shapes in (alarm.shapes(), every_row)
+    )
+    found, every = (_raised(finder.step(streams)) for finder in (omitting, full))
+    rows = sum(len(times) for times, _ in streams.values())
+    return {
+        "kept %": 100 * sum(map(len, omitting.stores.values())) / rows,
+        "alarms": len(every),
+        "missed": len(every - found),
+        "invented": len(found - every),
+    }
+
+
+def _raised(alarms: Alarms) -> set[tuple[int, int, float]]:
+    """Whose arrival raised each alarm, which one it was, and by how much the threshold is exceeded."""
+    number = np.choose(alarms.stream, list(alarms.id.values()))
+    return set(zip(alarms.stream.tolist(), number.tolist(), alarms.level.tolist(), strict=True))
 
 
 def _told(density: int, share: float, printed: float) -> dict[str, float]:

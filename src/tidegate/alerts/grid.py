@@ -44,7 +44,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class Sample:
+class Contradictions:
     """What was found: contradictions to each shape, and the step of the grid for each input, if there is one."""
 
     drop: Counterexample | None
@@ -53,13 +53,13 @@ class Sample:
     steps: Mapping[str, float]
 
 
-def sample(tree: Node, by: str, box: Box, points: int) -> Sample:
+def contradictions(tree: Node, by: str, box: Box, points: int) -> Contradictions:
     """Look at an expression on a grid over a box, and at some points off it.
 
     Examples
     --------
     >>> from tidegate.alerts.expression import parse
-    >>> found = sample(parse("x * y"), "x", {"x": (0, 2), "y": (-1, 1)}, points=3)
+    >>> found = contradictions(parse("x * y"), "x", {"x": (0, 2), "y": (-1, 1)}, points=3)
     >>> print(found.drop, "|", found.peak)
     in x it is 0 at 0, -2 at 2 (with y = -1) | None
     """
@@ -86,7 +86,7 @@ def sample(tree: Node, by: str, box: Box, points: int) -> Sample:
         name: float(ends[1] - ends[0]) / ((points if name == by else a_side) - 1)
         for name, ends in box.items()
     }
-    return Sample(
+    return Contradictions(
         example(*drop) if drop else None,
         example(*rise) if rise else None,
         example(*peak) if peak else None,
