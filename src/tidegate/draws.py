@@ -57,7 +57,21 @@ def scattered(number: int) -> np.uint64:
 @kernel
 def drawn(number: int, salted: int) -> float:
     """Draw as `draws` does, for one row, inside a compiled loop."""
-    return float(scattered(number ^ salted) >> np.uint64(11)) * 2.0**-53
+    return float(np.int64(scattered(number ^ salted) >> np.uint64(11))) * 2.0**-53
+
+
+@kernel
+def spread(number: int) -> float:
+    """A number from 0 to 1, 1 excluded, for each integer: the golden ratio's multiples without their whole parts.
+
+    No draw, but cheaper: those of integers in a row, or at equal distances, are spread evenly.
+
+    Examples
+    --------
+    >>> [round(spread(n), 3) for n in range(5)]
+    [0.0, 0.618, 0.236, 0.854, 0.472]
+    """
+    return float(np.int64(np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11))) * 2.0**-53
 
 
 @vectorize(["uint64(uint64)"], cache=True)

@@ -14,6 +14,7 @@ from tidegate.models.key_table import (
     laid_out,
     look_up,
     look_within,
+    representing,
     slot_of,
     table_for,
 )
@@ -83,3 +84,27 @@ def test_keys_that_lie_close_together_need_no_search(
 
 def test_keys_far_apart_take_no_more_room_than_a_table() -> None:
     assert not isinstance(laid_out(np.array([0, 2**62]), np.ones(2)), KeyRange)
+
+
+def test_few_keys_stand_for_themselves() -> None:
+    table = table_for(50)
+    fill(table, np.arange(50), np.arange(50.0))
+    keys, weigh = representing(table, 50, float(np.arange(50).sum()), 50)
+    assert sorted(zip(keys.tolist(), weigh.tolist(), strict=True)) == [(n, n) for n in range(50)]
+
+
+def test_some_keys_stand_for_many() -> None:
+    shares = 1 / np.arange(1, 40_001)
+    table = table_for(len(shares))
+    fill(table, np.arange(len(shares)), shares)
+    keys, weigh = representing(table, len(shares), shares.sum(), 1000)
+    assert 1000 < len(keys) < 2000
+    # Those of at least a thousandth of all are there, as they are.
+    frequent = np.flatnonzero(shares >= shares.sum() / 1000)
+    found = dict(zip(keys.tolist(), weigh.tolist(), strict=True))
+    assert [found[key] for key in frequent] == shares[frequent].tolist()
+    # The others in the mean: each weighs less than a thousandth of all, so the sum of n of them is known to sqrt(n).
+    for low, high in ((100, 1000), (1000, 10_000), (10_000, 40_000)):
+        some = (keys >= low) & (keys < high)
+        allowed = 4 * np.sqrt(some.sum()) * shares.sum() / 1000
+        assert abs(weigh[some].sum() - shares[low:high].sum()) < allowed

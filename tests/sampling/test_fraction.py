@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tests.sampling.reference import poisson_quantile
 from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate.models import AgeCurve, sample_rows
 from tidegate.sampling import proportional, safe_mean
-from tidegate.sampling.fraction import held_time, poisson_cutoff
+from tidegate.sampling.fraction import cutoff_stairs, held_time, poisson_cutoff, poisson_cutoffs
 
 
 @given(
@@ -45,6 +46,14 @@ def test_cutoffs_are_quantiles(level: float) -> None:
     for mean in (31.0, 100.0, 400.0):
         exact = poisson_quantile(mean, level)
         assert exact <= poisson_cutoff(mean, level, z) <= exact + 2
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.999, 1 - 1e-12])
+def test_cutoffs_that_are_looked_up_are_the_same(level: float) -> None:
+    z = NormalDist().inv_cdf(level)
+    means = np.concatenate([[0.0, 30.0, 31.0, 1e16, np.inf], np.random.default_rng(1).uniform(0, 40, 2000)])
+    found = poisson_cutoffs(means, level, z, cutoff_stairs(level, z))
+    assert found.tolist() == [poisson_cutoff(mean, level, z) for mean in means]
 
 
 @pytest.mark.parametrize("rows", [1, 10, 1000])

@@ -45,6 +45,17 @@ def _due(matches: Array, wait: Array, hits: Array) -> Array:
     return due[:n]
 
 
+@kernel
+def _by_owner(left: Array, right: Array, at_left: Array, at_right: Array) -> tuple[Array, Array]:
+    """Which of these pairs the left row owns, by the numbers of the rows, and which the right one."""
+    mine, others = np.empty(len(at_left), np.int32), np.empty(len(at_left), np.int32)
+    n = 0
+    for i in range(len(at_left)):
+        mine[n] = others[i - n] = i
+        n += left[at_left[i]] < right[at_right[i]]
+    return mine[:n], others[: len(at_left) - n]
+
+
 class SamplingOperator(Operator):
     """A running join of which a sample leaves.
 
@@ -201,8 +212,8 @@ class SamplingOperator(Operator):
         axes = axes_of(rows, places)
         watched = len(watch.counts[0]) > 0
         if rows.wait is not None:
-            hits = np.zeros(count, np.int64)
-            index.count(axes, (np.zeros(arrivals.stop - arrivals.start, np.int64), hits), watch=watch)
+            hits = np.zeros(count, np.int32)
+            index.count(axes, (np.zeros(arrivals.stop - arrivals.start, np.int32), hits), watch=watch)
             watched = False
             places = _due(rows.matches, rows.wait, hits)
             if not len(places):
@@ -237,9 +248,9 @@ class SamplingOperator(Operator):
         for local in index.pairs(axes_of(rows["right"], new["right"]), chunk):
             met = True
             note_ages(watch, arrivals["right"].time, arrivals["left"].time, local.right, local.left)
-            left_first = arrivals["left"].id[local.left] < arrivals["right"].id[local.right]
-            for side, mine in zip(SIDES, (left_first, ~left_first), strict=True):
-                yield from self._leaving(owners[side], side, local, np.flatnonzero(mine), new, residual)
+            owned = _by_owner(arrivals["left"].id, arrivals["right"].id, local.left, local.right)
+            for side, mine in zip(SIDES, owned, strict=True):
+                yield from self._leaving(owners[side], side, local, mine, new, residual)
         for side in SIDES if met else ():
             self._write(side, owners[side], new[side])
 

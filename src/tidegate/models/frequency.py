@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tidegate.models.key_table import KeyRange, KeyTable, as_keys, laid_out, look_up, look_within
+from tidegate.models.key_table import (
+    KeyRange,
+    KeyTable,
+    as_keys,
+    laid_out,
+    look_up,
+    look_within,
+    representing,
+)
 from tidegate.models.numbers import ByValue
 from tidegate.models.payoff import Payoff
 from tidegate.types import SIDES, InputError, Side, check_choice
@@ -83,11 +91,10 @@ class Frequency(ByValue):
         keys: Array = getattr(self, side)[0]
         return keys
 
-    def shares(self, side: Side) -> tuple[Array, Array]:
-        """The keys of a side and their shares."""
-        check_choice(side, Side, "side")
-        known: tuple[Array, Array] = getattr(self, side)
-        return known
+    def some(self, side: Side, count: int) -> tuple[Array, Array]:
+        """Some of a side's keys, `count` of many, and what each stands for, in proportion."""
+        keys = self.keys(side)
+        return representing(KeyTable(*getattr(self, side)), len(keys), 1.0, count)
 
     def payoff(self, *, rates: tuple[float, float], window: tuple[Time, Time]) -> tuple[Payoff, Payoff]:
         """What memory yields on the left and on the right: results a unit of time against rows.

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models.key_table import SLOTS_A_KEY, KeyTable, entries, fill, look_up, slot_of, table_for
+from tidegate.models.key_table import (
+    SLOTS_A_KEY,
+    KeyTable,
+    entries,
+    fill,
+    look_up,
+    representing,
+    slot_of,
+    table_for,
+)
 from tidegate.models.rest import Challengers, Distinct, mark, mark_all
 
 if TYPE_CHECKING:
@@ -125,10 +134,9 @@ class KeyCounts:
             shares /= self._tally[_TOTAL]
         return shares
 
-    def shares(self) -> tuple[Array, Array]:
-        """The keys that are counted one by one, and the share of each."""
-        keys, weights = entries(self.table)
-        return keys, weights / self._tally[_TOTAL] if self._tally[_TOTAL] > 0 else weights
+    def some(self, count: int) -> tuple[Array, Array]:
+        """Some of the keys that are counted one by one, and the weight of all that each stands for."""
+        return representing(self.table, self._used, self._tally[_TOTAL], count)
 
     def total(self) -> float:
         """The weight of all arrivals, the newest of which weighs 1."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.draws import scattered
+from tidegate.draws import scattered, spread
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _FREE: Final = -1.0
 SLOTS_A_KEY: Final = 4
 _FEWEST: Final = 16
+_MANY: Final = 8
 
 
 class KeyTable(NamedTuple):
@@ -117,34 +118,30 @@ def look_up(table: KeyTable, key: Array, missing: float) -> Array:
 
     Most keys are in their first slot or nowhere: all are looked for there first, without a branch that the processor
     would have to guess. Of many keys most are missing as a rule: whether their slots are free is then asked of a
-    small copy before, which stays close to the processor where the table does not.
+    small copy before, which stays close to the processor where the table does not; making it is soon worth while.
     """
     keys, amounts = table
+    mask = len(keys) - 1
     found = np.full(len(key), missing)
-    places = _likely(table, key) if len(key) > len(amounts) else np.arange(len(key), dtype=np.int32)
-    n = 0
-    for i in places:
-        slot = np.int64(scattered(key[i])) & (len(keys) - 1)
-        there, mine = amounts[slot] >= 0, keys[slot] == key[i]
-        found[i] = amounts[slot] if there & mine else missing
+    many = _MANY * len(key) > len(amounts)
+    taken = amounts >= 0 if many else np.empty(0, np.bool_)
+    places, slots = np.empty(len(key), np.int32), np.empty(len(key), np.int32)
+    likely = n = 0
+    for i in range(len(key)):
+        slot = np.int64(scattered(key[i])) & mask
+        places[likely], slots[likely] = i, slot
+        likely += taken[slot] if many else True
+    for j in range(likely):
+        i, slot = places[j], slots[j]
+        amount = amounts[slot]
+        there, mine = amount >= 0, keys[slot] == key[i]
+        found[i] = amount if there & mine else missing
         places[n] = i
         n += there & (not mine)
     for i in places[:n]:
         amount = amounts[slot_of(table, key[i])]
         found[i] = amount if amount >= 0 else missing
     return found
-
-
-@kernel
-def _likely(table: KeyTable, key: Array) -> Array:
-    """Where the keys are whose first slot is taken."""
-    taken = table.amounts >= 0
-    places = np.empty(len(key), np.int32)
-    n = 0
-    for i in range(len(key)):
-        places[n] = i
-        n += taken[np.int64(scattered(key[i])) & (len(taken) - 1)]
-    return places[:n]
 
 
 @kernel
@@ -174,3 +171,22 @@ def entries(table: KeyTable) -> tuple[Array, Array]:
         taken[n] = i & mask
         n += amounts[i & mask] >= 0
     return keys[taken[:n]], amounts[taken[:n]]
+
+
+@kernel
+def representing(table: KeyTable, used: int, total: float, count: int) -> tuple[Array, Array]:
+    """Some keys, `count` to twice as many of those `used`, that stand for all, each for its amount over its chance.
+
+    Chances are proportional to amounts, so that large ones stand for themselves, but the same for all amounts below
+    the average; of few keys all are drawn. In a table keys lie at random, so that draws may go by their slots.
+    """
+    keys, amounts = table
+    even, each, n = count / used, count / total, 0
+    some = np.empty(used + 1, np.int64)
+    for i in range(len(keys)):
+        draw = spread(i)
+        # Without a branch that the processor has to guess.
+        some[n] = i
+        n += (amounts[i] >= 0) & ((draw < even) | (draw < each * amounts[i]))
+    some = some[:n]
+    return keys[some], amounts[some] / np.minimum(1.0, np.maximum(even, each * amounts[some]))

@@ -102,9 +102,9 @@ class FrequencyLearner:
         """The keys of a side that are counted one by one."""
         return entries(self._side(side).table)[0]
 
-    def shares(self, side: Side) -> tuple[Array, Array]:
-        """The keys of a side that are counted one by one, and the share of each."""
-        return self._side(side).shares()
+    def some(self, side: Side, count: int) -> tuple[Array, Array]:
+        """Some of the keys that are counted one by one, `count` of many, and what each stands for, in proportion."""
+        return self._side(side).some(count)
 
     def total(self, side: Side) -> float:
         """How many rows the shares rest on, each counted for what is left of it."""

@@ -30,7 +30,7 @@ class EqCluster(Sampler):
     p
         The chance of each row; None for what the budget allows.
     model
-        Not needed, and without effect on the sample.
+        Not needed, and without effect on the sample; only a reservoir above it may ask for one. None learns none.
     rates
         Rows a unit of time, left and right, from which p follows; None learns them.
     overflow
@@ -61,6 +61,8 @@ class EqCluster(Sampler):
 
 
 class _Equal(ClusterSampling):
+    expects: ClassVar[bool] = False
+
     def offsets(self, rows: Rows) -> int:  # noqa: ARG002 - all alike
         return 0
 

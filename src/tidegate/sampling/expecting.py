@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAli
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.draws import drawn
+from tidegate.draws import spread
 from tidegate.models import AgeCurve, CurveLearner, Frequency, LearnedFrequency, Rates, sample_rows
 from tidegate.models.horizon import remembered
 from tidegate.models.joint import rates_of
 from tidegate.types import FAR, SIDES, Buckets, InputError, Last, other_side
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Rows, Setting, Side, Time
+    from tidegate.types import Array, Condition, Rows, Setting, Side, Time
 
 Learning = Literal["frequency", "age"]
 Model: TypeAlias = Frequency | AgeCurve | tuple[AgeCurve | None, AgeCurve | None] | Learning
 
-_ENOUGH: Final = 1 << 13
+_ENOUGH: Final = 1 << 12
 """Of more arrivals in a step than this, so many on average are looked at."""
 _BUCKETS: Final = 32
 """How many ages a learned curve tells apart."""
@@ -30,6 +30,13 @@ _FEWEST: Final = 2.0**-20
 _GROUPS: Final = _KINDS * 1100
 """More kinds than there can be: a double has at most 1024 octaves above 1."""
 _CAPACITY: Final = 1 << 16
+_KEYS: Final = 1 << 11
+"""Of more arrivals or keys than this, about so many are looked at to tell what kinds of rows there are."""
+
+
+def suited(condition: Condition) -> Learning:
+    """What is learned where nobody says: frequencies where keys must be equal, else how matches depend on age."""
+    return "frequency" if condition == "=" else "age"
 
 
 def check_model(model: Model | None, rates: tuple[float, float] | None) -> None:
@@ -69,7 +76,7 @@ class Expecting:
     Parameters
     ----------
     model
-        As the user gave it; None learns frequencies where keys must be equal, else how matches depend on age.
+        What the user gave, or `suited`; None knows of no matches, and learns rates at most.
     rates
         Rows a unit of time; None learns them.
     setting
@@ -81,8 +88,6 @@ class Expecting:
     def __init__(
         self, model: Model | None, rates: tuple[float, float] | None, setting: Setting, salt: int
     ) -> None:
-        if model is None:
-            model = "frequency" if setting.condition == "=" else "age"
         if setting.condition != "=" and (model == "frequency" or isinstance(model, Frequency)):
             raise InputError(
                 f"shares of keys tell nothing where keys match by {setting.condition!r}; give an AgeCurve, or "
@@ -106,7 +111,7 @@ class Expecting:
             for side, curve in zip(SIDES, curves, strict=True):
                 reaches = curve is not None and self._lengths[side] > 0
                 self._curves[side] = curve.within(self._lengths[side]) if curve and reaches else None
-        self._by_age = self._shares is None and self._learner is None
+        self._by_age = model == "age" or isinstance(model, AgeCurve | tuple)
         if self._by_age and setting.window.counted:
             raise InputError(
                 f"an age curve measures time, but the window {tuple(self._spans.values())} counts rows; give a "
@@ -122,6 +127,7 @@ class Expecting:
                 s: Buckets(max(length, 1) / _BUCKETS, _BUCKETS) for s, length in self._lengths.items()
             }
             self._curve_learners = {s: CurveLearner(b, horizon) for s, b in self._buckets.items()}
+        self._arrived: dict[Side, Array] = {}
         self._now: Time = -FAR
         self.seen = 0
 
@@ -135,6 +141,7 @@ class Expecting:
             # The clock starts with the first row, not with the end of the first step.
             begin = min((rows.time[0].item() for rows in arrivals.values() if len(rows)), default=now)
             self._rates.observe("left", 0, begin)
+        self._arrived = {}
         self.seen += sum(map(len, arrivals.values()))
         for side, rows in arrivals.items():
             if self._given is None:
@@ -169,8 +176,15 @@ class Expecting:
         length = self._lengths[side]
         return float(length) if length < FAR else np.inf
 
+    def foretold(self, arrivals: Rows) -> Array:
+        """`matches` of a step's arrivals; where these are many, they tell what `kinds` of rows there are."""
+        matches = self.matches(arrivals)
+        if len(matches) > _KEYS and not self._by_age:
+            self._arrived[arrivals.side] = _some(matches, arrivals.id, self._salt, _KEYS / len(matches))
+        return matches
+
     def matches(self, rows: Rows) -> Array:
-        """How many matches each of these arrivals expects to own."""
+        """How many matches each of these rows expected to own when it arrived."""
         if self._by_age:
             return np.full(len(rows), self._by_curve(rows.side))
         return self._by_share(rows.side, rows.key)
@@ -187,14 +201,18 @@ class Expecting:
         # A window of no length has partners of the same moment only, and nobody knows how many.
         if not rate or not 0 < span < np.inf:
             return np.full(len(keys), np.inf)
-        return rate * (span - self._delays[side]) * self._share(other, keys)
+        shares = self._share(other, keys)
+        shares *= rate * (span - self._delays[side])
+        return shares
 
     def _share(self, side: Side, keys: Array) -> Array:
         if self._shares is not None:
             return self._shares.share(side, keys)
         if self._learner is None or not self._learner.total(side):
             return np.full(len(keys), np.inf)
-        return self._learner.share(side, keys) + 1 / self._learner.total(side)
+        shares = self._learner.share(side, keys)
+        shares += 1 / self._learner.total(side)
+        return shares
 
     def kinds(self, side: Side) -> Kinds | None:
         """The rows that a window of this side holds; None while that is not known."""
@@ -216,11 +234,14 @@ class Expecting:
         return Kinds(np.array([rate * span]), np.array([curve.total]), widths, reached / curve.total)
 
     def _kinds_by_share(self, side: Side, rate: float, span: float) -> Kinds | None:
-        known = self._shares or self._learner
-        if known is None or (self._learner and not self._learner.total(side)):
+        matches, known = self._arrived.get(side), self._shares or self._learner
+        if matches is not None:
+            shares = np.ones(len(matches))
+        elif known is None or (self._learner and not self._learner.total(side)):
             return None
-        keys, shares = known.shares(side)
-        matches = self._by_share(side, keys)
+        else:
+            keys, shares = known.some(side, _KEYS)
+            matches = self._by_share(side, keys)
         if not np.isfinite(matches).all() or not shares.any():
             return None
         delay = min(self._delays[side], span)
@@ -242,6 +263,8 @@ class Expecting:
         if not all(rates) or not np.isfinite(window).all():
             return None
         known = self._shares or self._learner
+        if known is None and not self._by_age:
+            return None
         if known is None:
             model: Any = tuple(self._curves.get(side) for side in SIDES)
         else:
@@ -283,13 +306,13 @@ _NOBODY: Final = Kinds(np.zeros(1), np.zeros(1), np.ones(1), np.array([0.0, 1.0]
 
 
 @kernel
-def _some(keys: Array, ids: Array, salt: int, chance: float) -> Array:
-    """The keys of rows that are drawn with this chance."""
-    some = np.empty(len(keys), np.int64)
+def _some(values: Array, ids: Array, salt: int, part: float) -> Array:
+    """What this part of the rows have, spread evenly: also over rows of one key that come in turn with others."""
+    some = np.empty_like(values)
     n = 0
-    for i in range(len(keys)):
-        some[n] = keys[i]
-        n += drawn(ids[i], salt) < chance
+    for i in range(len(values)):
+        some[n] = values[i]
+        n += spread(ids[i] + salt) < part
     return some[:n]
 
 

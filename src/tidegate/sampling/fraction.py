@@ -19,6 +19,7 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.sampling.ladder import LOWEST
+from tidegate.sampling.stairs import Stairs, climbed, stairs
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -95,6 +96,35 @@ def poisson_cutoff(mean: float, level: float, z: float) -> int:
         term *= mean / count
         reached += term
     return count
+
+
+def cutoff_stairs(level: float, z: float) -> Stairs:
+    """Where `poisson_cutoff` rises with the mean, as far as it is reckoned term by term."""
+    return stairs(_rises(level, z), _EXACT)
+
+
+@kernel
+def _rises(level: float, z: float) -> Array:
+    """Up to which mean each number, from 0 on, is the cutoff."""
+    rises = np.empty(poisson_cutoff(_EXACT, level, z))
+    for count in range(len(rises)):
+        low, high = 0.0, _EXACT
+        middle = high / 2
+        while low < middle < high:
+            low, high = (middle, high) if poisson_cutoff(middle, level, z) <= count else (low, middle)
+            middle = (low + high) / 2
+        rises[count] = low
+    return rises
+
+
+@kernel
+def poisson_cutoffs(means: Array, level: float, z: float, rises: Stairs) -> Array:
+    """`poisson_cutoff` for many means, by where it rises."""
+    cutoffs = np.empty(len(means), np.int64)
+    for i in range(len(means)):
+        near = means[i] <= _EXACT
+        cutoffs[i] = climbed(rises, means[i]) if near else poisson_cutoff(means[i], level, z)
+    return cutoffs
 
 
 @kernel

@@ -48,7 +48,7 @@ def chances(base: float, levels: Array) -> Array:
 def coin(salt: int, number: int, nth: int) -> float:
     """Draw a number from 0 to 1, 1 excluded, for the nth chance of a row."""
     mixed = scattered(np.int64(scattered(number ^ salt)) ^ nth)  # type: ignore[arg-type] # a kernel takes either
-    return float(mixed >> np.uint64(11)) / _WHOLE
+    return float(np.int64(mixed >> np.uint64(11))) / _WHOLE
 
 
 @kernel

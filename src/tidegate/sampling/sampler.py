@@ -23,7 +23,7 @@ import numpy as np
 from tidegate.draws import salt
 from tidegate.registry import called, named
 from tidegate.sampling.control import Control
-from tidegate.sampling.expecting import Expecting, Model, check_model
+from tidegate.sampling.expecting import Expecting, Model, check_model, suited
 from tidegate.sampling.fraction import Taking, check_overflow
 from tidegate.sampling.ladder import STEPS, chance, coins
 from tidegate.types import SIDES, InputError, Sampled, Setting, Window
@@ -70,19 +70,18 @@ class Sampling(ABC):
 
     Attributes
     ----------
-    skips
-        Whether single matches are taken, and not all of a row that was taken up.
-    highest
-        The level to begin with; none is ever above it.
+    expects
+        Whether it must know how many matches a row has, and learns that where no model is given.
     """
 
-    skips: ClassVar[bool] = False
+    expects: ClassVar[bool] = True
 
     def __init__(self, config: Sampler, setting: Setting, *, base: float, highest: int = 0) -> None:
         self.config = config
         self.salt = salt(setting)
         self.base = base
-        self.expecting = Expecting(config.model, config.rates, setting, self.salt)
+        model = config.model or (suited(setting.condition) if self.expects else None)
+        self.expecting = Expecting(model, config.rates, setting, self.salt)
         self.control = Control(highest, config.overflow)
 
     def __repr__(self) -> str:

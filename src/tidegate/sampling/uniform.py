@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.draws import scattered
 from tidegate.models.numbers import is_number
 from tidegate.sampling.expecting import Kinds
-from tidegate.sampling.fraction import Taking, held_times, poisson_cutoff
+from tidegate.sampling.fraction import Taking, cutoff_stairs, held_times, poisson_cutoffs
 from tidegate.sampling.ladder import chance, coin, narrow
 from tidegate.sampling.sampler import Owners, Sampler, Sampling
+from tidegate.sampling.stairs import Stairs, climbed, stairs
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
 _NEVER: Final = 2**31
 _QUANTILE: Final = 0.999
 _NONE: Final = np.empty(0, np.int64)
-_REMEMBERED: Final = 1 << 13
 _NEAR: Final = 64
-_MARGIN: Final = 1e-9
+"""Matches up to this one are decided upon by a look."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,8 @@ class Uniform(Sampler):
         if self.cutoff == "mean":
             return np.floor(np.minimum(matches, float(_NEVER))).astype(np.int64)
         level = _QUANTILE if self.cutoff is None else self.cutoff
-        return _cutoffs(matches, level, NormalDist().inv_cdf(level))
+        z = NormalDist().inv_cdf(level)
+        return poisson_cutoffs(matches, level, z, _stairs(level, z))
 
 
 def _unending(matches: Array) -> Array:
@@ -115,49 +116,41 @@ def _unending(matches: Array) -> Array:
     return np.full(len(matches), _NEVER)
 
 
-@kernel
-def _cutoffs(matches: Array, level: float, z: float) -> Array:
-    found = np.empty(len(matches), np.int64)
-    # Of many rows most expect the same as others: what was found for those is remembered, one number a slot.
-    slots = min(2 * len(matches) + 1, _REMEMBERED)
-    known, cutoff = np.full(slots, np.nan), np.empty(slots, np.int64)
-    bits = matches.view(np.uint64)
-    for i in range(len(matches)):
-        slot = scattered(bits[i]) % np.uint64(slots)
-        if known[slot] != matches[i]:
-            known[slot] = matches[i]
-            cutoff[slot] = poisson_cutoff(matches[i], level, z)
-        found[i] = cutoff[slot]
-    return found
+_stairs = cache(cutoff_stairs)
 
 
 @kernel
-def skip(drawn: float, p: float) -> int:
+def skip(drawn: float, passes: float) -> int:
     """How many matches on from here the next one is that leaves: geometric, by one draw.
+
+    `passes` is the logarithm of the chance to pass over a match.
 
     Examples
     --------
-    >>> skip(0.0, 0.25), skip(0.5, 0.25), skip(0.99, 1.0)
+    >>> skip(0.0, np.log(0.75)), skip(0.5, np.log(0.75)), skip(0.99, -np.inf)
     (1, 3, 1)
     """
-    if p >= 1.0:
-        return 1
-    return 1 + int(min(np.log1p(-drawn) / np.log1p(-p), 2.0**61))
+    return 1 + int(min(np.log1p(-drawn) / passes, 2.0**61))
+
+
+def _first(salt: int, ids: Array, cutoff: Array, p: float) -> Array:
+    """DecideNextJoin for arrivals: how many matches each row waits for; 0 if it is of no use."""
+    with np.errstate(divide="ignore"):
+        passes = np.log1p(-p)
+    # Nearly all rows wait for one of the next few matches or for none: whose draw that is can be looked up.
+    return _waits(salt, ids, cutoff, passes, stairs(-np.expm1(np.arange(1, _NEAR) * passes), 1.0))
 
 
 @kernel
-def _decided(salt: int, ids: Array, num: Array, cutoff: Array, p: float) -> Array:
-    """DecideNextJoin: how many matches each row waits for; 0 if it is of no further use."""
-    wait = np.zeros(len(ids), np.int64)
-    # Most draws skip so much that a look tells, without a logarithm; at the bound itself that decides.
-    bounds = -np.expm1(np.arange(_NEAR) * np.log1p(-p)) * (1 + _MARGIN)
+def _waits(salt: int, ids: Array, cutoff: Array, passes: float, near: Stairs) -> Array:
+    waits = np.empty(len(ids), np.int64)
     for i in range(len(ids)):
-        left = cutoff[i] - num[i]
-        drawn = coin(salt, ids[i], num[i])
-        if left > 0 and (left >= _NEAR or drawn <= bounds[left]):
-            ahead = skip(drawn, p)
-            wait[i] = ahead if ahead <= left else 0
-    return wait
+        drawn = coin(salt, ids[i], 0)
+        ahead = 1 + climbed(near, drawn)
+        if ahead == _NEAR < cutoff[i]:
+            ahead = skip(drawn, passes)
+        waits[i] = ahead if ahead <= cutoff[i] else 0
+    return waits
 
 
 @kernel
@@ -166,7 +159,7 @@ def _joined(
     base: float, level: int, out: Array, out_levels: Array,
 ) -> int:  # fmt: skip
     """Join, for one match after the other: count it, let it leave if it is the one, and decide on the next."""
-    p, n = chance(base, level), 0
+    passes, n = np.log1p(-chance(base, level)), 0
     for i in range(len(owner)):
         row = owner[i]
         num[row] += 1
@@ -177,7 +170,7 @@ def _joined(
             out[n] = i
             out_levels[n] = levels[row]
             n += 1
-            ahead = skip(coin(salt, ids[row], num[row]), p)
+            ahead = skip(coin(salt, ids[row], num[row]), passes)
             levels[row] = level
             wait[row] = ahead if num[row] + ahead <= cutoff[row] else 0
     return n
@@ -208,17 +201,16 @@ def _rejected(
 @kernel
 def _wait_on(salt: int, rows: Array, ids: Array, num: Array, wait: Array, cutoff: Array, p: float) -> None:
     """Decide on the next match behind the one that these rows waited for; `cutoff` is of these alone."""
+    passes = np.log1p(-p)
     for i in range(len(rows)):
         row = rows[i]
         following = num[row] + wait[row]
-        following += skip(coin(salt, ids[row], following), p)
+        following += skip(coin(salt, ids[row], following), passes)
         wait[row] = following - num[row] if following <= cutoff[i] else 0
 
 
 class UniformSampling(Sampling):
     """`Uniform` at work."""
-
-    skips: ClassVar[bool] = True
 
     def __init__(self, config: Uniform, setting: Setting) -> None:
         super().__init__(config, setting, base=1.0 if config.p is None else float(config.p))
@@ -232,9 +224,10 @@ class UniformSampling(Sampling):
 
     def admitted(self, rows: Rows) -> tuple[Rows, Owners]:
         """Decide for each arrival on the first match that leaves."""
-        cutoff = self.cutoffs(rows)
-        wait = _decided(self.salt, rows.id, rows.matches, cutoff, self.fraction)
-        rows = replace(rows, level=narrow(np.full(len(rows), self.control.level)), wait=narrow(wait))
+        cutoff = self._cutoffs(self.expecting.foretold(rows))
+        wait = _first(self.salt, rows.id, cutoff, self.fraction)
+        level = self.control.level
+        rows = replace(rows, level=np.full(len(rows), level, np.min_scalar_type(level)), wait=narrow(wait))
         return rows, Waiting(self, rows, cutoff)
 
     def thinned(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
