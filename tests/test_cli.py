@@ -68,6 +68,8 @@ def test_claims_are_judged_below_their_table_and_files_are_written(tmp_path: Pat
     told = ["reproduce", "made-up", "--paper", "kulkarni", "--master", "none", "--out", str(tmp_path)]
     assert "4.5" in output(*told)
     assert "3.5" in output(*told, "--quick")
+    assert "± " in output(*told)
+    assert "± " not in output(*told, "--runs", "1")
     shown = output(*told, "--docs", str(tmp_path / "guide.md"))
     assert "holds: [more] is more (+1 %)" in shown
     assert (tmp_path / "ijoin/made-up.svg").read_text().startswith("<svg")

@@ -136,6 +136,9 @@ def reproduce(
     paper: Annotated[str | None, typer.Option(help="Of which paper, by name or author.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All experiments of all papers.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and rows: all in minutes.")] = False,
+    most: Annotated[
+        int | None, typer.Option("--runs", min=1, help="At most so many runs of each configuration.")
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The folder of recorded streams, for what uses them.")
     ] = None,
@@ -160,7 +163,7 @@ def reproduce(
     chosen, skipped = _chosen(experiments.find(names or (), paper), data, named=bool(names))
     told = dict(_setting(one) for one in conf or ())
     plan = Plan.of(chosen, data)
-    cells = {one.name: one.cells(quick=quick) for one in chosen}
+    cells = {one.name: one.cells(quick=quick, most=most) for one in chosen}
     everyone = [cell for some in cells.values() for cell in some]
     runs.writable(out)
     try:
@@ -180,6 +183,8 @@ def reproduce(
         "a quick run, with fewer rows and runs than in the papers"
         if quick
         else "with the papers' rows and runs"
+        if most is None
+        else f"with the papers' rows and at most {most} runs"
     )
     place = "this process" if master == "none" else f"Spark, {cores} cores"
     work = sum(one.seconds for one in made) / 3600

@@ -321,8 +321,7 @@ class Rows:
 
     def take(self, positions: Array | slice) -> Self:
         """The rows at these positions (or under this mask), in their order."""
-        taken: dict[str, Any] = {name: column[positions] for name, column in self.columns().items()}
-        return replace(self, **taken)
+        return type(self)(self.side, **{name: column[positions] for name, column in self.columns().items()})
 
     @property
     def row_bytes(self) -> int:

@@ -11,7 +11,7 @@ from rich.progress import Progress
 from tidegate.experiments import EXPERIMENTS
 from tidegate.experiments.experiment import Cell
 from tidegate.experiments.outcomes import Plan
-from tidegate.experiments.run import Here, on_spark, run
+from tidegate.experiments.run import Here, OnSpark, on_spark, run
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -43,3 +43,20 @@ def test_a_session_that_runs_is_not_moved_to_another_master(spark: SparkSession)
     ):
         pass
     assert spark.range(1).count() == 1
+
+
+def test_a_spark_that_is_gone_ends_the_run_and_blames_no_cell(tmp_path: Path) -> None:
+    class Gone:
+        def range(self, *_: int) -> None:
+            raise ConnectionRefusedError("nobody there")
+
+    one = EXPERIMENTS["ijoin/table2"]
+    plan, cells = Plan.of([one], None), one.cells()
+    with (
+        Progress(disable=True) as progress,
+        pytest.raises(InputError, match=r"Spark has stopped \(nobody there\); start the same command again"),
+    ):
+        run(plan, cells, tmp_path, OnSpark(Gone(), 2), progress)
+    with Progress(disable=True) as progress:
+        found = run(plan, cells, tmp_path, Here(), progress)
+    assert [one.error for one in found.values()] == [None] * len(cells)

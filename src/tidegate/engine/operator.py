@@ -547,6 +547,8 @@ class Operator:
         return scores
 
     def _bury(self, rows: Rows, places: Array, now: Time, *, expired: bool) -> Departed:
+        if not len(places):
+            return Departed(rows.take(slice(0)), places)
         gone = rows.take(places)
         lifetimes = now - gone.time
         span = self.join.window.left if rows.side == "left" else self.join.window.right

@@ -50,8 +50,8 @@ class Grid:
     >>> grid = Grid({"policy": ("age", "fifo"), "rows": (5000,)}, runs=50, quick={"rows": (100,)}, quick_runs=1)
     >>> list(grid.cells(quick=True))
     [({'policy': 'age', 'rows': 100}, 0), ({'policy': 'fifo', 'rows': 100}, 0)]
-    >>> sum(1 for _ in grid.cells())
-    100
+    >>> sum(1 for _ in grid.cells()), sum(1 for _ in grid.cells(most=5))
+    (100, 10)
     """
 
     axes: Mapping[str, Sequence[Setting]]
@@ -64,10 +64,13 @@ class Grid:
         if unknown := set(self.quick) - set(self.axes):
             raise InputError(f"{sorted(unknown)} are no axes of the grid; there is {', '.join(self.axes)}")
 
-    def cells(self, *, quick: bool = False) -> Iterator[tuple[dict[str, Setting], int]]:
-        """Every configuration and seed; the runs of all configurations side by side."""
+    def cells(
+        self, *, quick: bool = False, most: int | None = None
+    ) -> Iterator[tuple[dict[str, Setting], int]]:
+        """Every configuration and seed, at most so many of these; the runs of all configurations side by side."""
         axes = {name: self.quick.get(name, values) if quick else values for name, values in self.axes.items()}
-        for seed in range(self.quick_runs if quick else self.runs):
+        runs = self.quick_runs if quick else self.runs
+        for seed in range(runs if most is None else min(runs, most)):
             for combination in itertools.product(*axes.values()):
                 settings = dict(zip(axes, combination, strict=True))
                 if self.only(settings):
@@ -122,10 +125,11 @@ class Experiment:
         """The paper, as its folder is called."""
         return self.name.partition("/")[0]
 
-    def cells(self, *, quick: bool = False) -> list[Cell]:
-        """The cells, as they are kept."""
+    def cells(self, *, quick: bool = False, most: int | None = None) -> list[Cell]:
+        """The cells, as they are kept; each configuration with at most so many runs."""
         return [
-            Cell(self.name, json.dumps(settings), seed) for settings, seed in self.grid.cells(quick=quick)
+            Cell(self.name, json.dumps(settings), seed)
+            for settings, seed in self.grid.cells(quick=quick, most=most)
         ]
 
 

@@ -63,16 +63,23 @@ class OnSpark:
 
     def work(self, plan: Plan, cells: Sequence[Cell], folder: Path) -> None:
         """Run cells as one Spark job."""
-        from tidegate.spark.grid import spread  # noqa: PLC0415 - the plain way does without Spark
+        from tidegate.spark.grid import answers, spread  # noqa: PLC0415 - the plain way does without Spark
 
-        chosen = list(cells)
-        spread(
-            self._spark,  # type: ignore[arg-type]  # whoever made it, knew
-            len(chosen),
-            lambda number: plan.run(chosen[number])._asdict(),
-            SCHEMA,
-            folder.absolute().as_uri(),
-        )
+        chosen, spark = list(cells), self._spark
+        try:
+            spread(
+                spark,  # type: ignore[arg-type]  # whoever made it, knew
+                len(chosen),
+                lambda number: plan.run(chosen[number])._asdict(),
+                SCHEMA,
+                folder.absolute().as_uri(),
+            )
+        except Exception as error:
+            if not answers(spark):  # type: ignore[arg-type]  # as above
+                raise InputError(
+                    f"Spark has stopped ({error}); start the same command again: it goes on where it was"
+                ) from error
+            raise
         if not any(folder.rglob("*.parquet")):
             raise InputError(
                 f"workers wrote {folder}, but it is not seen here; give a folder that all machines share by --out"

@@ -61,6 +61,14 @@ def spread(
         raise RuntimeError(root_cause(error)) from error
 
 
+def answers(spark: SparkSession) -> bool:
+    """Whether a session still does what it is told."""
+    try:
+        return spark.range(1).count() == 1
+    except (PySparkException, Py4JError, OSError):
+        return False
+
+
 @contextlib.contextmanager
 def session(master: str | None, confs: Mapping[str, str]) -> Iterator[tuple[SparkSession, int]]:
     """A session, and how many cores it has; one that was there before is used, and left running.
