@@ -25,7 +25,8 @@ METHODS: dict[str, Callable[..., tg.sampling.Sampler]] = {
 
 
 def expected(side: str, key: int) -> float:
-    return WINDOW[0 if side == "left" else 1] * SHARES[key]
+    """Of rows of one time the left one is first, so that it owns their matches too."""
+    return (WINDOW[0] + 1 if side == "left" else WINDOW[1]) * SHARES[key]
 
 
 def sampled(

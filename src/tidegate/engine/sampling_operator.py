@@ -132,6 +132,7 @@ class SamplingOperator(Operator):
         if firsts:
             raise InputError("a sample does not tell who matched for the first time; leave out firsts")
         fresh = {side: len(self.buffers[side]) for side in SIDES}
+        watched = self.sampling.expecting.watched({side: self.buffers[side].rows for side in SIDES})
         self.sampling.observe({"left": left, "right": right}, moment.now)
         spent: dict[Side, list[Array]] = {side: [] for side in SIDES}
         arriving: dict[Side, Owners] = {}
@@ -145,6 +146,7 @@ class SamplingOperator(Operator):
         for side, owners in arriving.items():
             spent[side].append(fresh[side] + np.flatnonzero(owners.useless()))
         candidates = {side: self.buffers[side].rows for side in SIDES}
+        self.sampling.expecting.observe_met(watched, candidates, moment.now)
         self.sampling.expecting.observe_matches(candidates, fresh, ages.by_side(), moment.now)
         self.now = moment.now
         self.shown += 1

@@ -11,6 +11,7 @@ from tidegate.draws import spread
 from tidegate.models import AgeCurve, CurveLearner, Frequency, LearnedFrequency, Rates, sample_rows
 from tidegate.models.horizon import remembered
 from tidegate.models.joint import rates_of
+from tidegate.sampling.correction import Correction, Watched
 from tidegate.types import FAR, SIDES, Buckets, InputError, Last, other_side
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _FEWEST: Final = 2.0**-20
 _GROUPS: Final = _KINDS * 1100
 """More kinds than there can be: a double has at most 1024 octaves above 1."""
 _CAPACITY: Final = 1 << 16
+_WATCHED: Final = 512
+"""How many rows of a side are watched in a step, at least, where there are so many."""
 _KEYS: Final = 1 << 11
 """Of more arrivals or keys than this, about so many are looked at to tell what kinds of rows there are."""
 
@@ -71,7 +74,9 @@ class Expecting:
     """A model of matches at work.
 
     Rows whose number of matches cannot be told yet expect infinitely many, so that nobody gives them up. What is
-    learned counts one row more of each key than was seen: a key that never came yet may come.
+    learned counts one row more of each key than was seen: a key that never came yet may come. Where only some of the
+    arrivals were looked at, each of which stands for several, it counts one of these more, and a standard error: who
+    expects too little loses matches, and who expects too much only costs memory.
 
     Parameters
     ----------
@@ -127,7 +132,11 @@ class Expecting:
                 s: Buckets(max(length, 1) / _BUCKETS, _BUCKETS) for s, length in self._lengths.items()
             }
             self._curve_learners = {s: CurveLearner(b, horizon) for s, b in self._buckets.items()}
+        self._corrections = {side: Correction() for side in SIDES} if self._learner else {}
+        self._horizon = horizon
         self._arrived: dict[Side, Array] = {}
+        self._stand = dict.fromkeys(SIDES, 1.0)
+        self._moment = 0
         self._now: Time = -FAR
         self.seen = 0
 
@@ -144,15 +153,39 @@ class Expecting:
         self._arrived = {}
         self.seen += sum(map(len, arrivals.values()))
         for side, rows in arrivals.items():
+            self._moment = int(rows.time.dtype.kind == "i")
             if self._given is None:
                 self._rates.observe(side, len(rows), now)
-            if self._learner is None:
+            if self._learner is None or not len(rows):
                 continue
-            if len(rows) > _ENOUGH:
-                each = len(rows) / _ENOUGH
-                self._learner.observe(side, _some(rows.key, rows.id, self._salt, 1 / each), now, each)
-            else:
-                self._learner.observe(side, rows.key, now)
+            each = max(len(rows) / _ENOUGH, 1.0)
+            keys = _some(rows.key, rows.id, self._salt, 1 / each) if each > 1 else rows.key
+            self._learner.observe(side, keys, now, each)
+            # As what was learned consists of steps, large and small, so does what a row of it stands for.
+            part = min(len(rows) / max(self._learner.total(side), 1.0), 1.0)
+            self._stand[side] += part * (each - self._stand[side])
+
+    def watched(self, rows: dict[Side, Rows]) -> dict[Side, Watched]:
+        """Some of the rows that are held, before a step's arrivals are seen: for `observe_met`."""
+        found = {}
+        for side in self._corrections:
+            places = np.arange(0, len(rows[side]), max(len(rows[side]) // _WATCHED, 1))
+            some = rows[side].take(places)
+            expected = self._uncorrected(side, some.key)
+            if len(places) and np.isfinite(expected).all():
+                found[side] = Watched(places, expected, some.time, some.matches)
+        return found
+
+    def observe_met(self, watched: dict[Side, Watched], rows: dict[Side, Rows], now: Time) -> None:
+        """Learn from what the watched rows have met in a step, which began at the end of the one before."""
+        since = self._now
+        for side, (places, expected, time, before) in watched.items():
+            begins = time + self._delays[side]
+            held = np.minimum(now, begins + self._open(side)) - np.maximum(since, begins)
+            correction = self._corrections[side]
+            correction.fade(0.5 ** ((now - since) / self._horizon) if self._horizon else 1.0)
+            met = rows[side].matches[places] - before
+            correction.observe(expected, np.maximum(held, 0) / self._open(side), met)
 
     def observe_matches(
         self, rows: dict[Side, Rows], fresh: dict[Side, int], ages: dict[Side, Array], now: Time
@@ -196,22 +229,37 @@ class Expecting:
         return np.inf if self._curve_learners and self.span(side) > 0 else 0.0
 
     def _by_share(self, side: Side, keys: Array) -> Array:
+        matches = self._uncorrected(side, keys)
+        return self._corrections[side].of(matches) if self._corrections else matches
+
+    def _uncorrected(self, side: Side, keys: Array) -> Array:
         other = other_side(side)
         rate, span = self.rate(other), self.span(side)
         # A window of no length has partners of the same moment only, and nobody knows how many.
         if not rate or not 0 < span < np.inf:
             return np.full(len(keys), np.inf)
         shares = self._share(other, keys)
-        shares *= rate * (span - self._delays[side])
+        shares *= rate * self._open(side)
         return shares
+
+    def _open(self, side: Side) -> float:
+        """For how long a row meets what it owns; of whole times, at how many.
+
+        A window has one more of these than it is long. But of rows of one time the left one comes first.
+        """
+        length = self.span(side) - self._delays[side]
+        return length + self._moment * (side == "left" or self._delays[side] > 0)
 
     def _share(self, side: Side, keys: Array) -> Array:
         if self._shares is not None:
             return self._shares.share(side, keys)
         if self._learner is None or not self._learner.total(side):
             return np.full(len(keys), np.inf)
-        shares = self._learner.share(side, keys)
-        shares += 1 / self._learner.total(side)
+        shares, row = self._learner.share(side, keys), 1 / self._learner.total(side)
+        several = (self._stand[side] - 1) * row
+        if several > 0:
+            shares += several * (1 + np.sqrt(shares / (several + row)))
+        shares += row
         return shares
 
     def kinds(self, side: Side) -> Kinds | None:
@@ -276,10 +324,12 @@ class Expecting:
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        state = {"clock": np.array([float(self._now), self.seen])}
+        state = {"clock": np.array([float(self._now), self.seen, self._moment, *self._stand.values()])}
         state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
         if self._learner:
             state |= {f"share.{name}": array for name, array in self._learner.snapshot().items()}
+        for side, correction in self._corrections.items():
+            state |= {f"met-{side}.{name}": array for name, array in correction.snapshot().items()}
         for side, learner in self._curve_learners.items():
             state |= {f"{side}.{name}": array for name, array in learner.snapshot().items()}
         return state
@@ -290,11 +340,15 @@ class Expecting:
         for name, array in state.items():
             part, _, rest = name.partition(".")
             parts.setdefault(part, {})[rest] = array
-        self._now, seen = state["clock"].tolist()
-        self.seen = int(seen)
+        self._now, seen, moment, *stand = state["clock"].tolist()
+        self.seen, self._moment = int(seen), int(moment)
+        self._stand = dict(zip(SIDES, stand, strict=True))
         self._rates.restore(parts["rate"])
         if self._learner and "share" in parts:
             self._learner.restore(parts["share"])
+        for side, correction in self._corrections.items():
+            if f"met-{side}" in parts:
+                correction.restore(parts[f"met-{side}"])
         for side, learner in self._curve_learners.items():
             if side in parts:
                 learner.restore(parts[side])

@@ -72,7 +72,8 @@ class Uniform(Sampler):
 
     Deviations
     ----------
-    The printed cutoff, the expected number, is a mean where rows arrive at random. Rows with more matches lose those
+    What is learned of keys is corrected by what rows that are held have met (`Correction`). The printed cutoff, the
+    expected number, is a mean where rows arrive at random. Rows with more matches lose those
     beyond it, and rows that expect less than one lose all: a biased sample. Here the cutoff is a quantile; what still
     lies beyond it is, for 0.999, less than a thousandth of the matches of any row that expects at least one. A
     learned model counts one row more of each key than was seen.
@@ -147,7 +148,7 @@ def _waits(salt: int, ids: Array, cutoff: Array, passes: float, near: Stairs) ->
     for i in range(len(ids)):
         drawn = coin(salt, ids[i], 0)
         ahead = 1 + climbed(near, drawn)
-        if ahead == _NEAR < cutoff[i]:
+        if ahead == _NEAR <= cutoff[i]:
             ahead = skip(drawn, passes)
         waits[i] = ahead if ahead <= cutoff[i] else 0
     return waits
@@ -224,11 +225,14 @@ class UniformSampling(Sampling):
 
     def admitted(self, rows: Rows) -> tuple[Rows, Owners]:
         """Decide for each arrival on the first match that leaves."""
-        cutoff = self._cutoffs(self.expecting.foretold(rows))
+        cutoff = last = self._cutoffs(self.expecting.foretold(rows))
+        if self.expecting.learns != "nothing":
+            # In the step itself a row is there anyway, and need not go by what was learned of its key.
+            cutoff = np.maximum(last, _NEAR - 1)
         wait = _first(self.salt, rows.id, cutoff, self.fraction)
         level = self.control.level
         rows = replace(rows, level=np.full(len(rows), level, np.min_scalar_type(level)), wait=narrow(wait))
-        return rows, Waiting(self, rows, cutoff)
+        return rows, Waiting(self, rows, cutoff, last)
 
     def thinned(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
         """Thin what was decided with a higher probability."""
@@ -265,15 +269,17 @@ class UniformSampling(Sampling):
 
 
 class Waiting(Owners):
-    """Rows and the match that each of them waits for."""
+    """Rows and the match that each of them waits for; after the step, for none behind the `last`."""
 
-    def __init__(self, sampling: UniformSampling, rows: Rows, cutoff: Array) -> None:
+    def __init__(
+        self, sampling: UniformSampling, rows: Rows, cutoff: Array, last: Array | None = None
+    ) -> None:
         assert rows.wait is not None, "rows of this sampler wait for a match"  # noqa: S101 - an invariant
         assert rows.level is not None, "rows of a sampler have their level"  # noqa: S101 - an invariant
         self._sampling = sampling
         self.id, self.num = rows.id, rows.matches.copy()
         self.wait, self.level = rows.wait.astype(np.int64), rows.level.astype(np.int64)
-        self._cutoff = cutoff
+        self._cutoff, self._last = cutoff, last
 
     def picked(self, owner: Array) -> tuple[Array, Array]:
         """Count these matches and tell which of them leave."""
@@ -288,7 +294,7 @@ class Waiting(Owners):
     def useless(self) -> Array:
         """Which rows wait for nothing."""
         none: Array = self.wait == 0
-        return none
+        return none if self._last is None else none | (self.num + self.wait > self._last)
 
     def noted(self) -> dict[str, Array]:
         """What is noted of the rows now."""
