@@ -18,6 +18,16 @@ NaN or shed for a budget are no part of the promise, but counted. Then:
 4. No alarm is invented: all rows of an alarm arrived, and lie together.
 
 The tests try this by brute force: all combinations of all rows, for pairs, cliques, stars, chains and near-cliques.
+
+Which file has what:
+
+- what an alarm is: `condition`, read by `expression` and computed by `evaluation`; `topology` says who is joined;
+- who may omit: `certify` judges, by `proof` (with `curvature`, `enclosure`, `intervals`, `functions` and
+  `subdivision`) or, as a last resort, by a `grid` of points;
+- what is kept: `bracket_store`, with its compiled loops in `brackets`;
+- alarms as rows arrive: `matching` for one join, `keyed` for many keys at once; `combinations` searches, in the
+  order that `planning` finds;
+- the same before rows are sent: `edge`, with `lines` to read and write.
 """
 
 from tidegate.alerts.bracket_store import BracketStore, Closed, Retained, Shape

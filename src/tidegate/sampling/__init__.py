@@ -1,4 +1,17 @@
-"""Unbiased samples of a join, with inclusion probabilities; reservoirs that hold them; answers from them."""
+"""Unbiased samples of a join, with inclusion probabilities; reservoirs that hold them; answers from them.
+
+Which file has what:
+
+- samplers: `sampler` is the contract; `uniform`, `eq_cluster` and `pps_cluster` (with `cluster`, what the two
+  share) are one each. `expecting` says how many matches a row will own, `fraction` what memory a probability takes,
+  `control` which one new draws have; `ladder` holds probabilities in a byte, `stairs` looks cutoffs up;
+- reservoirs of rows: `reservoir`, `progressive` and `grouped`; `slots` keeps their rows, `merge` makes one sample
+  of several, `uniformity` and `chances` say what growing costs;
+- reservoirs of a join's results: `join_reservoir` and `progressive_join` are what users write, `ranks` and
+  `printed_join` what runs, `memory` how large one should be;
+- answers: `estimators` is the front door. `aggregate` reads what is asked, `drawn` how the sample came about,
+  `windows` which rows lie in which window; `moments`, `intervals` and `quantiles` do the sums.
+"""
 
 from tidegate.sampling.eq_cluster import EqCluster
 from tidegate.sampling.estimators import estimate
