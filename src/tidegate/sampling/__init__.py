@@ -23,7 +23,7 @@ from tidegate.sampling.merge import merge
 from tidegate.sampling.pps_cluster import PpsCluster
 from tidegate.sampling.progressive import ProgressiveReservoir
 from tidegate.sampling.progressive_join import ProgressiveJoinReservoir, expected_results
-from tidegate.sampling.ranks import Wants, merge_ranked
+from tidegate.sampling.ranks import Wants
 from tidegate.sampling.reservoir import Reservoir
 from tidegate.sampling.sampler import Owners, Sampler, Sampling, find, names, thinned
 from tidegate.sampling.slots import Sample, Taken
@@ -58,7 +58,6 @@ __all__ = [
     "find",
     "inclusion_chances",
     "merge",
-    "merge_ranked",
     "names",
     "proportional",
     "recovery_count",
