@@ -36,7 +36,7 @@ from tidegate.alerts.condition import Condition
 from tidegate.alerts.edge import Edge
 from tidegate.alerts.expression import inputs
 from tidegate.alerts.grid import Counterexample
-from tidegate.alerts.keyed import KeyedAlarms, KeyedFinder, Readings
+from tidegate.alerts.keyed import KeyedAlarms, KeyedFinder, KeyedRows
 from tidegate.alerts.matching import AlarmFinder, Alarms
 from tidegate.alerts.topology import Omission, Topology, omittable
 
@@ -52,8 +52,8 @@ __all__ = [
     "Judgement",
     "KeyedAlarms",
     "KeyedFinder",
+    "KeyedRows",
     "Omission",
-    "Readings",
     "Retained",
     "Shape",
     "Topology",
