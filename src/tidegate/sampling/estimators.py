@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.sampling.aggregate import Aggregate
-from tidegate.sampling.drawn import Coded, Drawn, Method, column, listed
+from tidegate.sampling.drawn import Coded, Design, Drawn, column, listed
 from tidegate.sampling.intervals import half_width, of_total
 from tidegate.sampling.moments import Draws
 from tidegate.sampling.quantiles import quantiles
@@ -28,7 +28,7 @@ def estimate(
     window: Time | None = None,
     every: Time | None = None,
     level: float = 0.9,
-    method: Method | None = None,
+    method: Design | None = None,
     time: str = "time",
     probability: str = "probability",
     owner: str | Sequence[str] = "owner",
