@@ -57,6 +57,11 @@ def test_core_imports_without_what_is_heavy() -> None:
     assert heavy.isdisjoint(loaded)
 
 
+def test_contributors_are_told_of_every_make_target() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*## ", text("Makefile"), re.MULTILINE)) - {"help"}
+    assert set(re.findall(r"^\| `make ([a-z-]+)` \|", text("CONTRIBUTING.md"), re.MULTILINE)) == targets
+
+
 def test_layers_have_no_exceptions_and_the_core_is_all_fenced() -> None:
     contracts = PYPROJECT["tool"]["importlinter"]["contracts"]
     assert not [c for c in contracts if c.keys() & {"ignore_imports", "exhaustive_ignores"}]
