@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAli
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -516,3 +516,18 @@ class Report:
 def first_missing(names: Iterable[str], have: Sequence[str]) -> str | None:
     """The first of `names` that is not among `have`."""
     return next((name for name in names if name not in have), None)
+
+
+def parts_of(state: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+    """Take apart a snapshot whose names say, before a dot, which part each array is of.
+
+    Examples
+    --------
+    >>> parts_of({"clock": np.array([3]), "rate.left": np.array([1]), "rate.right": np.array([2])})
+    {'clock': {'': array([3])}, 'rate': {'left': array([1]), 'right': array([2])}}
+    """
+    parts: dict[str, dict[str, Array]] = {}
+    for name, array in state.items():
+        part, _, rest = name.partition(".")
+        parts.setdefault(part, {})[rest] = array
+    return parts

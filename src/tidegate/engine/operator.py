@@ -44,6 +44,7 @@ from tidegate.types import (
     Window,
     check_choice,
     other_side,
+    parts_of,
 )
 
 if TYPE_CHECKING:
@@ -594,11 +595,7 @@ class Operator:
         self.arrived = dict(zip(SIDES, arrived, strict=True))
         *latest, self.now = state.pop("latest").tolist()
         self.latest = dict(zip(SIDES, latest, strict=True))
-        parts: dict[str, dict[str, Array]] = {"left": {}, "right": {}, "policy": {}}
-        for name, array in state.items():
-            part, _, column = name.partition(".")
-            # A sampler's part is of no concern to who only looks at the rows.
-            parts.setdefault(part, {})[column] = array
+        parts = parts_of(state)  # a sampler's is of no concern to who only looks at the rows
         for side in SIDES:
             self.buffers[side] = Buffer(side)
             notes: dict[str, Any] = {name: parts[side].pop(name) for name in NOTES if name in parts[side]}
@@ -607,7 +604,7 @@ class Operator:
                 rows = replace(rows, **{name: notes[name] for name in rows.columns() if name in notes})
             self.buffers[side].append(rows)
         if policy:
-            self.policy = self.policy.restore(parts["policy"])
+            self.policy = self.policy.restore(parts.get("policy", {}))
 
 
 class Pool:

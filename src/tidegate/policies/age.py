@@ -10,8 +10,8 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import AgeCurve, CurveLearner, Payoff, Rates
 from tidegate.models.horizon import REMEMBERED_WINDOWS, half_life, remembered
-from tidegate.policies.policy import Policy, grouped
-from tidegate.types import FAR, SIDES, Buckets, InputError, Last, Learned, Side, check_choice
+from tidegate.policies.policy import Policy
+from tidegate.types import FAR, SIDES, Buckets, InputError, Last, Learned, Side, check_choice, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Step, Time
@@ -254,7 +254,7 @@ class _Aging(Policy):
         """Take up what `snapshot` gave."""
         self._now, self._fitted, held, turn, begin, end = state["clock"].tolist()
         self._held, self._turn = int(held), _Turn(SIDES[int(turn)], begin, end)
-        parts = grouped(state)
+        parts = parts_of(state)
         self._rates.restore(parts["rate"])
         for side, learner in self._learners.items():
             learned = parts.get(side, {})

@@ -14,10 +14,10 @@ from tidegate.policies.arrivals_to_come import check_processes
 from tidegate.policies.expected import expected_within, stretches
 from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
-from tidegate.policies.policy import Policy, grouped, need_numbers
+from tidegate.policies.policy import Policy, need_numbers
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival
-from tidegate.types import FOREVER, SIDES, InputError, other_side
+from tidegate.types import FOREVER, SIDES, InputError, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -194,7 +194,7 @@ class _Foretelling(Policy):
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        parts = grouped(state)
+        parts = parts_of(state)
         self._rates.restore(parts["rate"])
         self._lifetime.restore(parts["lifetime"])
         for side in SIDES:
@@ -237,5 +237,5 @@ class _Learning(Foreseeing):
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         super().restore(state)
-        self.lifetime.restore(grouped(state)["lifetime"])
+        self.lifetime.restore(parts_of(state)["lifetime"])
         return self

@@ -10,8 +10,8 @@ import numpy as np
 from tidegate.draws import salt
 from tidegate.models.histogram import Histogram
 from tidegate.policies.departures import Departed, Departures
-from tidegate.policies.policy import Policy, grouped, need_numbers
-from tidegate.types import SIDES, InputError, Learned, check_choice, other_side
+from tidegate.policies.policy import Policy, need_numbers
+from tidegate.types import SIDES, InputError, Learned, check_choice, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -182,7 +182,7 @@ class _Watching(Policy):
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         self._at = dict(zip(SIDES, state["at"].tolist(), strict=True))
-        parts = grouped(state)
+        parts = parts_of(state)
         for side in SIDES:
             self._departures[side].restore(parts[side])
             self._lessons[side].restore(parts[side])

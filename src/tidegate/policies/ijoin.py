@@ -15,8 +15,8 @@ from tidegate.models import Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.models.numbers import positive
 from tidegate.policies.importance import importance_of
-from tidegate.policies.policy import Need, Policy, find, grouped
-from tidegate.types import FAR, SIDES, InputError, Learned, check_choice
+from tidegate.policies.policy import Need, Policy, find
+from tidegate.types import FAR, SIDES, InputError, Learned, check_choice, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Buckets, Rows, Setting, Side, Step, Time
@@ -319,7 +319,7 @@ class _Noting(Policy):
         self._seen, self._worth, self._now, self._quality, self._known_quality = state["numbers"].tolist()
         *held, self._decisions, self._recomputed = state["counts"].tolist()
         self._held = dict(zip(SIDES, held, strict=True))
-        self._rates.restore(grouped(state)["rate"])
+        self._rates.restore(parts_of(state)["rate"])
         return self
 
 

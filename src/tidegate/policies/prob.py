@@ -10,9 +10,9 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
-from tidegate.policies.policy import Policy, grouped
+from tidegate.policies.policy import Policy
 from tidegate.policies.reach import Reach, check_trends, remade
-from tidegate.types import FAR, SIDES, InputError, Learned, other_side
+from tidegate.types import FAR, SIDES, InputError, Learned, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Budget, Rows, Setting, Step, Time
@@ -227,7 +227,7 @@ class Foreseeing(Policy):
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        parts = grouped(state)
+        parts = parts_of(state)
         self._now, self._reckoned = state["clock"].tolist()
         if "left" in parts:
             self._payoffs = Payoff(**parts["left"]), Payoff(**parts["right"])

@@ -11,7 +11,7 @@ from tidegate.draws import spread
 from tidegate.models import AgeCurve, CurveLearner, Frequency, LearnedFrequency, Rates, sample_rows
 from tidegate.models.horizon import remembered
 from tidegate.models.joint import rates_of
-from tidegate.types import FAR, SIDES, Buckets, InputError, Last, other_side
+from tidegate.types import FAR, SIDES, Buckets, InputError, Last, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Condition, Rows, Setting, Side, Time
@@ -286,10 +286,7 @@ class Expecting:
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        parts: dict[str, dict[str, Array]] = {}
-        for name, array in state.items():
-            part, _, rest = name.partition(".")
-            parts.setdefault(part, {})[rest] = array
+        parts = parts_of(state)
         self._now, seen = state["clock"].tolist()
         self.seen = int(seen)
         self._rates.restore(parts["rate"])

@@ -26,7 +26,7 @@ from tidegate.sampling.control import Control
 from tidegate.sampling.expecting import Expecting, Model, check_model, suited
 from tidegate.sampling.fraction import Taking, check_overflow
 from tidegate.sampling.ladder import STEPS, chance, coins
-from tidegate.types import SIDES, InputError, Sampled, Setting, Window
+from tidegate.types import SIDES, InputError, Sampled, Setting, Window, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,10 +146,7 @@ class Sampling(ABC):
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        parts: dict[str, dict[str, Array]] = {"expecting": {}, "control": {}}
-        for name, array in state.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = array
+        parts = parts_of(state)
         self.expecting.restore(parts["expecting"])
         self.control.restore(parts["control"])
         return self
