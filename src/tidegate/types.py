@@ -518,12 +518,18 @@ def first_missing(names: Iterable[str], have: Sequence[str]) -> str | None:
     return next((name for name in names if name not in have), None)
 
 
+def as_part(name: str, state: Mapping[str, Array]) -> dict[str, Array]:
+    """A snapshot as part of a larger one: its arrays by names that `parts_of` tells apart from others."""
+    return {f"{name}.{each}": array for each, array in state.items()}
+
+
 def parts_of(state: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
     """Take apart a snapshot whose names say, before a dot, which part each array is of.
 
     Examples
     --------
-    >>> parts_of({"clock": np.array([3]), "rate.left": np.array([1]), "rate.right": np.array([2])})
+    >>> rate = {"left": np.array([1]), "right": np.array([2])}
+    >>> parts_of({"clock": np.array([3])} | as_part("rate", rate))
     {'clock': {'': array([3])}, 'rate': {'left': array([1]), 'right': array([2])}}
     """
     parts: dict[str, dict[str, Array]] = {}

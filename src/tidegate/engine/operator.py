@@ -42,6 +42,7 @@ from tidegate.types import (
     Split,
     Step,
     Window,
+    as_part,
     check_choice,
     other_side,
     parts_of,
@@ -571,7 +572,7 @@ class Operator:
             for s, b in self.buffers.items()
             for name, column in b.rows.columns().items()
         }
-        state |= {f"policy.{name}": array for name, array in self.policy.snapshot().items()}
+        state |= as_part("policy", self.policy.snapshot())
         state["kind"] = np.frombuffer(self.policy.kind().encode(), np.uint8)
         state["tally"] = self.tally.as_array()
         state["counts"] = np.array([self.number, self.shown, self.shed, *self.arrived.values()], np.int64)

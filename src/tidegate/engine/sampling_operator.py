@@ -17,7 +17,18 @@ from tidegate.engine.index import PAIRS_AT_A_TIME, Index
 from tidegate.engine.operator import Join, Operator, Outcome, Places, Pool, Residual, axes_of, placed
 from tidegate.sampling import find
 from tidegate.sampling.ladder import chances
-from tidegate.types import FOREVER, SIDES, Budget, InputError, Pairs, Rows, Sampled, other_side
+from tidegate.types import (
+    FOREVER,
+    SIDES,
+    Budget,
+    InputError,
+    Pairs,
+    Rows,
+    Sampled,
+    as_part,
+    other_side,
+    parts_of,
+)
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Floors, Moment
@@ -320,17 +331,16 @@ class SamplingOperator(Operator):
 
     def _state(self) -> dict[str, Array]:
         state = super()._state()
-        state |= {f"sampler.{name}": array for name, array in self.sampling.snapshot().items()}
+        state |= as_part("sampler", self.sampling.snapshot())
         state["sampler"] = np.frombuffer(self.sampling.kind().encode(), np.uint8)
         return state
 
     def _resume(self, state: dict[str, Array], *, policy: bool) -> None:
         """Go on from a snapshot; rows that another sampler chose are no sample of this one's, and are dropped."""
         said = state.pop("sampler", _NOBODY).tobytes().decode()
-        parts = {name: state.pop(name) for name in list(state) if name.startswith("sampler.")}
         super()._resume(state, policy=policy)
         if policy and said == self.sampling.kind():
-            self.sampling.restore({name.removeprefix("sampler."): array for name, array in parts.items()})
+            self.sampling.restore(parts_of(state)["sampler"])
         else:
             for buffer in self.buffers.values():
                 buffer.drop(np.arange(len(buffer)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.models import LearnedFrequency, Oracle, Process, Rates, Stationary
 from tidegate.models.meeting import Coming
-from tidegate.types import SIDES, InputError, Learned, parts_of
+from tidegate.types import SIDES, InputError, Learned, as_part, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Side, Step, Time
@@ -127,8 +127,8 @@ class Learning(Outlook):
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        state = {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
-        return state | {f"share.{name}": array for name, array in self._shares.snapshot().items()}
+        state = as_part("rate", self._rates.snapshot())
+        return state | as_part("share", self._shares.snapshot())
 
     def restore(self, state: dict[str, Array]) -> None:
         """Take up what `snapshot` gave."""

@@ -17,7 +17,7 @@ from tidegate.policies.lifetime import Lifetime
 from tidegate.policies.policy import Policy, need_numbers
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival
-from tidegate.types import FOREVER, SIDES, InputError, other_side, parts_of
+from tidegate.types import FOREVER, SIDES, InputError, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -189,8 +189,8 @@ class _Foretelling(Policy):
     def snapshot(self) -> dict[str, Array]:
         """The last keys, and what was learned of lifetimes."""
         state = {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
-        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
-        return state | {f"lifetime.{name}": array for name, array in self._lifetime.snapshot().items()}
+        state |= as_part("rate", self._rates.snapshot())
+        return state | as_part("lifetime", self._lifetime.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
@@ -231,8 +231,7 @@ class _Learning(Foreseeing):
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        lifetime = self.lifetime.snapshot().items()
-        return super().snapshot() | {f"lifetime.{name}": array for name, array in lifetime}
+        return super().snapshot() | as_part("lifetime", self.lifetime.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""

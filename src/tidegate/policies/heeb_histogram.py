@@ -11,7 +11,7 @@ from tidegate.draws import salt
 from tidegate.models.histogram import Histogram
 from tidegate.policies.departures import Departed, Departures
 from tidegate.policies.policy import Policy, need_numbers
-from tidegate.types import SIDES, InputError, Learned, check_choice, other_side, parts_of
+from tidegate.types import SIDES, InputError, Learned, as_part, check_choice, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -176,7 +176,7 @@ class _Watching(Policy):
         state = {"at": np.array([*self._at.values()])}
         for side in SIDES:
             for part in (self._departures[side], self._lessons[side]):
-                state |= {f"{side}.{name}": array for name, array in part.snapshot().items()}
+                state |= as_part(side, part.snapshot())
         return state
 
     def restore(self, state: dict[str, Array]) -> Self:

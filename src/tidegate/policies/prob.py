@@ -12,7 +12,7 @@ from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, Linea
 from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.policy import Policy
 from tidegate.policies.reach import Reach, check_trends, remade
-from tidegate.types import FAR, SIDES, InputError, Learned, other_side, parts_of
+from tidegate.types import FAR, SIDES, InputError, Learned, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Budget, Rows, Setting, Step, Time
@@ -216,11 +216,11 @@ class Foreseeing(Policy):
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
         state = {"clock": np.array([self._now, self._reckoned], np.float64)}
-        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
+        state |= as_part("rate", self._rates.snapshot())
         if self._learner:
-            state |= {f"share.{name}": array for name, array in self._learner.snapshot().items()}
+            state |= as_part("share", self._learner.snapshot())
         if self._reach:
-            state |= {f"reach.{name}": array for name, array in self._reach.snapshot().items()}
+            state |= as_part("reach", self._reach.snapshot())
         for side, payoff in zip(SIDES, self._payoffs or (), strict=False):
             state |= {f"{side}.memory": payoff.memory, f"{side}.results": payoff.results}
         return state

@@ -11,7 +11,7 @@ from tidegate.draws import spread
 from tidegate.models import AgeCurve, CurveLearner, Frequency, LearnedFrequency, Rates, sample_rows
 from tidegate.models.horizon import remembered
 from tidegate.models.joint import rates_of
-from tidegate.types import FAR, SIDES, Buckets, InputError, Last, other_side, parts_of
+from tidegate.types import FAR, SIDES, Buckets, InputError, Last, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Condition, Rows, Setting, Side, Time
@@ -277,11 +277,11 @@ class Expecting:
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
         state = {"clock": np.array([float(self._now), self.seen])}
-        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
+        state |= as_part("rate", self._rates.snapshot())
         if self._learner:
-            state |= {f"share.{name}": array for name, array in self._learner.snapshot().items()}
+            state |= as_part("share", self._learner.snapshot())
         for side, learner in self._curve_learners.items():
-            state |= {f"{side}.{name}": array for name, array in learner.snapshot().items()}
+            state |= as_part(side, learner.snapshot())
         return state
 
     def restore(self, state: dict[str, Array]) -> Self:
