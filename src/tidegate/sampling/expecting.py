@@ -225,6 +225,11 @@ class Expecting:
             self._kinds_by_age(side, rate, span) if self._by_age else self._kinds_by_share(side, rate, span)
         )
 
+    def kinds_of_both(self) -> list[Kinds] | None:
+        """`kinds` of either side; None while those of one are not known."""
+        known = [kinds for side in SIDES if (kinds := self.kinds(side)) is not None]
+        return known if len(known) == len(SIDES) else None
+
     def _kinds_by_age(self, side: Side, rate: float, span: float) -> Kinds | None:
         curve = self._curves.get(side)
         if curve is None:

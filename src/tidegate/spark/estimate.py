@@ -17,6 +17,7 @@ from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, St
 from tidegate.sampling.aggregate import Aggregate
 from tidegate.sampling.drawn import ALONE, Design, listed
 from tidegate.sampling.estimators import estimate as of_columns
+from tidegate.sampling.intervals import check_level
 from tidegate.spark.durations import microseconds
 from tidegate.spark.session import PARTITIONS
 from tidegate.spark.side import quoted, watermark_delay
@@ -90,8 +91,7 @@ def estimate(
     """
     aggregate = Aggregate.parse(what)
     names = listed(by)
-    if not 0 < level < 1:
-        raise InputError(f"level={level!r} is not between 0 and 1; for nine times in ten give 0.9")
+    check_level(level)
     if method is not None:
         check_choice(method, Design, "method")
     if stratum is not None and method != "counted":
