@@ -70,7 +70,7 @@ def test_layers_have_no_exceptions_and_the_core_is_all_fenced() -> None:
     assert set(fence["source_modules"]) == {f"tidegate.{room}" for room in core}
 
 
-@pytest.mark.parametrize("room", ["alerts", "engine", "sampling", "spark"])
+@pytest.mark.parametrize("room", ["alerts", "engine", "models", "policies", "sampling", "spark"])
 def test_the_map_of_a_large_room_names_every_file(room: str) -> None:
     told = text(f"src/tidegate/{room}/__init__.py").split("Which file has what:")[1].split('"""')[0]
     assert set(re.findall(r"`(\w+)`", told)) == modules(room)
