@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.table import Table
 
 from tidegate.sampling import estimate
-from tidegate.sampling.drawn import Method
+from tidegate.sampling.drawn import Design
 
 ROWS: Final = 1_000_000
 REPEATS: Final = 2
 WHATS: Final = ("count(*)", "sum(price)", "avg(price)", "median(price)")
-METHODS: Final[tuple[Method, ...]] = ("uniform", "pps_cluster", "counted")
+METHODS: Final[tuple[Design, ...]] = ("uniform", "pps_cluster", "counted")
 GROUPS: Final = {"all": None, "10 groups": "few", "10,000 groups": "many"}
 
 

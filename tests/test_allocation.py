@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.models.payoffs import payoffs
 from tidegate import InputError, allocate, predict_recall
-from tidegate.allocation import optimal_split, sampling_memory
+from tidegate.allocation import sampling_memory
 from tidegate.models import AgeCurve, Payoff
 
 JOINS = st.lists(payoffs(), min_size=1, max_size=5)
@@ -158,24 +158,6 @@ def test_the_memory_of_an_error_is_that_of_the_sample_with_this_error() -> None:
     assert memory(0) == 50
 
 
-@given(payoffs(), payoffs(), st.integers(0, 60))
-def test_no_other_split_yields_more(left: Payoff, right: Payoff, memory: int) -> None:
-    mine, theirs = optimal_split(left, right, memory)
-    rows = np.arange(memory + 1)
-    assert mine + theirs == memory
-    assert min(mine, theirs) >= 0
-    best = (left.at(rows) + right.at(memory - rows)).max()
-    assert left.at(mine) + right.at(theirs) >= best - 1e-7 * max(best, 1)
-
-
-@given(payoffs(), st.integers(0, 60))
-def test_equal_sides_split_evenly(side: Payoff, memory: int) -> None:
-    mine, theirs = optimal_split(side, side, memory)
-    best, found = 2 * side.at(memory / 2), side.at(mine) + side.at(theirs)
-    assert found <= best + 1e-9
-    assert memory % 2 or abs(mine - theirs) <= 1 or found == pytest.approx(best)
-
-
 def test_recall_is_predicted_for_a_join_of_two_sides() -> None:
     early, late = AgeCurve([0, 1, 2], [4, 0]), AgeCurve([0, 1, 2], [0, 4])
     assert predict_recall((late, early), 2, rates=(1, 1), window=(2, 2)) == 6 / 8
@@ -206,10 +188,7 @@ def test_what_cannot_be_allocated_is_refused(arguments: dict[str, object], messa
         allocate(**{"joins": [HUNDRED, HUNDRED], "total": 100, **arguments})  # type: ignore[arg-type]
 
 
-def test_what_cannot_be_split_or_sampled_is_refused() -> None:
-    for memory in (-1, 2.5, True):
-        with pytest.raises(InputError, match="memory to split is"):
-            optimal_split(HUNDRED, HUNDRED, memory)  # type: ignore[arg-type]
+def test_what_cannot_be_sampled_is_refused() -> None:
     with pytest.raises(InputError, match="cv is 0"):
         sampling_memory(([1.0], [1.0]), rates=(1, 1), window=(1, 1), results=1, cv=0)
     with pytest.raises(InputError, match="2 keys on the left"):

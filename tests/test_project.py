@@ -24,6 +24,10 @@ def run(*command: str) -> str:
     return done.stdout
 
 
+def modules(room: str) -> set[str]:
+    return {path.stem for path in (ROOT / "src/tidegate" / room).glob("[a-z]*") if path.suffix in ("", ".py")}
+
+
 def dependencies() -> list[str]:
     project = PYPROJECT["project"]
     groups = [
@@ -53,13 +57,23 @@ def test_core_imports_without_what_is_heavy() -> None:
     assert heavy.isdisjoint(loaded)
 
 
+def test_contributors_are_told_of_every_make_target() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*## ", text("Makefile"), re.MULTILINE)) - {"help"}
+    assert set(re.findall(r"^\| `make ([a-z-]+)` \|", text("CONTRIBUTING.md"), re.MULTILINE)) == targets
+
+
 def test_layers_have_no_exceptions_and_the_core_is_all_fenced() -> None:
     contracts = PYPROJECT["tool"]["importlinter"]["contracts"]
     assert not [c for c in contracts if c.keys() & {"ignore_imports", "exhaustive_ignores"}]
     [fence] = [c for c in contracts if c.get("forbidden_modules") == ["pyspark"]]
-    rooms = {path.stem for path in (ROOT / "src/tidegate").glob("[a-z]*") if path.suffix in ("", ".py")}
-    core = rooms - {"spark", "experiments", "cli"}
+    core = modules("") - {"spark", "experiments", "cli"}
     assert set(fence["source_modules"]) == {f"tidegate.{room}" for room in core}
+
+
+@pytest.mark.parametrize("room", ["alerts", "engine", "models", "policies", "sampling", "spark"])
+def test_the_map_of_a_large_room_names_every_file(room: str) -> None:
+    told = text(f"src/tidegate/{room}/__init__.py").split("Which file has what:")[1].split('"""')[0]
+    assert set(re.findall(r"`(\w+)`", told)) == modules(room)
 
 
 def test_no_file_names_a_home() -> None:

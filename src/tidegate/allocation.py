@@ -1,7 +1,7 @@
 """One memory for several joins, for the two sides of one, and what it will bring.
 
-Models say what memory pays (`tidegate.models.Payoff`). From that follow how to divide a memory between the
-sides of a join (`optimal_split`) or among parts of its keys (`optimal_division`), the recall to expect
+Models say what memory pays (`tidegate.models.Payoff`, which also tells how the sides of a join divide it best). From
+that follow how to divide a memory among parts of a join's keys (`optimal_division`), the recall to expect
 (`predict_recall`), and how to divide a memory among joins so that the worst off is as well off as can be
 (`allocate`).
 """
@@ -114,28 +114,6 @@ def allocate(
     achieved = [join.reaches(rows) for join, rows in zip(read, memory, strict=True)]
     levels = [reached / weight for reached, weight in zip(achieved, worth, strict=True)]
     return Allocation(memory, min(levels) if metric == "recall" else max(levels), achieved)
-
-
-def optimal_split(left: Payoff, right: Payoff, memory: int) -> tuple[int, int]:
-    """Divide the rows of one join between its sides so that it yields the most results.
-
-    Where several divisions do, it is one beside that of `Payoff.split`.
-
-    Examples
-    --------
-    >>> optimal_split(Payoff([0, 1, 3], [0, 3, 5]), Payoff([0, 2], [0, 5]), memory=3)
-    (1, 2)
-
-    References
-    ----------
-    Memory-Limited Execution of Windowed Stream Joins, sections 3.2.2 and 3.3.
-    """
-    if isinstance(memory, bool) or not isinstance(memory, int | np.integer) or memory < 0:
-        raise InputError(f"memory to split is {memory!r}; give a whole number of rows, at least 0")
-    # What both sides yield is concave in the rows of one, so that the best whole number is next to the best.
-    below = math.floor(left.split(memory, right)[0])
-    mine = max((below, min(below + 1, memory)), key=lambda rows: left.at(rows) + right.at(memory - rows))
-    return int(mine), int(memory - mine)
 
 
 def optimal_division(parts: Sequence[Payoff], memory: int) -> list[int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAli
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -515,3 +515,24 @@ class Report:
 def first_missing(names: Iterable[str], have: Sequence[str]) -> str | None:
     """The first of `names` that is not among `have`."""
     return next((name for name in names if name not in have), None)
+
+
+def as_part(name: str, state: Mapping[str, Array]) -> dict[str, Array]:
+    """A snapshot as part of a larger one: its arrays by names that `parts_of` tells apart from others."""
+    return {f"{name}.{each}": array for each, array in state.items()}
+
+
+def parts_of(state: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+    """Take apart a snapshot whose names say, before a dot, which part each array is of.
+
+    Examples
+    --------
+    >>> rate = {"left": np.array([1]), "right": np.array([2])}
+    >>> parts_of({"clock": np.array([3])} | as_part("rate", rate))
+    {'clock': {'': array([3])}, 'rate': {'left': array([1]), 'right': array([2])}}
+    """
+    parts: dict[str, dict[str, Array]] = {}
+    for name, array in state.items():
+        part, _, rest = name.partition(".")
+        parts.setdefault(part, {})[rest] = array
+    return parts

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.alerts.brute_force import Joined, best_of_arrivals
 from tests.alerts.test_matching import in_a_window, together
 from tidegate import InputError
-from tidegate.alerts import KeyedFinder, Readings, Topology, certify
+from tidegate.alerts import KeyedFinder, KeyedRows, Topology, certify
 
 Arrival = tuple[int, str, int, float]
 
@@ -25,9 +25,9 @@ TOPOLOGIES: dict[str, Topology] = {
 SUMS = {2: "a + b > 5", 3: "a + b - c > 4"}
 
 
-def readings(rows: list[Arrival], name: str) -> Readings:
+def readings(rows: list[Arrival], name: str) -> KeyedRows:
     own = [row for row in rows if row[1] == name]
-    return Readings(
+    return KeyedRows(
         np.array([row[0] for row in own], np.int64),
         np.array([row[2] for row in own], np.int64),
         np.array([row[3] for row in own], np.float64),
@@ -159,7 +159,7 @@ def test_every_row_is_accounted_for_and_what_is_past_leaves() -> None:
     arrived = 0
     for step in range(20):
         rows = {
-            name: Readings(
+            name: KeyedRows(
                 rng.integers(0, 9, 200), rng.integers(20 * step, 20 * step + 20, 200), rng.normal(size=200)
             )
             for name in "ab"
@@ -179,7 +179,7 @@ def test_every_row_is_accounted_for_and_what_is_past_leaves() -> None:
 def test_the_keys_share_a_budget() -> None:
     rng = np.random.default_rng(3)
     finder = KeyedFinder(certify(SUMS[2]), TOPOLOGIES["pair"], budget=10)
-    rows = Readings(rng.integers(0, 9, 500), rng.integers(0, 100, 500), rng.normal(size=500))
+    rows = KeyedRows(rng.integers(0, 9, 500), rng.integers(0, 100, 500), rng.normal(size=500))
     finder.step({"a": rows})
     assert len(finder.rows["a"].key) == 10
     assert finder.counts["a"]["shed"] + finder.counts["a"]["omitted"] == 490
@@ -187,7 +187,7 @@ def test_the_keys_share_a_budget() -> None:
 
 def test_the_budget_holds_where_keys_are_searched_apart() -> None:
     finder = KeyedFinder(certify(SUMS[2], {"a": (0, 1), "b": (0, 1)}), TOPOLOGIES["pair"], budget=1)
-    finder.step({"a": Readings(np.array([1, 2]), np.array([5, 6]), np.array([0.5, 7.0]))})
+    finder.step({"a": KeyedRows(np.array([1, 2]), np.array([5, 6]), np.array([0.5, 7.0]))})
     assert len(finder.rows["a"].key) == 1
     assert finder.counts["a"]["shed"] == 1
 

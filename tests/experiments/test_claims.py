@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate import InputError
-from tidegate.experiments.claims import Interval, judged, student
+from tidegate.experiments.claims import Interval, judged
 
 ABOVE, BELOW, EITHER = Interval(2, 1, 3), Interval(-2, -3, -1), Interval(0.5, -1, 2)
 
@@ -61,8 +61,10 @@ def test_one_run_decides_nothing() -> None:
     ("freedom", "printed"),
     [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045), (49, 2.010)],
 )
-def test_student_s_distribution_as_printed_in_tables(freedom: int, printed: float) -> None:
-    assert student(freedom) == pytest.approx(printed, rel=0.01)
+def test_intervals_are_as_long_as_tables_of_student_s_distribution_say(freedom: int, printed: float) -> None:
+    runs = np.arange(freedom + 1)
+    error = runs.std(ddof=1) / len(runs) ** 0.5
+    assert Interval.of(runs).half == pytest.approx(printed * error, rel=3e-4)
 
 
 @given(st.integers(0, 2**32))

@@ -45,7 +45,7 @@ def cells(streams: tuple[str, ...], densities: tuple[int, ...], runs: int) -> Re
 
 def test_forty_percent_of_one_stream_of_table_1_and_more_of_the_other() -> None:
     results = cells(("s-unif", "s-wiener"), (10,), 3)
-    kept = [results.interval("kept %", stream=stream).mean for stream in ("s-unif", "s-wiener")]
+    kept = [results.runs("kept %", stream=stream).mean() for stream in ("s-unif", "s-wiener")]
     assert kept == pytest.approx([39.43, 64.96], abs=0.01)
     assert claims.of_table1(results)[0].verdict == "holds in part"
     assert all(34 < share < 37 for share in results.runs("as printed %"))
@@ -53,11 +53,11 @@ def test_forty_percent_of_one_stream_of_table_1_and_more_of_the_other() -> None:
 
 def test_independent_values_level_off_at_four_and_a_wiener_process_does_not() -> None:
     results = cells(("Gamma-Wiener", "uniform values"), (4, 16, 64, 256), 2)
-    flat = results.interval("kept of an interval", stream="uniform values", density=64).mean
+    flat = results.runs("kept of an interval", stream="uniform values", density=64).mean()
     assert flat == pytest.approx(4, abs=0.2)
     # It grows as the square root: by two where there are four times as many rows.
     few, many = (
-        results.interval("kept of an interval", stream="Gamma-Wiener", density=density).mean
+        results.runs("kept of an interval", stream="Gamma-Wiener", density=density).mean()
         for density in (64, 256)
     )
     assert many / few == pytest.approx(2, abs=0.2)

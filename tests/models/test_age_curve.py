@@ -108,18 +108,10 @@ def test_the_priority_keeps_the_shape_of_what_it_is_given() -> None:
     assert curve.priority(np.array([])).tolist() == []
 
 
-@pytest.mark.parametrize(
-    ("rates", "minimum"),
-    [([1], False), ([1, 2, 3], False), ([3, 2, 1], False), ([1, 3, 1], False), ([2, 1, 1, 2], True)],
-)
-def test_a_minimum_is_a_fall_before_a_rise(rates: list[int], minimum: bool) -> None:  # noqa: FBT001
-    assert unit(rates).has_minimum == minimum
-
-
-def test_rounding_makes_neither_minima_nor_best_ages() -> None:
+def test_rounding_makes_no_best_age() -> None:
     widths = np.array([0.1, 0.3, 0.7, 0.1, 0.2])
     level = AgeCurve(np.append(0, np.cumsum(widths)), widths * 3)
-    assert (level.has_minimum, level.best_age) == (False, level.window)
+    assert level.best_age == level.window
 
 
 @given(single_peaks(), st.integers(1, 5), st.lists(st.floats(0, 1.2), min_size=1, max_size=20))
@@ -127,7 +119,6 @@ def test_without_a_minimum_memory_pays_by_equation_3(
     rates: list[int], rate: int, shares: list[float]
 ) -> None:
     curve = unit(rates)
-    assert not curve.has_minimum
     memory = np.array(shares) * rate * curve.window
     age = curve.best_age
     by_equation = np.where(

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from tidegate.sampling import JoinReservoir, estimate
-from tidegate.sampling.drawn import Method
+from tidegate.sampling.drawn import Design
 from tidegate.types import Array
 
 RUNS, DRAWS = 800, 120
 CLUSTERS = 1_500
 WHATS = ("count(*)", "sum(price)", "avg(price)", "median(price)")
-METHODS: tuple[Method, ...] = ("uniform", "eq_cluster", "pps_cluster", "counted")
+METHODS: tuple[Design, ...] = ("uniform", "eq_cluster", "pps_cluster", "counted")
 
 
 @cache
@@ -34,7 +34,7 @@ def population() -> dict[str, Array]:
 
 
 @cache
-def samples(method: Method) -> dict[str, Array]:
+def samples(method: Design) -> dict[str, Array]:
     """Many samples of the same population, told apart by `run`."""
     everything = population()
     owner = everything["owner"]
@@ -60,7 +60,7 @@ def samples(method: Method) -> dict[str, Array]:
     }
 
 
-def answers(method: Method, what: str, *by: str) -> dict[str, Array]:
+def answers(method: Design, what: str, *by: str) -> dict[str, Array]:
     stratum: dict[str, Any] = {"stratum": "run"} if method == "counted" else {"owner": ["run", "owner"]}
     found = estimate(samples(method), what, by=["run", *by], method=method, **stratum)
     return {name: found[name].to_numpy() for name in found.column_names}
@@ -78,7 +78,7 @@ def truth(what: str, price: Array) -> float:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("what", WHATS)
-def test_estimates_are_right_on_average(what: str, method: Method) -> None:
+def test_estimates_are_right_on_average(what: str, method: Design) -> None:
     """AVG and the median are ratios: their bias is there, and below what 200 runs can tell."""
     found = answers(method, what)["estimate"][:200]
     error = found.mean() - truth(what, population()["price"])
@@ -93,7 +93,7 @@ def holding(found: dict[str, Array], exact: Array | float) -> float:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("what", WHATS)
-def test_intervals_hold_the_truth_as_often_as_they_say(what: str, method: Method) -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say(what: str, method: Design) -> None:
     whole = holding(answers(method, what), truth(what, population()["price"]))
     if (what, method) == ("count(*)", "counted"):
         assert whole == 1
@@ -103,7 +103,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(what: str, method: Method
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("what", WHATS)
-def test_intervals_of_groups_do_so_too(what: str, method: Method) -> None:
+def test_intervals_of_groups_do_so_too(what: str, method: Design) -> None:
     everything = population()
     exact = np.array([truth(what, everything["price"][everything["city"] == city]) for city in range(3)])
     found = answers(method, what, "city")

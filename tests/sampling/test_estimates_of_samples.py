@@ -16,16 +16,16 @@ import tidegate as tg
 from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate.models import Frequency
 from tidegate.sampling import EqCluster, PpsCluster, Sampler, Uniform
-from tidegate.sampling.drawn import Method
+from tidegate.sampling.drawn import Design
 from tidegate.types import Array
 
 COPIES, ROWS, WINDOW = 800, 150, (12, 8)
 SIDES = (stream(ROWS, 1), stream(ROWS, 2))
 PRICES = np.random.default_rng(5).lognormal(4, 0.5, (2, ROWS))
-METHODS: tuple[Method, ...] = ("uniform", "eq_cluster", "pps_cluster")
+METHODS: tuple[Design, ...] = ("uniform", "eq_cluster", "pps_cluster")
 
 
-def sampler_of(method: Method) -> Sampler:
+def sampler_of(method: Design) -> Sampler:
     shares = {copy * 10 + key: share / COPIES for copy in range(COPIES) for key, share in SHARES.items()}
     model, rates = Frequency(shares, shares), (float(COPIES), float(COPIES))
     if method == "uniform":
@@ -42,7 +42,7 @@ def truth() -> dict[str, float]:
 
 
 @cache
-def samples(method: Method) -> dict[str, Array]:
+def samples(method: Design) -> dict[str, Array]:
     many = [
         {
             "key": (np.arange(COPIES) * 10 + np.array(side["key"])[:, None]).ravel(),
@@ -62,7 +62,7 @@ def samples(method: Method) -> dict[str, Array]:
 
 @pytest.mark.parametrize("what", ["count(*)", "sum(price)", "avg(price)"])
 @pytest.mark.parametrize("method", METHODS)
-def test_estimates_from_real_samples(method: Method, what: str) -> None:
+def test_estimates_from_real_samples(method: Design, what: str) -> None:
     found = tg.sampling.estimate(samples(method), what, by="copy", method=method)
     assert len(found) == COPIES
     told, low, high = (found[name].to_numpy() for name in ("estimate", "low", "high"))
@@ -72,7 +72,7 @@ def test_estimates_from_real_samples(method: Method, what: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_budget_is_kept_and_estimates_are_right_on_average(method: Method) -> None:
+def test_a_budget_is_kept_and_estimates_are_right_on_average(method: Design) -> None:
     sampler = {
         "uniform": Uniform(model=MODEL, rates=(1.0, 1.0)),
         "eq_cluster": EqCluster(),

@@ -20,7 +20,6 @@ from tidegate.sampling import (
     JoinReservoir,
     ProgressiveJoinReservoir,
     expected_results,
-    merge_ranked,
     refill_confidence,
     uniformity_confidence,
 )
@@ -120,6 +119,13 @@ def test_ranks_are_those_of_a_slow_reference(seed: int, size: int, parts: int) -
     assert sorted(held) == sorted(lowest)
 
 
+def lowest(parts: list[RankedReservoir], size: int) -> list[Array]:
+    """The slots that make up one reservoir of all partitions: the lowest ranks that all could still take."""
+    bound = min(part.fraction for part in parts)
+    last = np.sort(np.concatenate([part.ranks for part in parts]))[:size][-1:].max(initial=0.0)
+    return [np.flatnonzero(part.ranks <= min(bound, last)) for part in parts]
+
+
 def test_partitions_merge_into_a_uniform_sample() -> None:
     # The second partition is sampled at a lower fraction and sees fewer results.
     fractions = [np.ones(6), np.full(3, 0.7)]
@@ -129,7 +135,7 @@ def test_partitions_merge_into_a_uniform_sample() -> None:
         for number, some in enumerate(fractions):
             parts.append(JoinReservoir(2, 9).start(seed, number))
             held.append(6 * number + watched(2 * seed + number, len(some), parts[-1], some)[1])
-        slots = merge_ranked(parts, 2)
+        slots = lowest(parts, 2)
         merged = np.concatenate([some[which] for some, which in zip(held, slots, strict=True)])
         if len(merged) == 2:
             found[tuple(sorted(merged.tolist()))] += 1
@@ -146,18 +152,13 @@ def test_partitions_that_are_not_full_merge_at_the_lowest_fraction() -> None:
         for part, fraction in zip(parts, (1.0, 0.3), strict=True):
             watched(seed, 20, part, np.full(20, fraction))
             part.offer(np.empty(0), least=fraction)
-        held += [len(slots) for slots in merge_ranked(parts, 50)]
+        held += [len(slots) for slots in lowest(parts, 50)]
     assert held / (20 * runs) == pytest.approx([0.3, 0.3], abs=4 * (0.21 / (20 * runs)) ** 0.5)
 
 
-def test_what_cannot_be_merged_is_refused() -> None:
-    parts = [JoinReservoir(2, 9).start()]
-    with pytest.raises(InputError, match="no reservoirs"):
-        merge_ranked([], 2)
-    with pytest.raises(InputError, match="size is 0"):
-        merge_ranked(parts, 0)
-    with pytest.raises(InputError, match="no ranks to merge by"):
-        merge_ranked([JoinReservoir(2, 9, printed=True).start()], 2)
+def test_a_printed_reservoir_refuses_to_tell_ranks() -> None:
+    with pytest.raises(InputError, match="has no ranks"):
+        _ = JoinReservoir(2, 9, printed=True).start().ranks
 
 
 @pytest.mark.parametrize("printed", [False, True])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidegate.sampling.drawn import Method
+    from tidegate.sampling.drawn import Design
 
 pytestmark = pytest.mark.spark
 
@@ -72,7 +72,7 @@ def of_core(table: pa.Table, what: str, **options: Any) -> list[tuple[Any, ...]]
     ],
 )
 def test_batch_is_as_the_core_has_it(
-    spark: SparkSession, what: str, by: str | list[str] | None, method: Method | None
+    spark: SparkSession, what: str, by: str | list[str] | None, method: Design | None
 ) -> None:
     table = sampled()
     found = tg.estimate(spark.createDataFrame(table), what, by=by, method=method).collect()

@@ -19,7 +19,7 @@ from tidegate.types import SIDES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidegate.spark.sample import Method
+    from tidegate.sampling.drawn import Method
 
 pytestmark = pytest.mark.spark
 

@@ -18,6 +18,16 @@ NaN or shed for a budget are no part of the promise, but counted. Then:
 4. No alarm is invented: all rows of an alarm arrived, and lie together.
 
 The tests try this by brute force: all combinations of all rows, for pairs, cliques, stars, chains and near-cliques.
+
+Which file has what:
+
+- what an alarm is: `condition`, read by `expression` and computed by `evaluation`; `topology` says who is joined;
+- who may omit: `certify` judges, by `proof` (with `curvature`, `enclosure`, `intervals`, `functions` and
+  `subdivision`) or, as a last resort, by a `grid` of points;
+- what is kept: `bracket_store`, with its compiled loops in `brackets`;
+- alarms as rows arrive: `matching` for one join, `keyed` for many keys at once; `combinations` searches, in the
+  order that `planning` finds;
+- the same before rows are sent: `edge`, with `lines` to read and write.
 """
 
 from tidegate.alerts.bracket_store import BracketStore, Closed, Retained, Shape
@@ -26,7 +36,7 @@ from tidegate.alerts.condition import Condition
 from tidegate.alerts.edge import Edge
 from tidegate.alerts.expression import inputs
 from tidegate.alerts.grid import Counterexample
-from tidegate.alerts.keyed import KeyedAlarms, KeyedFinder, Readings
+from tidegate.alerts.keyed import KeyedAlarms, KeyedFinder, KeyedRows
 from tidegate.alerts.matching import AlarmFinder, Alarms
 from tidegate.alerts.topology import Omission, Topology, omittable
 
@@ -42,8 +52,8 @@ __all__ = [
     "Judgement",
     "KeyedAlarms",
     "KeyedFinder",
+    "KeyedRows",
     "Omission",
-    "Readings",
     "Retained",
     "Shape",
     "Topology",

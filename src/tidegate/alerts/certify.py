@@ -23,13 +23,14 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
+from tidegate.alerts.bracket_store import Shape
 from tidegate.alerts.condition import Condition
 from tidegate.alerts.enclosure import Enclosure
 from tidegate.alerts.evaluation import evaluate
 from tidegate.alerts.expression import Call, Node, names, sql
 from tidegate.alerts.grid import Contradictions, Counterexample, contradictions
 from tidegate.alerts.intervals import Interval
-from tidegate.alerts.proof import Proof, Prover, Shape
+from tidegate.alerts.proof import KnownShape, Proof, Prover
 from tidegate.alerts.subdivision import Box, settle, spread
 from tidegate.types import Array, InputError, check_choice
 
@@ -57,7 +58,7 @@ class Judgement:
         Three places (or two, for a direction) that show that it cannot be.
     """
 
-    shape: Shape | None
+    shape: KnownShape | None
     evidence: Evidence
     why: str
     counterexample: Counterexample | None = None
@@ -91,7 +92,7 @@ class Certificate:
     inputs: Mapping[str, Judgement]
     parts: tuple[Part, ...]
 
-    def shapes(self, *, grid: bool = False) -> dict[str, Shape | Literal["any"]]:
+    def shapes(self, *, grid: bool = False) -> dict[str, Shape]:
         """The shape to omit rows of each input by, "any" where all are kept; `grid` trusts that as evidence, too."""
         trusted = {"proven", "vouched", "grid"} if grid else {"proven", "vouched"}
         return {
@@ -125,7 +126,7 @@ def certify(
     expression: str | Condition,
     domain: Mapping[str, tuple[float, float]] | None = None,
     *,
-    vouch: Mapping[str, Shape] | None = None,
+    vouch: Mapping[str, KnownShape] | None = None,
     grid: int = _GRID,
 ) -> Certificate:
     """Find out for each input of an alarm whether, and by which shape, its rows may be omitted.
@@ -178,7 +179,7 @@ def certify(
             raise InputError(
                 f"vouch names {name!r}, which is no input of {condition.sql!r}; it has {', '.join(box)}"
             )
-        check_choice(shape, Shape, f"the shape vouched for {name!r},")
+        check_choice(shape, KnownShape, f"the shape vouched for {name!r},")
     terms = _terms(condition.threshold)
     for term in terms:
         if not names(term) and (gap := _gap(term, {})):
@@ -284,7 +285,7 @@ def _place(tree: Node, stuck: Box) -> dict[str, float]:
     return next(iter(without), inside)
 
 
-def _judgement(tree: Node, by: str, box: Box, grid: int, vouched: Shape | None) -> Judgement:
+def _judgement(tree: Node, by: str, box: Box, grid: int, vouched: KnownShape | None) -> Judgement:
     """One input of the terms that it occurs in."""
     text = sql(tree)
     if gap := _gap(tree, box):
@@ -309,7 +310,7 @@ def _judgement(tree: Node, by: str, box: Box, grid: int, vouched: Shape | None) 
     return own if vouched is None else _vouched(vouched, own)
 
 
-def _vouched(shape: Shape, own: Judgement) -> Judgement:
+def _vouched(shape: KnownShape, own: Judgement) -> Judgement:
     return Judgement(shape, "vouched", f"the user answers for it; of itself, {own.why}")
 
 
@@ -329,7 +330,7 @@ def _on_grid(text: str, found: Contradictions) -> Judgement:
             "give finite bounds, or vouch for it"
         )
         return Judgement(None, "refused", why)
-    shape: Shape = "increasing" if not found.drop else "decreasing" if not found.rise else "quasiconvex"
+    shape: KnownShape = "increasing" if not found.drop else "decreasing" if not found.rise else "quasiconvex"
     steps = ", ".join(f"{name} by {step:.6g}" for name, step in found.steps.items())
     return Judgement(
         shape, "grid", f"nothing contradicts it on a grid ({steps}), but nothing proves it of {text}"

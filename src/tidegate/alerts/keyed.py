@@ -18,16 +18,16 @@ COUNTS: Final = ("nan", "outside", "omitted", "shed", "expired", "alarms")
 """What is counted of each stream; alarms are counted for the stream whose arrival raised them."""
 
 
-class Readings(NamedTuple):
+class KeyedRows(NamedTuple):
     """Rows of one stream by columns; keys and times are whole numbers."""
 
     key: Array
     time: Array
     value: Array
 
-    def take(self, places: Array) -> Readings:
+    def take(self, places: Array) -> KeyedRows:
         """The rows at these places."""
-        return Readings(*(column[places] for column in self))
+        return KeyedRows(*(column[places] for column in self))
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class KeyedFinder:
     --------
     >>> from tidegate.alerts import certify
     >>> moist = KeyedFinder(certify("damp + cold > 9"), Topology.clique(["damp", "cold"], within=5))
-    >>> damp = Readings(np.array([1, 1, 2]), np.array([0, 1, 0]), np.array([5.0, 3.0, 9.0]))
-    >>> cold = Readings(np.array([1, 2]), np.array([3, 7]), np.array([4.5, 4.5]))
+    >>> damp = KeyedRows(np.array([1, 1, 2]), np.array([0, 1, 0]), np.array([5.0, 3.0, 9.0]))
+    >>> cold = KeyedRows(np.array([1, 2]), np.array([3, 7]), np.array([4.5, 4.5]))
     >>> alarms = moist.step({"damp": damp, "cold": cold})
     >>> alarms.key, alarms.level, alarms.time["damp"]
     (array([1]), array([0.5]), array([0]))
@@ -106,7 +106,7 @@ class KeyedFinder:
         # Windows begin at the same places of the clock, and of equal values the same ones count as extreme.
         self._unit = hop or 2 * within
 
-    def step(self, rows: Mapping[str, Readings], watermark: Time | None = None) -> KeyedAlarms:
+    def step(self, rows: Mapping[str, KeyedRows], watermark: Time | None = None) -> KeyedAlarms:
         """Take arrivals and tell the alarms that they raise; rows that no later arrival can reach leave.
 
         A `watermark` says that no row will follow with such a time or an earlier one.
@@ -140,7 +140,7 @@ class KeyedFinder:
             self._trim(watermark)
         return _together(list(self.rows), raised)
 
-    def _taken(self, name: str, given: Readings) -> Readings:
+    def _taken(self, name: str, given: KeyedRows) -> KeyedRows:
         """The arrivals that can be compared, in an order that does not depend on how they came."""
         key, time, value = (
             np.asarray(column, kind)
@@ -150,9 +150,9 @@ class KeyedFinder:
         self.counts[name]["nan"] += len(value) - len(there)
         self.counts[name]["outside"] += int((~self.certificate.covers(name, value[there])).sum())
         order = np.lexsort((value[there], time[there], key[there]))
-        return Readings(key, time, value).take(there[order])
+        return KeyedRows(key, time, value).take(there[order])
 
-    def _clocks(self, pools: Mapping[str, Readings]) -> dict[str, Array]:
+    def _clocks(self, pools: Mapping[str, KeyedRows]) -> dict[str, Array]:
         """Where on the one clock the rows lie: keys apart, and no nothing longer than needed."""
         key, time = (np.concatenate([pool[part] for pool in pools.values()]) for part in (0, 1))
         order = np.lexsort((time, key))
@@ -164,7 +164,7 @@ class KeyedFinder:
         ends = np.cumsum([len(pool.key) for pool in pools.values()])
         return dict(zip(pools, np.split(clock, ends[:-1]), strict=True))
 
-    def _groups(self, pools: Mapping[str, Readings]) -> Iterator[tuple[frozenset[str], dict[str, Array]]]:
+    def _groups(self, pools: Mapping[str, KeyedRows]) -> Iterator[tuple[frozenset[str], dict[str, Array]]]:
         """Keys by which of their streams have values outside of the domain, and the places of their rows."""
         odd = {
             name: np.unique(pool.key[~self.certificate.covers(name, pool.value)])
@@ -202,7 +202,7 @@ class KeyedFinder:
     def _found(
         self,
         finder: AlarmFinder,
-        pools: Mapping[str, Readings],
+        pools: Mapping[str, KeyedRows],
         clocks: Mapping[str, Array],
         places: Mapping[str, Array],
     ) -> KeyedAlarms:
@@ -234,7 +234,7 @@ class KeyedFinder:
         return self._told(alarms, pools, places)
 
     def _told(
-        self, alarms: Alarms, pools: Mapping[str, Readings], places: Mapping[str, Array]
+        self, alarms: Alarms, pools: Mapping[str, KeyedRows], places: Mapping[str, Array]
     ) -> KeyedAlarms:
         rows = {name: pool.take(places[name][alarms.id[name]]) for name, pool in pools.items()}
         for at, name in enumerate(pools):
@@ -266,7 +266,7 @@ class KeyedFinder:
     def restore(self, state: Mapping[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         self.rows = {
-            name: Readings(*(state[f"{name}.{part}"] for part in Readings._fields)) for name in self.rows
+            name: KeyedRows(*(state[f"{name}.{part}"] for part in KeyedRows._fields)) for name in self.rows
         }
         counted = state["counted"].reshape(len(self.rows), len(COUNTS)).tolist()
         self.counts = {
@@ -276,11 +276,11 @@ class KeyedFinder:
         return self
 
 
-_NONE: Final = Readings(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+_NONE: Final = KeyedRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
-def _joined(stored: Readings, fresh: Readings) -> Readings:
-    return Readings(*(np.concatenate(columns) for columns in zip(stored, fresh, strict=True)))
+def _joined(stored: KeyedRows, fresh: KeyedRows) -> KeyedRows:
+    return KeyedRows(*(np.concatenate(columns) for columns in zip(stored, fresh, strict=True)))
 
 
 def _together(names: list[str], some: list[KeyedAlarms]) -> KeyedAlarms:

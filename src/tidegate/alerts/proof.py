@@ -23,13 +23,14 @@ from tidegate.alerts.intervals import ZERO, Interval
 from tidegate.alerts.subdivision import Box, Settled, settle, spread
 from tidegate.types import Array
 
-Shape = Literal["quasiconvex", "increasing", "decreasing"]
+KnownShape = Literal["quasiconvex", "increasing", "decreasing"]
+"""A `Shape` by which rows may be omitted: any but "any"."""
 
 
 class Proof(NamedTuple):
     """What is proven, and by what."""
 
-    shape: Shape
+    shape: KnownShape
     why: str
 
 

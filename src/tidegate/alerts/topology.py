@@ -117,11 +117,6 @@ class Topology:
         """The streams, in the order in which they are first named."""
         return tuple(dict.fromkeys(name for edge in self.edges for name in edge))
 
-    @property
-    def peripheral(self) -> tuple[str, ...]:
-        """The streams with a single partner."""
-        return tuple(name for name in self.streams if len(self.partners(name)) == 1)
-
     def partners(self, name: str) -> tuple[str, ...]:
         """The streams that this one is joined to."""
         if name not in self.streams:

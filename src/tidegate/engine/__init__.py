@@ -1,4 +1,15 @@
-"""The only code that touches buffers: the operator, and a simulation that runs it over recorded streams."""
+"""The only code that touches buffers: the operator, and a simulation that runs it over recorded streams.
+
+Which file has what:
+
+- joins: `operator`, and `sampling_operator` where a sample leaves. `buffer` holds rows, `fates` says who leaves,
+  `index` finds partners by equal keys and `ordered` by comparisons; `ages`, `combining` and `tally` note what was
+  found, `snapshot` makes bytes of it all;
+- recorded streams: `simulate`, `simulate_sample` and `reservoir_join`. `encode` makes rows of traces (`valuing`
+  with their importance), `arrivals` cuts them into steps, and `unit_steps` is one loop for steps of one row;
+- caches: `cache` for recorded references (`foretold` where they follow a process), `lookup_cache` for batches, with
+  `cache_policies`, `cache_outlook`, `key_codes` and `row_sizes`.
+"""
 
 from tidegate.engine.cache import CacheReport, simulate_cache
 from tidegate.engine.operator import Join, Operator, Outcome, collected

@@ -18,6 +18,7 @@ from tidegate.engine.ages import Ages, Origin, Watch, note_ages
 from tidegate.engine.arrivals import Floors
 from tidegate.engine.buffer import Buffer, kept
 from tidegate.engine.combining import COMBINES, importances
+from tidegate.engine.fates import Fates, Places
 from tidegate.engine.index import PAIRS_AT_A_TIME, Axes, Index
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.engine.tally import Tally
@@ -42,8 +43,10 @@ from tidegate.types import (
     Split,
     Step,
     Window,
+    as_part,
     check_choice,
     other_side,
+    parts_of,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +56,6 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found", bound=Pairs)
 Residual: TypeAlias = Callable[[Pairs], "Array"]
-Places: TypeAlias = "slice | Array"
 
 
 @dataclass(frozen=True)
@@ -276,19 +278,19 @@ class Operator:
             self.policy.require(rows)
             self._take_up(self.policy.noted(rows))
         candidates = {side: self.buffers[side].rows for side in SIDES}
-        pool = Pool({side: len(rows) for side, rows in candidates.items()})
+        fates = Fates({side: len(rows) for side, rows in candidates.items()})
         if self.join.order == "shed-first":
-            self._make_room(candidates, pool, moment.begin, moment.now, fresh)
+            self._make_room(candidates, fates, moment.begin, moment.now, fresh)
         hits = {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()}
         ages = Ages(self.policy.watches(), self.now)
         before, gained = self.tally.results, self.tally.importance
         yield from self._match(
-            candidates, pool, fresh, hits, ages, chunk if pairs or residual else 0, residual
+            candidates, fates, fresh, hits, ages, chunk if pairs or residual else 0, residual
         )
         if self.tally.results > before:
             for side, rows in candidates.items():
                 np.add(rows.matches, hits[side], out=rows.matches)
-        told = pool.shed()
+        told = fates.shed()
         gain, shed = self.tally.importance - gained, self.shed + told
         self.policy.observe(
             Step(self.number, moment.now, candidates, fresh, hits, ages.by_side(), gain, shed)
@@ -296,25 +298,25 @@ class Operator:
         self.now = moment.now
         self.shown += 1
         if firsts:
-            pool.expire("left", np.flatnonzero(candidates["left"].matches))
-        self._make_room(candidates, pool, moment.end, moment.now)
-        self.shed = pool.shed() - told
+            fates.expire("left", np.flatnonzero(candidates["left"].matches))
+        self._make_room(candidates, fates, moment.end, moment.now)
+        self.shed = fates.shed() - told
         first = _first_matches(candidates["left"], hits["left"]) if firsts else _NONE
-        return self._ended(candidates, pool, moment.now, self.tally.results - before, first)
+        return self._ended(candidates, fates, moment.now, self.tally.results - before, first)
 
     def _ended(
-        self, candidates: dict[Side, Rows], pool: Pool, now: Time, results: int, firsts: Array
+        self, candidates: dict[Side, Rows], fates: Fates, now: Time, results: int, firsts: Array
     ) -> Outcome:
         """Let go of who leaves, and tell what the step did."""
         outcome = Outcome(
             results=results,
-            expired={s: self._bury(r, pool.expired[s], now, expired=True) for s, r in candidates.items()},
-            evicted={s: self._bury(r, pool.evicted[s], now, expired=False) for s, r in candidates.items()},
+            expired={s: self._bury(r, fates.expired[s], now, expired=True) for s, r in candidates.items()},
+            evicted={s: self._bury(r, fates.evicted[s], now, expired=False) for s, r in candidates.items()},
             candidates={side: len(rows) for side, rows in candidates.items()},
             firsts=firsts,
         )
         for side in SIDES:
-            self.buffers[side].drop(pool.gone(side))
+            self.buffers[side].drop(fates.gone(side))
         self.tally.held(self.rows, self.nbytes)
         self.number += 1
         return outcome
@@ -330,14 +332,14 @@ class Operator:
     def _match(
         self,
         rows: dict[Side, Rows],
-        pool: Pool,
+        fates: Fates,
         fresh: dict[Side, int],
         hits: dict[Side, Array],
         ages: Ages,
         chunk: int,
         residual: Residual | None,
     ) -> Generator[Pairs, None, None]:
-        places = {side: pool.parted(side, fresh[side]) for side in SIDES}
+        places = {side: fates.parted(side, fresh[side]) for side in SIDES}
         (old_left, new_left), (old_right, new_right) = places.values()
         encounters: tuple[tuple[Origin, Side, Places, Places], ...] = (
             ("from_right", "left", new_left, old_right),
@@ -417,7 +419,7 @@ class Operator:
     def _make_room(
         self,
         rows: dict[Side, Rows],
-        pool: Pool,
+        fates: Fates,
         floors: Floors,
         now: Time,
         fresh: dict[Side, int] | None = None,
@@ -428,20 +430,20 @@ class Operator:
         """
         for side in SIDES:
             old = rows[side] if fresh is None else rows[side].take(slice(fresh[side]))
-            pool.expire(side, self._expired(old, floors, len(rows[side]) - len(old)))
-        shares = self._best_shares(rows, pool) if self.join.split == "optimal" else self.join.shares()
+            fates.expire(side, self._expired(old, floors, len(rows[side]) - len(old)))
+        shares = self._best_shares(rows, fates) if self.join.split == "optimal" else self.join.shares()
         for sides, budget in (
             [(SIDES, shares[0])] if len(shares) == 1 else zip(((s,) for s in SIDES), shares, strict=True)
         ):
-            self._evict(rows, pool, sides, budget, floors, now)
+            self._evict(rows, fates, sides, budget, floors, now)
 
-    def _best_shares(self, rows: dict[Side, Rows], pool: Pool) -> tuple[Budget | None, ...]:
+    def _best_shares(self, rows: dict[Side, Rows], fates: Fates) -> tuple[Budget | None, ...]:
         """The budget as the policy's model divides it; what one side cannot fill is the other's."""
         budget = self.join.budget
         if budget is None:
             return self.join.shares()
-        wants = [budget.limit + self._excess(rows, pool, (side,), budget) for side in SIDES]
-        held = sum(pool.size(side) for side in SIDES)
+        wants = [budget.limit + self._excess(rows, fates, (side,), budget) for side in SIDES]
+        held = sum(fates.size(side) for side in SIDES)
         left, payoffs = budget.limit // 2, self.policy.payoffs()
         if payoffs and held:
             memory = budget.limit * held / sum(wants)
@@ -465,7 +467,7 @@ class Operator:
     def _evict(
         self,
         rows: dict[Side, Rows],
-        pool: Pool,
+        fates: Fates,
         sides: Sequence[Side],
         budget: Budget | None,
         floors: Floors,
@@ -474,22 +476,22 @@ class Operator:
         """Mark the worst rows of some sides that do not fit a budget; None holds nothing."""
         if budget is None:
             for side in sides:
-                pool.evict(side, pool.staying(side))
+                fates.evict(side, fates.staying(side))
             return
-        excess = self._excess(rows, pool, sides, budget)
+        excess = self._excess(rows, fates, sides, budget)
         waiting = self.latest["left"] > floors.left or self.latest["right"] > floors.right
         if excess > 0 and waiting and self.join.order == "probe-first":
-            excess -= self._evict_overdue(rows, pool, sides, budget, excess)
+            excess -= self._evict_overdue(rows, fates, sides, budget, excess)
         if excess <= 0:
             return
         places: dict[Side, Places] = {
-            side: slice(None) if pool.whole(side) else pool.staying(side) for side in sides
+            side: slice(None) if fates.whole(side) else fates.staying(side) for side in sides
         }
         stays = self._chosen(rows, places, budget, now)
         for side, at in places.items():
             worst = np.flatnonzero(~stays[side])
-            pool.evict(side, worst if isinstance(at, slice) else at[worst])
-        if self._excess(rows, pool, sides, budget) > 0:
+            fates.evict(side, worst if isinstance(at, slice) else at[worst])
+        if self._excess(rows, fates, sides, budget) > 0:
             raise InputError(f"{self.policy!r} keeps more than the budget of {budget.limit} {budget.unit}")
 
     def _chosen(
@@ -507,15 +509,17 @@ class Operator:
         stays = best(np.concatenate(scores), ids, None if sizes is None else np.concatenate(sizes), budget)
         return dict(zip(places, np.split(stays, np.cumsum([len(some) for some in ids])[:-1]), strict=True))
 
-    def _excess(self, rows: dict[Side, Rows], pool: Pool, sides: Sequence[Side], budget: Budget) -> int:
+    def _excess(self, rows: dict[Side, Rows], fates: Fates, sides: Sequence[Side], budget: Budget) -> int:
         """By how much the staying rows of some sides exceed a budget."""
         if budget.unit == "rows":
-            return sum(pool.size(side) for side in sides) - budget.limit
-        staying = (rows[side] if pool.whole(side) else rows[side].take(pool.staying(side)) for side in sides)
+            return sum(fates.size(side) for side in sides) - budget.limit
+        staying = (
+            rows[side] if fates.whole(side) else rows[side].take(fates.staying(side)) for side in sides
+        )
         return sum(some.nbytes for some in staying) - budget.limit
 
     def _evict_overdue(
-        self, rows: dict[Side, Rows], pool: Pool, sides: Sequence[Side], budget: Budget, excess: int
+        self, rows: dict[Side, Rows], fates: Fates, sides: Sequence[Side], budget: Budget, excess: int
     ) -> int:
         """Make room with rows that only wait for others out of order: they go before any other, oldest first.
 
@@ -523,7 +527,7 @@ class Operator:
         what is over now may match the first of them.
         """
         over = [
-            np.setdiff1d(self._expired(rows[s], Floors(**self.latest), 0), pool.gone(s), assume_unique=True)
+            np.setdiff1d(self._expired(rows[s], Floors(**self.latest), 0), fates.gone(s), assume_unique=True)
             for s in sides
         ]
         if not any(map(len, over)):
@@ -537,7 +541,7 @@ class Operator:
         count = min(int(np.searchsorted(room, excess)) + 1, len(order))
         leaving = order[:count]
         for i, side in enumerate(sides):
-            pool.evict(side, np.sort(places[leaving[sides_of[leaving] == i]]))
+            fates.evict(side, np.sort(places[leaving[sides_of[leaving] == i]]))
         return int(room[count - 1])
 
     def scores(self, rows: Rows, now: Time) -> Array:
@@ -572,7 +576,7 @@ class Operator:
             for s, b in self.buffers.items()
             for name, column in b.rows.columns().items()
         }
-        state |= {f"policy.{name}": array for name, array in self.policy.snapshot().items()}
+        state |= as_part("policy", self.policy.snapshot())
         state["kind"] = np.frombuffer(self.policy.kind().encode(), np.uint8)
         state["tally"] = self.tally.as_array()
         state["counts"] = np.array([self.number, self.shown, self.shed, *self.arrived.values()], np.int64)
@@ -596,11 +600,7 @@ class Operator:
         self.arrived = dict(zip(SIDES, arrived, strict=True))
         *latest, self.now = state.pop("latest").tolist()
         self.latest = dict(zip(SIDES, latest, strict=True))
-        parts: dict[str, dict[str, Array]] = {"left": {}, "right": {}, "policy": {}}
-        for name, array in state.items():
-            part, _, column = name.partition(".")
-            # A sampler's part is of no concern to who only looks at the rows.
-            parts.setdefault(part, {})[column] = array
+        parts = parts_of(state)  # a sampler's is of no concern to who only looks at the rows
         for side in SIDES:
             self.buffers[side] = Buffer(side)
             notes: dict[str, Any] = {name: parts[side].pop(name) for name in NOTES if name in parts[side]}
@@ -609,65 +609,7 @@ class Operator:
                 rows = replace(rows, **{name: notes[name] for name in rows.columns() if name in notes})
             self.buffers[side].append(rows)
         if policy:
-            self.policy = self.policy.restore(parts["policy"])
-
-
-class Pool:
-    """Who stays and who leaves among the candidates of one step; nothing is moved before the step's end."""
-
-    def __init__(self, sizes: dict[Side, int]) -> None:
-        self._sizes = sizes
-        self.expired = dict.fromkeys(sizes, _NONE)
-        self.evicted = dict.fromkeys(sizes, _NONE)
-
-    def whole(self, side: Side) -> bool:
-        """Whether all of a side stay."""
-        return not len(self.expired[side]) and not len(self.evicted[side])
-
-    def gone(self, side: Side) -> Array:
-        """Where those stand that leave."""
-        if not len(self.evicted[side]):
-            return self.expired[side]
-        if not len(self.expired[side]):
-            return self.evicted[side]
-        leaves = np.zeros(self._sizes[side], bool)
-        leaves[self.expired[side]] = True
-        leaves[self.evicted[side]] = True
-        return np.flatnonzero(leaves)
-
-    def shed(self) -> int:
-        """How many leave for want of room."""
-        return sum(map(len, self.evicted.values()))
-
-    def size(self, side: Side) -> int:
-        """How many of a side stay."""
-        return self._sizes[side] - len(self.expired[side]) - len(self.evicted[side])
-
-    def staying(self, side: Side) -> Array:
-        """Where those stand that stay."""
-        if self.whole(side):
-            return np.arange(self._sizes[side])
-        stays = np.ones(self._sizes[side], bool)
-        stays[self.gone(side)] = False
-        return np.flatnonzero(stays)
-
-    def parted(self, side: Side, fresh: int) -> tuple[Places, Places]:
-        """Where the staying rows are that were buffered before, and the arrivals, which begin at `fresh`."""
-        if self.whole(side):
-            return slice(0, fresh), slice(fresh, self._sizes[side])
-        places = self.staying(side)
-        first = int(np.searchsorted(places, fresh))
-        return places[:first], places[first:]
-
-    def expire(self, side: Side, places: Array) -> None:
-        """Let rows go that can match no more, unless they leave anyway."""
-        if not self.whole(side):
-            places = np.setdiff1d(places, self.gone(side), assume_unique=True)
-        self.expired[side] = np.union1d(self.expired[side], places) if len(self.expired[side]) else places
-
-    def evict(self, side: Side, places: Array) -> None:
-        """Let rows go for want of room."""
-        self.evicted[side] = np.union1d(self.evicted[side], places) if len(self.evicted[side]) else places
+            self.policy = self.policy.restore(parts.get("policy", {}))
 
 
 _NONE = np.empty(0, np.int64)

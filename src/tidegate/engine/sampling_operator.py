@@ -13,11 +13,23 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.engine.ages import Ages, Origin, Watch, note_ages
+from tidegate.engine.fates import Fates, Places
 from tidegate.engine.index import PAIRS_AT_A_TIME, Index
-from tidegate.engine.operator import Join, Operator, Outcome, Places, Pool, Residual, axes_of, placed
+from tidegate.engine.operator import Join, Operator, Outcome, Residual, axes_of, placed
 from tidegate.sampling import find
 from tidegate.sampling.ladder import chances
-from tidegate.types import FOREVER, SIDES, Budget, InputError, Pairs, Rows, Sampled, other_side
+from tidegate.types import (
+    FOREVER,
+    SIDES,
+    Budget,
+    InputError,
+    Pairs,
+    Rows,
+    Sampled,
+    as_part,
+    other_side,
+    parts_of,
+)
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Floors, Moment
@@ -150,11 +162,11 @@ class SamplingOperator(Operator):
         self.sampling.expecting.observe_matches(candidates, fresh, ages.by_side(), moment.now)
         self.now = moment.now
         self.shown += 1
-        pool = Pool({side: len(rows) for side, rows in candidates.items()})
-        self._let_go(pool, spent, moment.end)
-        self._thin(pool)
+        fates = Fates({side: len(rows) for side, rows in candidates.items()})
+        self._let_go(fates, spent, moment.end)
+        self._thin(fates)
         candidates = {side: self.buffers[side].rows for side in SIDES}
-        outcome = self._ended(candidates, pool, moment.now, self.tally.results - before, _NOBODY)
+        outcome = self._ended(candidates, fates, moment.now, self.tally.results - before, _NOBODY)
         self.sampling.settle(moment.now, self.rows, self._room())
         return outcome
 
@@ -285,7 +297,7 @@ class SamplingOperator(Operator):
         for name, column in owners.noted().items():
             self.buffers[side].write(name, places, column)
 
-    def _let_go(self, pool: Pool, spent: dict[Side, list[Array]], floors: Floors) -> None:
+    def _let_go(self, fates: Fates, spent: dict[Side, list[Array]], floors: Floors) -> None:
         """Mark who has expired, or has no match left that could leave."""
         for side in SIDES:
             rows = self.buffers[side].rows
@@ -293,9 +305,9 @@ class SamplingOperator(Operator):
             for places in spent[side]:
                 gone[places] = True
             gone[self._expired(rows, floors, 0)] = True
-            pool.expire(side, np.flatnonzero(gone))
+            fates.expire(side, np.flatnonzero(gone))
 
-    def _thin(self, pool: Pool) -> None:
+    def _thin(self, fates: Fates) -> None:
         """Lower the probability, for rows that are held, too, until they fit.
 
         Rows of a higher probability than new draws have are thinned to that first: it may be enough.
@@ -303,16 +315,16 @@ class SamplingOperator(Operator):
         budget, lowering = self._budget, False
         while True:
             rows = {side: self.buffers[side].rows for side in SIDES}
-            excess = self._excess(rows, pool, SIDES, budget)
+            excess = self._excess(rows, fates, SIDES, budget)
             if excess <= 0:
                 return
-            places = {side: pool.staying(side) for side in SIDES}
+            places = {side: fates.staying(side) for side in SIDES}
             staying = {side: rows[side].take(places[side]) for side in SIDES}
             thinned = self.sampling.thinned(staying, excess + budget.limit, budget.limit, lower=lowering)
             lowering = True
             for side, owners in thinned.items():
                 self._write(side, owners, places[side])
-                pool.evict(side, places[side][owners.useless()])
+                fates.evict(side, places[side][owners.useless()])
 
     def _room(self) -> float:
         """How many rows the budget holds."""
@@ -322,17 +334,16 @@ class SamplingOperator(Operator):
 
     def _state(self) -> dict[str, Array]:
         state = super()._state()
-        state |= {f"sampler.{name}": array for name, array in self.sampling.snapshot().items()}
+        state |= as_part("sampler", self.sampling.snapshot())
         state["sampler"] = np.frombuffer(self.sampling.kind().encode(), np.uint8)
         return state
 
     def _resume(self, state: dict[str, Array], *, policy: bool) -> None:
         """Go on from a snapshot; rows that another sampler chose are no sample of this one's, and are dropped."""
         said = state.pop("sampler", _NOBODY).tobytes().decode()
-        parts = {name: state.pop(name) for name in list(state) if name.startswith("sampler.")}
         super()._resume(state, policy=policy)
         if policy and said == self.sampling.kind():
-            self.sampling.restore({name.removeprefix("sampler."): array for name, array in parts.items()})
+            self.sampling.restore(parts_of(state)["sampler"])
         else:
             for buffer in self.buffers.values():
                 buffer.drop(np.arange(len(buffer)))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 import numpy as np
 
+from tidegate.sampling.intervals import student
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class Interval(NamedTuple):
         mean = float(values.mean())
         if len(values) == 1:
             return cls(mean, -math.inf, math.inf)
-        away = student(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+        far = float(student(np.array(len(values) - 1), _CONFIDENCE))
+        away = far * float(values.std(ddof=1)) / math.sqrt(len(values))
         return cls(mean, mean - away, mean + away)
 
     @classmethod
@@ -58,33 +59,6 @@ class Interval(NamedTuple):
     def half(self) -> float:
         """Half of its length."""
         return (self.high - self.low) / 2
-
-
-def student(freedom: int) -> float:
-    """How many standard errors from the mean the interval ends, by Student's distribution.
-
-    Examples
-    --------
-    >>> [round(student(freedom), 2) for freedom in (49, 4, 2, 1)]
-    [2.01, 2.77, 4.3, 12.71]
-
-    Deviations
-    ----------
-    Exact for one and two degrees of freedom; beyond by the series of Cornish and Fisher, which is a little short for
-    three.
-    """
-    part = (1 + _CONFIDENCE) / 2
-    if freedom == 1:
-        return math.tan(math.pi * (part - 0.5))
-    if freedom == 2:  # noqa: PLR2004 - the other one that has a closed form
-        return (2 * part - 1) / math.sqrt(2 * part * (1 - part))
-    z, n = NormalDist().inv_cdf(part), freedom
-    return (
-        z
-        + (z**3 + z) / (4 * n)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
-    )
 
 
 class Claim(NamedTuple):

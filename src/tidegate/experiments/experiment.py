@@ -16,8 +16,8 @@ from tidegate.experiments.results import Results
 from tidegate.experiments.shown import Shown
 from tidegate.types import InputError
 
-Setting: TypeAlias = str | int | float | bool
-Settings: TypeAlias = Mapping[str, Setting]
+Value: TypeAlias = str | int | float | bool
+Settings: TypeAlias = Mapping[str, Value]
 Found: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """What a cell measures: numbers and words by name, or several rows of them (a curve, say)."""
 
@@ -54,9 +54,9 @@ class Grid:
     (100, 10)
     """
 
-    axes: Mapping[str, Sequence[Setting]]
+    axes: Mapping[str, Sequence[Value]]
     runs: int = 1
-    quick: Mapping[str, Sequence[Setting]] = field(default_factory=dict)
+    quick: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     quick_runs: int = 1
     only: Callable[[Settings], bool] = lambda _: True
 
@@ -66,7 +66,7 @@ class Grid:
 
     def cells(
         self, *, quick: bool = False, most: int | None = None
-    ) -> Iterator[tuple[dict[str, Setting], int]]:
+    ) -> Iterator[tuple[dict[str, Value], int]]:
         """Every configuration and seed, at most so many of these; the runs of all configurations side by side."""
         axes = {name: self.quick.get(name, values) if quick else values for name, values in self.axes.items()}
         runs = self.quick_runs if quick else self.runs

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.experiments.claims import Interval
 from tidegate.types import Array, InputError
 
 
@@ -64,10 +63,6 @@ class Results:
             told = ", ".join(f"{name} {value}" for name, value in settings.items())
             raise InputError(f"no run of {told or 'anything'} tells of {number!r}; the others stand")
         return np.array([found[seed] for seed in sorted(found)])
-
-    def interval(self, number: str, **settings: object) -> Interval:
-        """A number's mean over the runs."""
-        return Interval.of(self.runs(number, **settings))
 
     def paired(
         self, number: str, one: Mapping[str, object], other: Mapping[str, object]

@@ -1,4 +1,17 @@
-"""What we believe will arrive, and what memory pays then."""
+"""What we believe will arrive, and what memory pays then.
+
+Which file has what:
+
+- matches by age: `age_curve`, learned by `curve_learner`;
+- frequencies of keys: `frequency` where they are given, `learned_frequency` where not: it counts in `key_counts`,
+  which holds the frequent in a `key_table` and knows the `rest` together. `rates` says how many rows come at all;
+- processes that keys follow: `process` is the contract; `stationary`, `linear_trend`, `random_walk`, `ar1` and
+  `oracle` are one each, and `noise` is what they scatter by. `process_learner` finds one out, by running fits:
+  `fitted` is their contract, `trend_learner` and `neighbours` fit, `moments` adds up;
+- what follows of them: `benefit` of a row, `meeting` of two streams, `payoff` of a memory, `joint` of one that two
+  sides share, `sample_memory` of a sample; `histogram` learns where no process is known;
+- for all of them: `numbers` checks columns, `horizon` says how fast they forget.
+"""
 
 from tidegate.models.age_curve import AgeCurve
 from tidegate.models.ar1 import AR1

@@ -67,8 +67,8 @@ class AgeCurve(ByValue):
     Examples
     --------
     >>> curve = AgeCurve(edges=[0, 1, 2, 3], rates=[3, 0, 2])
-    >>> curve.total, curve.best_age, curve.has_minimum
-    (5.0, 1.0, True)
+    >>> curve.total, curve.best_age
+    (5.0, 1.0)
     >>> curve.priority(np.array([0.0, 1.0, 2.0, 3.0]))
     array([3., 1., 2., 0.])
     >>> curve.payoff(rate=1).at(2)
@@ -167,13 +167,6 @@ class AgeCurve(ByValue):
         """The age up to which matches come fastest on average (k_opt); of several, the largest."""
         speed = self.heights[1:] / self.edges[1:]
         return float(self.edges[1:][speed >= speed.max() * (1 - _EVEN)][-1])
-
-    @cached_property
-    def has_minimum(self) -> bool:
-        """Whether matches become fewer with age and then more again."""
-        change = np.diff(self.density)
-        rising = change[abs(change) > _EVEN * self.density.max()] > 0
-        return bool((~rising[:-1] & rising[1:]).any())
 
     @cached_property
     def tables(self) -> Tables:

@@ -1,4 +1,15 @@
-"""Who stays: one policy a file."""
+"""Who stays: one policy a file.
+
+Which file has what:
+
+- `policy` is the contract, `selection` who fits a budget by score;
+- policies: `age`, `fifo`, `flow_expect`, `heeb`, `heeb_histogram`, `ijoin`, `importance`, `life`, `offline`,
+  `prob`, `random`, `size` and `until_expiry`;
+- what `heeb` and its kin reckon with: `survival` is how long a row stays and `lifetime` how long rows did;
+  `expected` benefits are looked up, `incremental` ones come from one another, `precomputed` ones from tables;
+  `heeb_learning` finds the processes itself; `departures` tells the histograms who left;
+- what else policies reckon with: `arrivals_to_come` and `flow` for plans, `reach` for keys that move along a line.
+"""
 
 from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo

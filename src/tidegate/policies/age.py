@@ -10,8 +10,19 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import AgeCurve, CurveLearner, Payoff, Rates
 from tidegate.models.horizon import REMEMBERED_WINDOWS, half_life, remembered
-from tidegate.policies.policy import Policy, grouped
-from tidegate.types import FAR, SIDES, Buckets, InputError, Last, Learned, Side, check_choice
+from tidegate.policies.policy import Policy
+from tidegate.types import (
+    FAR,
+    SIDES,
+    Buckets,
+    InputError,
+    Last,
+    Learned,
+    Side,
+    as_part,
+    check_choice,
+    parts_of,
+)
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Step, Time
@@ -242,9 +253,9 @@ class _Aging(Policy):
         """What was learned."""
         turn = [SIDES.index(self._turn.side), self._turn.begin, self._turn.end]
         state = {"clock": np.array([self._now, self._fitted, self._held, *turn], np.float64)}
-        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
+        state |= as_part("rate", self._rates.snapshot())
         for side, learner in self._learners.items():
-            state |= {f"{side}.{name}": array for name, array in learner.snapshot().items()}
+            state |= as_part(side, learner.snapshot())
             curve = self.curves[side]
             if curve is not None and curve.sample is not None:
                 state |= {f"{side}.{name}": getattr(curve, name) for name in ("edges", "rates", "sample")}
@@ -254,7 +265,7 @@ class _Aging(Policy):
         """Take up what `snapshot` gave."""
         self._now, self._fitted, held, turn, begin, end = state["clock"].tolist()
         self._held, self._turn = int(held), _Turn(SIDES[int(turn)], begin, end)
-        parts = grouped(state)
+        parts = parts_of(state)
         self._rates.restore(parts["rate"])
         for side, learner in self._learners.items():
             learned = parts.get(side, {})

@@ -10,8 +10,7 @@ import numpy as np
 
 from tidegate.models import LearnedFrequency, Oracle, Process, Rates, Stationary
 from tidegate.models.meeting import Coming
-from tidegate.policies.policy import grouped
-from tidegate.types import SIDES, InputError, Learned
+from tidegate.types import SIDES, InputError, Learned, as_part, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Side, Step, Time
@@ -88,7 +87,7 @@ class Foretold(Outlook):
 
     def restore(self, state: dict[str, Array]) -> None:
         """Take up what `snapshot` gave."""
-        for side, last in grouped(state).get("last", {}).items():
+        for side, last in parts_of(state).get("last", {}).items():
             self._last["left" if side == "left" else "right"] = int(last[0]), int(last[1])
 
 
@@ -128,11 +127,11 @@ class Learning(Outlook):
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        state = {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
-        return state | {f"share.{name}": array for name, array in self._shares.snapshot().items()}
+        state = as_part("rate", self._rates.snapshot())
+        return state | as_part("share", self._shares.snapshot())
 
     def restore(self, state: dict[str, Array]) -> None:
         """Take up what `snapshot` gave."""
-        parts = grouped(state)
+        parts = parts_of(state)
         self._rates.restore(parts["rate"])
         self._shares.restore(parts["share"])

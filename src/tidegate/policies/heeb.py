@@ -14,10 +14,10 @@ from tidegate.policies.arrivals_to_come import check_processes
 from tidegate.policies.expected import expected_within, stretches
 from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
-from tidegate.policies.policy import Policy, grouped, need_numbers
+from tidegate.policies.policy import Policy, need_numbers
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.survival import Exponential, Survival
-from tidegate.types import FOREVER, SIDES, InputError, other_side
+from tidegate.types import FOREVER, SIDES, InputError, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -189,12 +189,12 @@ class _Foretelling(Policy):
     def snapshot(self) -> dict[str, Array]:
         """The last keys, and what was learned of lifetimes."""
         state = {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
-        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
-        return state | {f"lifetime.{name}": array for name, array in self._lifetime.snapshot().items()}
+        state |= as_part("rate", self._rates.snapshot())
+        return state | as_part("lifetime", self._lifetime.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        parts = grouped(state)
+        parts = parts_of(state)
         self._rates.restore(parts["rate"])
         self._lifetime.restore(parts["lifetime"])
         for side in SIDES:
@@ -231,11 +231,10 @@ class _Learning(Foreseeing):
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        lifetime = self.lifetime.snapshot().items()
-        return super().snapshot() | {f"lifetime.{name}": array for name, array in lifetime}
+        return super().snapshot() | as_part("lifetime", self.lifetime.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         super().restore(state)
-        self.lifetime.restore(grouped(state)["lifetime"])
+        self.lifetime.restore(parts_of(state)["lifetime"])
         return self

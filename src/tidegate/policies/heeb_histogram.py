@@ -10,8 +10,8 @@ import numpy as np
 from tidegate.draws import salt
 from tidegate.models.histogram import Histogram
 from tidegate.policies.departures import Departed, Departures
-from tidegate.policies.policy import Policy, grouped, need_numbers
-from tidegate.types import SIDES, InputError, Learned, check_choice, other_side
+from tidegate.policies.policy import Policy, need_numbers
+from tidegate.types import SIDES, InputError, Learned, as_part, check_choice, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -176,13 +176,13 @@ class _Watching(Policy):
         state = {"at": np.array([*self._at.values()])}
         for side in SIDES:
             for part in (self._departures[side], self._lessons[side]):
-                state |= {f"{side}.{name}": array for name, array in part.snapshot().items()}
+                state |= as_part(side, part.snapshot())
         return state
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         self._at = dict(zip(SIDES, state["at"].tolist(), strict=True))
-        parts = grouped(state)
+        parts = parts_of(state)
         for side in SIDES:
             self._departures[side].restore(parts[side])
             self._lessons[side].restore(parts[side])

@@ -10,9 +10,9 @@ import numpy as np
 
 from tidegate.models import ProcessLearner
 from tidegate.models.horizon import remembered
-from tidegate.policies.policy import Policy, grouped
+from tidegate.policies.policy import Policy
 from tidegate.policies.survival import Exponential
-from tidegate.types import SIDES, Last, Learned, Rows, Step, Window, other_side
+from tidegate.types import SIDES, Last, Learned, Rows, Step, Window, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.models import Belief
@@ -143,7 +143,7 @@ class Choosing(Policy):
         """What was learned, and what rows are scored by."""
         state = self._shares.snapshot()
         for side, learner in self._learners.items():
-            state |= {f"process_{side}.{name}": array for name, array in learner.snapshot().items()}
+            state |= as_part(f"process_{side}", learner.snapshot())
         for side in SIDES:
             if side in self._last:
                 time, key = self._last[side]
@@ -158,7 +158,7 @@ class Choosing(Policy):
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave; a state from before processes were learned has none."""
-        parts = grouped(state)
+        parts = parts_of(state)
         own = ("process_", "last_", "outlook_")
         self._shares.restore({name: array for name, array in state.items() if not name.startswith(own)})
         for side, learner in self._learners.items():

@@ -15,8 +15,8 @@ from tidegate.models import Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.models.numbers import positive
 from tidegate.policies.importance import importance_of
-from tidegate.policies.policy import Need, Policy, find, grouped
-from tidegate.types import FAR, SIDES, InputError, Learned, check_choice
+from tidegate.policies.policy import Need, Policy, find
+from tidegate.types import FAR, SIDES, InputError, Learned, as_part, check_choice, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Buckets, Rows, Setting, Side, Step, Time
@@ -312,14 +312,14 @@ class _Noting(Policy):
         numbers = [self._seen, self._worth, self._now, self._quality, self._known_quality]
         counts = [*self._held.values(), self._decisions, self._recomputed]
         state = {"numbers": np.array(numbers), "counts": np.array(counts, np.int64)}
-        return state | {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
+        return state | as_part("rate", self._rates.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         self._seen, self._worth, self._now, self._quality, self._known_quality = state["numbers"].tolist()
         *held, self._decisions, self._recomputed = state["counts"].tolist()
         self._held = dict(zip(SIDES, held, strict=True))
-        self._rates.restore(grouped(state)["rate"])
+        self._rates.restore(parts_of(state)["rate"])
         return self
 
 

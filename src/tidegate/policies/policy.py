@@ -146,15 +146,6 @@ def need_numbers(setting: Setting, what: str) -> None:
         )
 
 
-def grouped(state: dict[str, Array]) -> dict[str, dict[str, Array]]:
-    """Take apart a state whose names say, before a dot, which part of a policy each array is of."""
-    parts: dict[str, dict[str, Array]] = {}
-    for name, array in state.items():
-        part, _, rest = name.partition(".")
-        parts.setdefault(part, {})[rest] = array
-    return parts
-
-
 def names() -> list[str]:
     """Return the names of all policies, one's own included once their class is defined."""
     return sorted(named(Policy.__subclasses__()))

@@ -10,9 +10,9 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
-from tidegate.policies.policy import Policy, grouped
+from tidegate.policies.policy import Policy
 from tidegate.policies.reach import Reach, check_trends, remade
-from tidegate.types import FAR, SIDES, InputError, Learned, other_side
+from tidegate.types import FAR, SIDES, InputError, Learned, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Budget, Rows, Setting, Step, Time
@@ -216,18 +216,18 @@ class Foreseeing(Policy):
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
         state = {"clock": np.array([self._now, self._reckoned], np.float64)}
-        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
+        state |= as_part("rate", self._rates.snapshot())
         if self._learner:
-            state |= {f"share.{name}": array for name, array in self._learner.snapshot().items()}
+            state |= as_part("share", self._learner.snapshot())
         if self._reach:
-            state |= {f"reach.{name}": array for name, array in self._reach.snapshot().items()}
+            state |= as_part("reach", self._reach.snapshot())
         for side, payoff in zip(SIDES, self._payoffs or (), strict=False):
             state |= {f"{side}.memory": payoff.memory, f"{side}.results": payoff.results}
         return state
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        parts = grouped(state)
+        parts = parts_of(state)
         self._now, self._reckoned = state["clock"].tolist()
         if "left" in parts:
             self._payoffs = Payoff(**parts["left"]), Payoff(**parts["right"])

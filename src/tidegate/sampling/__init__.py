@@ -1,4 +1,18 @@
-"""Unbiased samples of a join, with inclusion probabilities; reservoirs that hold them; answers from them."""
+"""Unbiased samples of a join, with inclusion probabilities; reservoirs that hold them; answers from them.
+
+Which file has what:
+
+- samplers: `sampler` is the contract; `uniform`, `eq_cluster` and `pps_cluster` (with `cluster`, what the two
+  share) are one each. `expecting` says how many matches a row will own, `correction` by how much that is wrong,
+  `fraction` what memory a probability takes,
+  `control` which one new draws have; `ladder` holds probabilities in a byte, `stairs` looks cutoffs up;
+- reservoirs of rows: `reservoir`, `progressive` and `grouped`; `slots` keeps their rows, `merge` makes one sample
+  of several, `uniformity` and `chances` say what growing costs;
+- reservoirs of a join's results: `join_reservoir` and `progressive_join` are what users write, `ranks` and
+  `printed_join` what runs, `memory` how large one should be;
+- answers: `estimators` is the front door. `aggregate` reads what is asked, `drawn` how the sample came about,
+  `windows` which rows lie in which window; `moments`, `intervals` and `quantiles` do the sums.
+"""
 
 from tidegate.sampling.eq_cluster import EqCluster
 from tidegate.sampling.estimators import estimate
@@ -10,7 +24,7 @@ from tidegate.sampling.merge import merge
 from tidegate.sampling.pps_cluster import PpsCluster
 from tidegate.sampling.progressive import ProgressiveReservoir
 from tidegate.sampling.progressive_join import ProgressiveJoinReservoir, expected_results
-from tidegate.sampling.ranks import Wants, merge_ranked
+from tidegate.sampling.ranks import Wants
 from tidegate.sampling.reservoir import Reservoir
 from tidegate.sampling.sampler import Owners, Sampler, Sampling, find, names, thinned
 from tidegate.sampling.slots import Sample, Taken
@@ -45,7 +59,6 @@ __all__ = [
     "find",
     "inclusion_chances",
     "merge",
-    "merge_ranked",
     "names",
     "proportional",
     "recovery_count",

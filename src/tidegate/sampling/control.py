@@ -60,7 +60,8 @@ class Control:
         self.level += max(1, math.ceil(STEPS * math.log2(held / (_ROOM * room))))
         # Far enough below the lowest probability that even rows which expect the most matches get to it.
         self.level = min(self.level, 2 * LOWEST)
-        self._floor, self._quiet = self.level, self._now
+        self._floor = self.level
+        self._quiet = math.nan  # memory overflows within a step, and `settle` knows when that ends
         self.lowered += 1
 
     def cap(self, level: int) -> None:
@@ -90,7 +91,9 @@ class Control:
             What each level takes; None where that is not known, or p was given.
         """
         if math.isnan(self._now):
-            self._now = self._quiet = self._since = self._reckoned = float(now)
+            self._now = self._since = self._reckoned = float(now)
+        if math.isnan(self._quiet):
+            self._quiet = float(now)
         passed, self._now = now - self._now, float(now)
         if abs(self.level - self._steady) > _STEADY:
             self._steady, self._since, self._filled = self.level, float(now), 0.0

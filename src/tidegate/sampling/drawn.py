@@ -12,7 +12,10 @@ import pyarrow as pa
 from tidegate.streams.trace import one_chunk
 from tidegate.types import Array, InputError, check_choice, first_missing
 
-Method = Literal["uniform", "eq_cluster", "pps_cluster", "reservoir", "progressive", "counted"]
+Method = Literal["uniform", "eq_cluster", "pps_cluster", "reservoir", "progressive"]
+"""How `tidegate.sample` draws."""
+Design = Literal[Method, "counted"]
+"""How a sample that is to be estimated from was drawn."""
 ALONE: Final = ("uniform", "reservoir", "progressive")
 """Where each result is drawn by itself: so are ranks, by which the reservoir of a join holds results."""
 _ROUNDED: Final = 1e-9
@@ -92,14 +95,14 @@ class Drawn:
     def of(
         cls,
         table: pa.Table,
-        method: Method | None,
+        method: Design | None,
         probability: str,
         owner: str | Sequence[str],
         stratum: str | Sequence[str] | None,
     ) -> Self:
         """Read the columns that tell, and refuse what cannot be."""
         if method is not None:
-            check_choice(method, Method, "method")
+            check_choice(method, Design, "method")
         chance = _probabilities(column(table, probability, "probability"), probability)
         if method == "counted":
             unit = Coded.of(

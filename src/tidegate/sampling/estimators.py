@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.sampling.aggregate import Aggregate
-from tidegate.sampling.drawn import Coded, Drawn, Method, column, listed
-from tidegate.sampling.intervals import half_width, of_total
+from tidegate.sampling.drawn import Coded, Design, Drawn, column, listed
+from tidegate.sampling.intervals import check_level, half_width, of_total
 from tidegate.sampling.moments import Draws
 from tidegate.sampling.quantiles import quantiles
 from tidegate.sampling.windows import Spans, windowed
@@ -28,7 +28,7 @@ def estimate(
     window: Time | None = None,
     every: Time | None = None,
     level: float = 0.9,
-    method: Method | None = None,
+    method: Design | None = None,
     time: str = "time",
     probability: str = "probability",
     owner: str | Sequence[str] = "owner",
@@ -97,8 +97,7 @@ def estimate(
     also where that is capped at 1. It gives no intervals.
     """
     aggregate = Aggregate.parse(what)
-    if not 0 < level < 1:
-        raise InputError(f"level={level!r} is not between 0 and 1; for nine times in ten give 0.9")
+    check_level(level)
     if window is None and every is not None:
         raise InputError(f"every={every!r} needs a window; give window=, or leave it out")
     table = columnar(sample, "sample")

@@ -12,7 +12,7 @@ from tidegate.models import AgeCurve, CurveLearner, Frequency, LearnedFrequency,
 from tidegate.models.horizon import remembered
 from tidegate.models.joint import rates_of
 from tidegate.sampling.correction import Correction, Watched
-from tidegate.types import FAR, SIDES, Buckets, InputError, Last, other_side
+from tidegate.types import FAR, SIDES, Buckets, InputError, Last, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Condition, Rows, Setting, Side, Time
@@ -273,6 +273,11 @@ class Expecting:
             self._kinds_by_age(side, rate, span) if self._by_age else self._kinds_by_share(side, rate, span)
         )
 
+    def kinds_of_both(self) -> list[Kinds] | None:
+        """`kinds` of either side; None while those of one are not known."""
+        known = [kinds for side in SIDES if (kinds := self.kinds(side)) is not None]
+        return known if len(known) == len(SIDES) else None
+
     def _kinds_by_age(self, side: Side, rate: float, span: float) -> Kinds | None:
         curve = self._curves.get(side)
         if curve is None:
@@ -325,21 +330,18 @@ class Expecting:
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
         state = {"clock": np.array([float(self._now), self.seen, self._moment, *self._stand.values()])}
-        state |= {f"rate.{name}": array for name, array in self._rates.snapshot().items()}
+        state |= as_part("rate", self._rates.snapshot())
         if self._learner:
-            state |= {f"share.{name}": array for name, array in self._learner.snapshot().items()}
+            state |= as_part("share", self._learner.snapshot())
         for side, correction in self._corrections.items():
-            state |= {f"met-{side}.{name}": array for name, array in correction.snapshot().items()}
+            state |= as_part(f"met-{side}", correction.snapshot())
         for side, learner in self._curve_learners.items():
-            state |= {f"{side}.{name}": array for name, array in learner.snapshot().items()}
+            state |= as_part(side, learner.snapshot())
         return state
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        parts: dict[str, dict[str, Array]] = {}
-        for name, array in state.items():
-            part, _, rest = name.partition(".")
-            parts.setdefault(part, {})[rest] = array
+        parts = parts_of(state)
         self._now, seen, moment, *stand = state["clock"].tolist()
         self.seen, self._moment = int(seen), int(moment)
         self._stand = dict(zip(SIDES, stand, strict=True))

@@ -11,9 +11,9 @@ import numpy as np
 from tidegate.draws import draws
 from tidegate.models.numbers import at_least_one
 from tidegate.sampling.ranks import checked
-from tidegate.sampling.reservoir import prefixed, salt_of, unprefixed
+from tidegate.sampling.reservoir import salt_of
 from tidegate.sampling.slots import Slots, Taken, length_of
-from tidegate.types import Array, InputError
+from tidegate.types import Array, InputError, as_part, parts_of
 
 _OWN = "group", "draw", "shown"  # what it notes of each row, beside the row's own columns
 
@@ -187,14 +187,14 @@ class RunningGroups:
     def snapshot(self) -> dict[str, Array]:
         """The rows it holds, and how many of each group were seen."""
         own = {"groups": self._groups, "counts": self._counts, "highest": self._highest}
-        return own | {"seen": np.array([self.seen, self.quota])} | prefixed(self._slots.columns())
+        return own | {"seen": np.array([self.seen, self.quota])} | as_part("row", self._slots.columns())
 
     def restore(self, state: Mapping[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         self._groups, self._counts = state["groups"].copy(), state["counts"].copy()
         self._highest = state["highest"].copy()
         self.seen, self.quota = state["seen"].tolist()
-        self._slots.restore(unprefixed(state))
+        self._slots.restore(parts_of(state).get("row", {}))
         return self
 
 

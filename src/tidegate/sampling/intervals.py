@@ -24,9 +24,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.types import InputError
+
 if TYPE_CHECKING:
     from tidegate.sampling.moments import Moments
     from tidegate.types import Array
+
+
+def check_level(level: float) -> None:
+    """Refuse what an interval cannot promise."""
+    if not 0 < level < 1:
+        raise InputError(f"level={level!r} is not between 0 and 1; for nine times in ten give 0.9")
 
 
 def of_total(moments: Moments, level: float) -> tuple[Array, Array]:

@@ -11,7 +11,6 @@ from tidegate.sampling.cluster import ClusterSampling
 from tidegate.sampling.fraction import Taking, proportional
 from tidegate.sampling.ladder import LOWEST, STEPS
 from tidegate.sampling.sampler import Sampler, Sampling
-from tidegate.types import SIDES
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting
@@ -78,12 +77,11 @@ class _Proportional(ClusterSampling):
         return offsets
 
     def theory(self) -> Taking | None:
-        kinds = [self.expecting.kinds(side) for side in SIDES]
-        known = [some for some in kinds if some is not None]
-        if len(known) < len(kinds):
+        kinds = self.expecting.kinds_of_both()
+        if kinds is None:
             return None
-        rows = np.concatenate([some.rows for some in known])
-        return _Taking(rows, np.maximum(np.concatenate([some.matches for some in known]), LEAST))
+        rows = np.concatenate([some.rows for some in kinds])
+        return _Taking(rows, np.maximum(np.concatenate([some.matches for some in kinds]), LEAST))
 
 
 class _Taking(Taking):

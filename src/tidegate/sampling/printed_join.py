@@ -49,7 +49,7 @@ class PrintedJoinReservoir(RankedReservoir):
     @property
     def ranks(self) -> Array:
         """None: results are not ranked here."""
-        raise InputError("a reservoir as printed has no ranks to merge by; make it with printed=False")
+        raise InputError("a reservoir as printed has no ranks; make it with printed=False")
 
     @property
     def fraction(self) -> float:

@@ -11,10 +11,10 @@ import numpy as np
 from tidegate.draws import apart, draws
 from tidegate.models.numbers import at_least_one
 from tidegate.sampling.merge import at_random
-from tidegate.sampling.reservoir import places, prefixed, salt_of, unprefixed
+from tidegate.sampling.reservoir import places, salt_of
 from tidegate.sampling.slots import Sample, Slots, Taken, length_of
 from tidegate.sampling.uniformity import check_threshold, recovery_count, retained, uniformity_confidence
-from tidegate.types import Array, InputError
+from tidegate.types import Array, InputError, as_part, parts_of
 
 
 @dataclass(frozen=True)
@@ -171,12 +171,12 @@ class RunningProgressive:
             self._refill,
         ]
         state = {"counts": np.array(counts), "confidence": np.array([self.confidence])}
-        return state | prefixed(self._slots.columns())
+        return state | as_part("row", self._slots.columns())
 
     def restore(self, state: Mapping[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
         counts: list[int] = state["counts"].tolist()
         self.seen, self.size, self._growths, self._waiting, self._kept, self._refilled, self._refill = counts
         self.confidence = float(state["confidence"][0])
-        self._slots.restore(unprefixed(state))
+        self._slots.restore(parts_of(state).get("row", {}))
         return self

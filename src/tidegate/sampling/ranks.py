@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.draws import drawn
-from tidegate.models.numbers import at_least_one, is_number
+from tidegate.models.numbers import is_number
 from tidegate.sampling.slots import Taken
 from tidegate.types import Array, InputError
 
@@ -173,39 +173,6 @@ def _fraction(value: float) -> float:
     if not is_number(value) or not 0 < value <= 1:
         raise InputError(f"least is {value!r}; give a probability above 0 and up to 1")
     return float(value)
-
-
-def merge_ranked(parts: Sequence[RankedReservoir], size: int) -> list[Array]:
-    """The slots of each partition's reservoir whose results make up one reservoir of all partitions.
-
-    Results of the lowest ranks are uniform over all partitions as they are over one, without counting what each
-    saw. Ranks above what any partition could still take are left out, since others like them are not known there.
-
-    Parameters
-    ----------
-    parts
-        Reservoirs of disjoint parts of a join, started with different partitions.
-    size
-        Results wanted; there are as many if every partition's reservoir is full and holds so many.
-
-    Examples
-    --------
-    >>> from tidegate.sampling import JoinReservoir
-    >>> parts = [JoinReservoir(50, 100).start(partition=number) for number in range(2)]
-    >>> taken = parts[0].offer(np.full(9000, 0.9)), parts[1].offer(np.full(300, 0.3))
-    >>> [len(slots) for slots in merge_ranked(parts, size=50)]
-    [45, 5]
-    """
-    if not parts:
-        raise InputError("no reservoirs to merge; give at least one")
-    at_least_one(size, "size", "results")
-    bound = min(part.fraction for part in parts)
-    ranks = np.concatenate([part.ranks for part in parts])
-    lowest = np.argsort(ranks, kind="stable")[:size]
-    chosen = np.zeros(len(ranks), np.bool_)
-    chosen[lowest[ranks[lowest] <= bound]] = True
-    ends = np.cumsum([len(part) for part in parts])[:-1]
-    return [np.flatnonzero(some) for some in np.split(chosen, ends)]
 
 
 @kernel

@@ -12,7 +12,7 @@ from tidegate.compiled import kernel
 from tidegate.draws import drawn, salt
 from tidegate.models.numbers import at_least_one
 from tidegate.sampling.slots import Sample, Slots, Taken, length_of
-from tidegate.types import Array, InputError, Setting, Window
+from tidegate.types import Array, InputError, Setting, Window, as_part, parts_of
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ class RunningReservoir:
 
     def snapshot(self) -> dict[str, Array]:
         """The rows it holds, and how many were seen."""
-        return {"seen": np.array([self.seen])} | prefixed(self._slots.columns())
+        return {"seen": np.array([self.seen])} | as_part("row", self._slots.columns())
 
     def restore(self, state: Mapping[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        columns = unprefixed(state)
+        columns = parts_of(state).get("row", {})
         if length_of(columns) > self.config.size:
             raise InputError(
                 f"the snapshot holds {length_of(columns)} rows, but size is {self.config.size}; restore with its own"
@@ -102,16 +102,6 @@ class RunningReservoir:
 def salt_of(seed: int, partition: int) -> int:
     """What sets the draws of one reservoir apart from those of another."""
     return salt(Setting(Window(0, 0), seed=seed, partition=partition))
-
-
-def prefixed(columns: Mapping[str, Array]) -> dict[str, Array]:
-    """Columns under names that cannot be mistaken for what else is in a snapshot."""
-    return {f"row.{name}": column for name, column in columns.items()}
-
-
-def unprefixed(state: Mapping[str, Array]) -> dict[str, Array]:
-    """The columns that `prefixed` put into a snapshot."""
-    return {name.removeprefix("row."): column for name, column in state.items() if name.startswith("row.")}
 
 
 @kernel

@@ -26,7 +26,7 @@ from tidegate.sampling.control import Control
 from tidegate.sampling.expecting import Expecting, Model, check_model, suited
 from tidegate.sampling.fraction import Taking, check_overflow
 from tidegate.sampling.ladder import STEPS, chance, coins
-from tidegate.types import SIDES, InputError, Sampled, Setting, Window
+from tidegate.types import SIDES, InputError, Sampled, Setting, Window, as_part, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,15 +141,12 @@ class Sampling(ABC):
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned and decided, as plain arrays."""
-        state = {f"expecting.{name}": array for name, array in self.expecting.snapshot().items()}
-        return state | {f"control.{name}": array for name, array in self.control.snapshot().items()}
+        state = as_part("expecting", self.expecting.snapshot())
+        return state | as_part("control", self.control.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        parts: dict[str, dict[str, Array]] = {"expecting": {}, "control": {}}
-        for name, array in state.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = array
+        parts = parts_of(state)
         self.expecting.restore(parts["expecting"])
         self.control.restore(parts["control"])
         return self

@@ -16,7 +16,7 @@ from tidegate.sampling.fraction import Taking, cutoff_stairs, held_times, poisso
 from tidegate.sampling.ladder import chance, coin, narrow
 from tidegate.sampling.sampler import Owners, Sampler, Sampling
 from tidegate.sampling.stairs import Stairs, climbed, stairs
-from tidegate.types import SIDES, InputError
+from tidegate.types import InputError
 
 if TYPE_CHECKING:
     from tidegate.sampling.expecting import Expecting
@@ -259,13 +259,12 @@ class UniformSampling(Sampling):
 
     def theory(self) -> Taking | None:
         """Theorems 4.2 and 4.3 for the printed cutoff, else the same for matches that come at random."""
-        kinds = [self.expecting.kinds(side) for side in SIDES]
-        known = [some for some in kinds if some is not None]
-        if len(known) < len(kinds) or self._patient:
+        kinds = self.expecting.kinds_of_both()
+        if kinds is None or self._patient:
             return None
         if self._printed:
             return _Printed(self.base, self.expecting)
-        return _AtRandom(self.base, known, [self._cutoffs(some.matches) for some in known])
+        return _AtRandom(self.base, kinds, [self._cutoffs(some.matches) for some in kinds])
 
 
 class Waiting(Owners):

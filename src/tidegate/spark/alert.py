@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BooleanType, DoubleType, NumericType, StringType, StructField, StructType
 
 from tidegate.alerts import Certificate, Topology, certify
-from tidegate.alerts.proof import Shape
+from tidegate.alerts.proof import KnownShape
 from tidegate.spark.alert_bucket import ALERT, TIME, VALUE, AlertPlan
 from tidegate.spark.alert_processor import AlertProcessor, alert_job
 from tidegate.spark.columns import travelled
@@ -41,7 +41,7 @@ def alert(
     within: str | timedelta,
     when: str,
     domain: Mapping[str, tuple[float, float]] | None = None,
-    vouch: Mapping[str, Shape] | None = None,
+    vouch: Mapping[str, KnownShape] | None = None,
     hop: str | timedelta | None = None,
     topology: Sequence[tuple[str, str]] | None = None,
     lateness: str | timedelta | None = None,

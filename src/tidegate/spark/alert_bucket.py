@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.alerts import KeyedAlarms, KeyedFinder, Readings
+from tidegate.alerts import KeyedAlarms, KeyedFinder, KeyedRows
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.spark.clock import Clock
 from tidegate.spark.columns import column, in_utc, micros
@@ -99,7 +99,7 @@ class AlertBucket:
         }
         codes = self._coded(list(taken.values()))
         rows = {
-            name: Readings(code, micros(table, TIME), column(table, VALUE))
+            name: KeyedRows(code, micros(table, TIME), column(table, VALUE))
             for (name, table), code in zip(taken.items(), codes, strict=True)
         }
         alarms = self.finder.step(rows, watermark)

@@ -15,8 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, StructType
 
 from tidegate.sampling.aggregate import Aggregate
-from tidegate.sampling.drawn import ALONE, Method, listed
+from tidegate.sampling.drawn import ALONE, Design, listed
 from tidegate.sampling.estimators import estimate as of_columns
+from tidegate.sampling.intervals import check_level
 from tidegate.spark.durations import microseconds
 from tidegate.spark.session import PARTITIONS
 from tidegate.spark.side import quoted, watermark_delay
@@ -39,7 +40,7 @@ def estimate(
     window: str | timedelta | None = None,
     every: str | timedelta | None = None,
     level: float = 0.9,
-    method: Method | None = None,
+    method: Design | None = None,
     time: str | None = None,
     lateness: str | timedelta | None = None,
     probability: str = "probability",
@@ -90,10 +91,9 @@ def estimate(
     """
     aggregate = Aggregate.parse(what)
     names = listed(by)
-    if not 0 < level < 1:
-        raise InputError(f"level={level!r} is not between 0 and 1; for nine times in ten give 0.9")
+    check_level(level)
     if method is not None:
-        check_choice(method, Method, "method")
+        check_choice(method, Design, "method")
     if stratum is not None and method != "counted":
         raise InputError(f"stratum={stratum!r} is for method='counted'; choose that, or leave it out")
     owners = listed(stratum if method == "counted" else owner)
@@ -126,7 +126,7 @@ class _Asked:
 
     what: str
     level: float
-    method: Method | None
+    method: Design | None
     clustered: bool
 
     def answers(self, table: pa.Table, by: Sequence[str]) -> pa.Table:
@@ -159,7 +159,7 @@ def _watermarked(
     window: str | timedelta | None,
     time: str | None,
     lateness: str | timedelta | None,
-    method: Method | None,
+    method: Design | None,
 ) -> DataFrame:
     """Refuse what could never answer; set the watermark that was asked for."""
     if window is not None and time is None:

@@ -14,7 +14,7 @@ from tidegate.engine.reservoir_join import settled
 from tidegate.sampling.progressive_join import RunningProgressiveJoin
 from tidegate.sampling.ranks import RankedReservoir
 from tidegate.spark.packing import from_bytes, to_bytes
-from tidegate.types import Budget
+from tidegate.types import Budget, as_part, parts_of
 
 if TYPE_CHECKING:
     from tidegate.engine.sampling_operator import SamplingOperator
@@ -28,7 +28,7 @@ RANK: Final = "rank"
 BOUND: Final = "bound"
 BATCH: Final = "batch"
 
-_PREFIX: Final = "reservoir."
+_PART: Final = "reservoir"
 _ROWS: Final = "reservoir rows"
 
 
@@ -84,14 +84,14 @@ class HeldSample:
 
     def snapshot(self) -> dict[str, Array]:
         """All of it, as plain arrays."""
-        state = {f"{_PREFIX}{name}": array for name, array in self.reservoir.snapshot().items()}
+        state = as_part(_PART, self.reservoir.snapshot())
         if self.rows is not None:
             state[_ROWS] = np.frombuffer(to_bytes(self.rows), np.uint8)
         return state
 
     def restore(self, state: Mapping[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        self.reservoir.restore(_parts(state))
+        self.reservoir.restore(parts_of(state)[_PART])
         if _ROWS in state:
             self.rows = from_bytes(state[_ROWS].tobytes())
         return self
@@ -99,8 +99,4 @@ class HeldSample:
     @classmethod
     def of(cls, state: Mapping[str, Array]) -> Self | None:
         """What a saved state holds, to look at; None if it has no reservoir."""
-        return cls(RankedReservoir(1, 2, 0)).restore(state) if _parts(state) else None
-
-
-def _parts(state: Mapping[str, Array]) -> dict[str, Array]:
-    return {name.removeprefix(_PREFIX): array for name, array in state.items() if name.startswith(_PREFIX)}
+        return cls(RankedReservoir(1, 2, 0)).restore(state) if _PART in parts_of(state) else None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from tidegate.engine.operator import Join
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Sampler, Uniform
 from tidegate.sampling import find as find_sampler
+from tidegate.sampling.drawn import Method
 from tidegate.spark.durations import Duration, window_of
 from tidegate.spark.plan import SamplePlan
 from tidegate.spark.query import Query
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from tidegate.spark.side import On
 
-Method = Literal["uniform", "eq_cluster", "pps_cluster", "reservoir", "progressive"]
 _HELD: Final = ("reservoir", "progressive")
 
 

@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 import numpy as np
 
-from tidegate.experiments.experiment import Experiment, Grid, Setting
+from tidegate.experiments.experiment import Experiment, Grid, Value
 from tidegate.experiments.ijoin import claims, measured, tables
 from tidegate.experiments.plots import Lines, Scatter
 from tidegate.experiments.shown import Shown
@@ -50,7 +50,7 @@ def _instants(number: int, joins: tuple[str, ...], says: str) -> Experiment:
 
 
 def _over(
-    number: int, axis: str, title: str, values: Sequence[Setting], says: str, **fixed: Setting
+    number: int, axis: str, title: str, values: Sequence[Value], says: str, **fixed: Value
 ) -> Experiment:
     return Experiment(
         f"ijoin/figure{number}",

@@ -33,7 +33,7 @@ _PARTS: Final = 10
 """Parts of the past, each with as many results, by which a sample's uniformity over time is told."""
 
 
-class Results(NamedTuple):
+class Exact(NamedTuple):
     """All results of the join in order of time: when each came, its key's place in `keys`, the left row's value."""
 
     keys: Array
@@ -48,7 +48,7 @@ def stream_of(fanout: int) -> Normal:
 
 
 @lru_cache(maxsize=2)
-def _streams(units: int, fanout: int, seed: int) -> tuple[Trace, Trace, Results]:
+def _streams(units: int, fanout: int, seed: int) -> tuple[Trace, Trace, Exact]:
     left, right = stream_of(fanout).both(units, seed)
     pairs = simulate(left, right, window=WINDOW, step=600, collect=True).pairs
     assert pairs is not None  # noqa: S101 - collected
@@ -56,12 +56,12 @@ def _streams(units: int, fanout: int, seed: int) -> tuple[Trace, Trace, Results]
     time = np.maximum(left.time[pairs.left], right.time[pairs.right])
     order = np.argsort(time, kind="stable")
     keys, key = np.unique(left.keys[0].to_numpy()[pairs.left][order], return_inverse=True)
-    return left, right, Results(keys, time[order], key, left.value[pairs.left][order])
+    return left, right, Exact(keys, time[order], key, left.value[pairs.left][order])
 
 
 def held_by(
     algorithm: str, *, units: int, use_at: float, fanout: int, seed: int, every: int
-) -> tuple[ReservoirReport, Trace, Trace, Results]:
+) -> tuple[ReservoirReport, Trace, Trace, Exact]:
     """Run an algorithm, and note its sample now and then."""
     left, right, results = _streams(units, fanout, seed)
     stream, printed = stream_of(fanout), algorithm.endswith(PRINTED)
