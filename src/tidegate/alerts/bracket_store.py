@@ -106,8 +106,10 @@ class BracketStore:
 
     def add(self, time: Time, value: float) -> None:
         """Offer one row. Rows that come so are looked at together, at the latest when the store is read."""
-        self._waiting[0].append(time)
-        self._waiting[1].append(value)
+        # What waits must be good, or rows that wait beside it would be lost with it.
+        when, height = _reading(time, value)
+        self._waiting[0].append(when)
+        self._waiting[1].append(height)
         if len(self._waiting[0]) >= _PENDING:
             self._settle()
 
@@ -198,8 +200,13 @@ class BracketStore:
             self._moves = (before, when, before, before)
             return
         if when.dtype != self._columns["time"].dtype:
-            kind = np.float64 if before else when.dtype
-            self._columns["time"], when = self._columns["time"].astype(kind), when.astype(kind)
+            if before:
+                self._columns["time"], when = (
+                    self._columns["time"].astype(np.float64),
+                    when.astype(np.float64),
+                )
+            else:  # there is room, but nothing in it to convert
+                self._columns["time"] = self._columns["time"].view(when.dtype)
         ends = when.min(), when.max()
         self._seen = (min(self._seen[0], float(ends[0])), max(self._seen[1], float(ends[1])))
         omega, strict = self._limit(when)
@@ -300,6 +307,24 @@ def readings(times: ArrayLike, values: ArrayLike) -> tuple[Array, Array]:
     if not (np.abs(when.min()) < FAR and np.abs(when.max()) < FAR):
         raise InputError(f"times reach from {when.min()} to {when.max()}; give finite ones within 2**61 of 0")
     return when, value
+
+
+def _reading(time: Time, value: float) -> tuple[Time, float]:
+    """One row as plain numbers."""
+    if not isinstance(value, int | float | np.number | np.bool_):
+        raise InputError(f"the value at time {time!r} is {value!r}; give a number")
+    if value != value:  # noqa: PLR0124 - only NaN is not what it is
+        raise InputError(
+            f"the value at time {time!r} is NaN, which is neither high nor low; leave such rows out and count them"
+        )
+    if isinstance(time, int | float) and not isinstance(time, bool) and -FAR < time < FAR:
+        return time, float(value)
+    try:
+        when, _ = readings([time], [value])
+    except InputError as error:
+        raise InputError(f"the time is {time!r}: {error}") from error
+    plain: Time = when[0].item()
+    return plain, float(value)
 
 
 def _ascending(times: Array) -> bool:
