@@ -119,6 +119,61 @@ def test_values_outside_the_domain_neither_hide_alarms_nor_stand_in(kind: str, d
     assert sum(of["outside"] for of in finder.counts.values()) == outside
 
 
+DAY = 86_400_000_000
+"""In microseconds."""
+
+
+@pytest.mark.parametrize(("days", "keys"), [(1, 40_000), (360, 20_000), (36_000, 500)])
+@pytest.mark.parametrize("outside", [False, True])
+def test_times_are_exact_however_many_keys_there_are_and_however_far_rows_reach(
+    days: int, keys: int, *, outside: bool
+) -> None:
+    within = days * DAY
+    domain = {"a": (0.0, 5.0), "b": (0.0, 5.0)} if outside else None
+    finder = KeyedFinder(certify(SUMS[2], domain), Topology.clique("ab", within))
+    number = np.arange(keys)
+    begin = 10**15 + number * 7919 % within
+    finder.step({"a": Readings(number, begin, np.where(number % 3, 3.0, 9.0))})
+    # Of every 100th key a row comes: just near enough, or a microsecond too far away.
+    some = number[::100]
+    apart = np.arange(len(some)) % 2
+    alarms = finder.step({"b": Readings(some, begin[some] + within + apart, np.full(len(some), 3.0))})
+    assert sorted(alarms.key.tolist()) == some[apart == 0].tolist()
+    assert (alarms.time["b"] - alarms.time["a"] == within).all()
+    assert finder.rows["a"].key.tolist() == number.tolist()
+
+
+def test_a_clock_that_starts_anew_parts_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laps so short that every key and every long pause begins one change nothing."""
+    rng = np.random.default_rng(5)
+    steps = [
+        [
+            (int(key), name, int(time), float(value))
+            for key, name, time, value in zip(
+                rng.integers(0, 5, 60),
+                rng.choice(list("ab"), 60).tolist(),
+                rng.integers(0, 400, 60) + 100 * step,
+                rng.integers(0, 7, 60),
+                strict=True,
+            )
+        ]
+        for step in range(6)
+    ]
+    for settings_of in ({}, {"hop": 3, "closed": "left"}):
+        wide, narrow = (
+            KeyedFinder(certify(SUMS[2], {"a": (0, 5), "b": (0, 5)}), TOPOLOGIES["pair"], **settings_of)  # type: ignore[arg-type]
+            for _ in range(2)
+        )
+        expected = raised(wide, steps)
+        monkeypatch.setattr("tidegate.alerts.keyed._LAP", 20.0)
+        assert raised(narrow, steps) == expected
+        monkeypatch.undo()
+        assert len(expected) > 30
+        assert narrow.counts == wide.counts
+        for name in "ab":
+            assert all((a == b).all() for a, b in zip(narrow.rows[name], wide.rows[name], strict=True))
+
+
 def test_a_stream_that_shares_a_term_omits_nothing_beside_a_value_outside() -> None:
     finder = KeyedFinder(certify("a * b > -5", {"a": (0, 9), "b": (0, 9)}), Topology.clique("ab", 5))
     assert set(finder.topology.shapes.values()) == {"increasing"}
