@@ -309,7 +309,7 @@ def test_a_row_that_cannot_be_used_is_refused_at_once_and_alone(time: float, val
         store.add(at, 1.0)
     with pytest.raises(InputError, match=told):
         store.add(time, value)
-    store.add(np.int64(100), np.float32(2.5))
+    store.add(np.int64(100), np.float32(2.5))  # type: ignore[arg-type]
     store.add(np.datetime64(101, "us"), 3)  # type: ignore[arg-type]
     assert pairs(store) == [*((at, 1.0) for at in range(100)), (100, 2.5), (101, 3.0)]
 

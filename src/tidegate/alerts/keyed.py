@@ -164,7 +164,7 @@ class KeyedFinder:
         cut = (np.diff(key[order]) != 0) | (apart > self._far)
         passed = np.where(cut, self._far + (apart - self._far) % self._unit, apart)
         ticks = np.cumsum(np.concatenate((time[order[:1]] % self._unit, passed)))
-        # A lap begins at a cut, which parts no alarm's rows. Ticks may overflow; the distance of those of a lap does not.
+        # A lap begins at a cut, which parts no alarm's rows. Ticks may overflow; their distances in a lap do not.
         full = np.cumsum(passed, dtype=np.float64) // _LAP
         begins = np.diff(np.maximum.accumulate(np.where(cut, full, 0)), prepend=0.0) > 0
         lap = np.concatenate((np.zeros(min(1, len(time)), np.int64), np.cumsum(begins)))
