@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.alerts.brute_force import Joined, best_of_arrivals
 from tests.alerts.test_matching import in_a_window, together
 from tidegate import InputError
-from tidegate.alerts import KeyedFinder, Readings, Topology, certify
+from tidegate.alerts import AlarmFinder, KeyedFinder, Readings, Topology, certify
 
 Arrival = tuple[int, str, int, float]
 
@@ -240,11 +240,43 @@ def test_the_keys_share_a_budget() -> None:
     assert finder.counts["a"]["shed"] + finder.counts["a"]["omitted"] == 490
 
 
+def test_the_chance_that_an_alarm_is_missed_is_told() -> None:
+    rng = np.random.default_rng(3)
+    pair = Topology.clique("ab", 10)
+    finder = KeyedFinder(certify(SUMS[2]), pair, budget=20)
+    one = AlarmFinder(finder.topology, finder.certificate.condition.margin, threshold=5, budget=20)
+    time, value = np.arange(1000), rng.random(1000)
+    finder.step({"a": Readings(np.zeros(1000, np.int64), time, value)})
+    one.step({"a": (time, value)})
+    assert finder.chance == pytest.approx(one.chance)
+    assert 0 < finder.chance < 1
+    # Other keys' intervals count as much; those that come with enough room lessen the chance.
+    many, enough = (
+        KeyedFinder(certify(SUMS[2]), pair, budget=20),
+        KeyedFinder(certify(SUMS[2]), pair, budget=2000),
+    )
+    key = np.repeat(np.arange(10), 100)
+    many.step({"a": Readings(key, time, value)})
+    enough.step({"a": Readings(key, time, value)})
+    assert enough.chance == 0 < many.chance
+    before = finder.chance
+    for step in range(1, 20):
+        finder.step(
+            {"a": Readings(np.array([0]), np.array([1000 + 20 * step]), np.array([0.5]))}, 1000 + 20 * step
+        )
+    again = KeyedFinder(certify(SUMS[2]), pair, budget=20).restore(finder.snapshot())
+    assert 0 < again.chance == finder.chance < before
+    old = {name: column for name, column in finder.snapshot().items() if name != "moved"}
+    assert KeyedFinder(certify(SUMS[2]), pair, budget=20).restore(old).chance == 0
+
+
 def test_the_budget_holds_where_keys_are_searched_apart() -> None:
     finder = KeyedFinder(certify(SUMS[2], {"a": (0, 1), "b": (0, 1)}), TOPOLOGIES["pair"], budget=1)
     finder.step({"a": Readings(np.array([1, 2]), np.array([5, 6]), np.array([0.5, 7.0]))})
     assert len(finder.rows["a"].key) == 1
     assert finder.counts["a"]["shed"] == 1
+    # A row of an interval of 10, where 10 and 5 were seen: as the highest, and as the lowest.
+    assert finder.chance == pytest.approx(1 - (1 - 10 / 15) ** 2)
 
 
 def test_streams_and_inputs_must_be_the_same() -> None:

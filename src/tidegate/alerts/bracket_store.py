@@ -155,10 +155,12 @@ class BracketStore:
 
         Highest and lowest are taken to be independent, and rows to be shed for no interval twice.
         """
-        if not self.shed:
-            return 0.0
-        high, low = np.minimum(self._moved / (self._seen[1] - self._seen[0] + self.omega), 1.0).tolist()
-        return float(1 - (1 - high) * (1 - low))
+        return missing(self._moved, self._seen[1] - self._seen[0] + self.omega) if self.shed else 0.0
+
+    @property
+    def moved(self) -> Array:
+        """For how long shedding moved the highest and the lowest of an interval."""
+        return self._moved.copy()
 
     def trim(self, before: Time) -> None:
         """Drop the rows before this time."""
@@ -277,6 +279,12 @@ class BracketStore:
             stays = np.delete(np.arange(len(when)), going)
             self._moves = (0, self.kept()[stays], 0, 0)
             self._splice(0, len(when), {name: self._column(name) for name in _COLUMNS}, stays)
+
+
+def missing(moved: Array, seen: float) -> float:
+    """The chance that an extreme is missed, if of all intervals the highest and lowest of so many were moved."""
+    high, low = np.minimum(moved / seen, 1.0).tolist()
+    return float(1 - (1 - high) * (1 - low))
 
 
 def check_length(value: Time, what: str) -> Time:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 
 import numpy as np
 
-from tidegate.alerts.bracket_store import Closed, Shape
+from tidegate.alerts.bracket_store import Closed, Shape, missing
 from tidegate.alerts.certify import Certificate
 from tidegate.alerts.matching import AlarmFinder, Alarms
 from tidegate.alerts.topology import Topology
@@ -98,6 +99,7 @@ class KeyedFinder:
         self._finder(frozenset())  # what it refuses is told now
         self.undefined = 0
         self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.topology.streams}
+        self._moved = {name: np.zeros(3) for name in self.topology.streams}
         self.rows = dict.fromkeys(self.topology.streams, _NONE)
         steps = {name: max(topology.distances(name).values()) for name in topology.streams}
         self._reach: dict[str, Time] = {
@@ -108,6 +110,11 @@ class KeyedFinder:
         self._far = within * (2 + max(steps.values())) + (hop or 0)
         # Windows begin at the same places of the clock, and of equal values the same ones count as extreme.
         self._unit = hop or 2 * within
+
+    @property
+    def chance(self) -> float:
+        """The estimated chance that an alarm is missed, which only a budget can cause."""
+        return 1 - math.prod(1 - chance(moved) for moved in self._moved.values())
 
     def step(self, rows: Mapping[str, Readings], watermark: Time | None = None) -> KeyedAlarms:
         """Take arrivals and tell the alarms that they raise; rows that no later arrival can reach leave.
@@ -127,6 +134,13 @@ class KeyedFinder:
             finder = self._finder(odd, share)
             raised.append(self._found(finder, pools, clocks, places))
             for name, store in finder.stores.items():
+                if self.budget is not None:
+                    old = places[name] < len(self.rows[name].key)
+                    seen, before = (
+                        _covered(clocks[name][some], store.omega)
+                        for some in (places[name], places[name][old])
+                    )
+                    self._moved[name] += [*store.moved, seen - before]
                 stays[name].append(places[name][store.ids])
                 self.counts[name]["shed"] += store.shed
                 self.counts[name]["omitted"] += len(places[name]) - len(store) - store.shed
@@ -138,6 +152,9 @@ class KeyedFinder:
             # Every group of keys has a row at least, which a small budget may not have room for.
             over = 0 if self.budget is None else max(0, len(kept) - self.budget)
             self.counts[name]["shed"] += over
+            self._moved[name][:2] += (
+                over * 2 * self.topology.within
+            )  # no bracket is longer, so none reigned for longer
             kept = kept[over:]
             self.rows[name] = pools[name].take(kept)
         if watermark is not None:
@@ -273,7 +290,11 @@ class KeyedFinder:
             for part, column in pool._asdict().items()
         }
         counted = np.array([list(of.values()) for of in self.counts.values()])
-        return state | {"counted": counted.ravel(), "undefined": np.array([self.undefined])}
+        return state | {
+            "counted": counted.ravel(),
+            "moved": np.concatenate(list(self._moved.values())),
+            "undefined": np.array([self.undefined]),
+        }
 
     def restore(self, state: Mapping[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
@@ -284,11 +305,23 @@ class KeyedFinder:
         self.counts = {
             name: dict(zip(COUNTS, of, strict=True)) for name, of in zip(self.rows, counted, strict=True)
         }
+        moved = state.get("moved", np.zeros(3 * len(self.rows)))  # which states had not at first
+        self._moved = dict(zip(self.rows, np.array(moved).reshape(-1, 3), strict=True))
         self.undefined = int(state["undefined"][0])
         return self
 
 
 _NONE: Final = Readings(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def chance(moved: Array) -> float:
+    """The chance for one stream: of the highest and lowest that were moved, and of how much was seen."""
+    return missing(moved[:2], moved[2]) if moved[:2].any() else 0.0
+
+
+def _covered(times: Array, omega: Time) -> float:
+    """How many intervals of length omega hold a row: for how long one that slides does."""
+    return float(np.minimum(np.diff(np.sort(times)), omega).sum() + omega * min(1, len(times)))
 
 
 def _joined(stored: Readings, fresh: Readings) -> Readings:
