@@ -231,6 +231,8 @@ def test_the_last_line_and_empty_lines() -> None:
         ({"form": "json"}, b'{"time": 1}\n{"t": 1', "line 2 cannot be read"),
         ({"form": "json"}, b'{"time": 1}{"time": 2}\n', "line 1 .* 1 lines hold 2 rows"),
         ({"form": "json", "time": "t"}, b'{"value": 1}\n', "no 't' in the lines"),
+        ({"key": "time"}, b"", "time, value and key are 'time', 'value', 'time'; give each its own"),
+        ({"value": "time"}, b"", "give each its own"),
         ({"omega": 0}, b"", "omega is 0"),
         ({"disorder": -1}, b"", "disorder is -1"),
         ({"hold": -1}, b"", "hold is -1"),
@@ -241,6 +243,16 @@ def test_the_last_line_and_empty_lines() -> None:
 def test_what_cannot_be_used_is_named(config: dict[str, object], rows: bytes, told: str) -> None:
     with pytest.raises(InputError, match=told):
         Edge(**{"omega": 1, **config}).run(io.BytesIO(rows), io.BytesIO())  # type: ignore[arg-type]
+
+
+def test_the_command_sends_what_it_held_back_before_it_fails() -> None:
+    rows = b'{"time": 0, "value": 5, "k": 7}\n{"time": 1, "value": 2, "k": 7}\n{"time": "late", "value": 2, "k": 7}\n'
+    result = CliRunner().invoke(
+        cli.app, ["edge", "--omega", "50", "--key", "k", "--form", "json"], input=rows
+    )
+    assert result.exit_code == 1
+    assert result.stdout.encode() == b"".join(rows.splitlines(keepends=True)[:2])
+    assert "line 3 cannot be read" in str(result.exception)
 
 
 def test_the_command() -> None:

@@ -77,6 +77,10 @@ class Edge:
         check_length(self.omega, "omega")
         check_choice(self.shape, Shape, "shape")
         check_choice(self.form, Form, "form")
+        if len({self.time, self.value, self.key}) < 3:  # noqa: PLR2004 - columns, or two and None
+            raise InputError(
+                f"time, value and key are {self.time!r}, {self.value!r}, {self.key!r}; give each its own"
+            )
         if not 0 <= self.disorder < math.inf:
             raise InputError(f"disorder is {self.disorder!r}; give a length of time, 0 or more")
         if self.hold is not None and not 0 <= self.hold < math.inf:
