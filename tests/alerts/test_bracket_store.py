@@ -288,3 +288,37 @@ def test_steps_keep_what_one_step_keeps(disorder: int, closed: Closed) -> None:
     for some in np.array_split(np.arange(6000), 300):
         parts.extend(times[some], values[some])
     assert pairs(parts) == pairs(whole)
+
+
+@pytest.mark.parametrize(
+    ("time", "value", "told"),
+    [
+        (7, np.nan, "the value at time 7 is NaN"),
+        (7, np.float32(np.nan), "the value at time 7 is NaN"),
+        (7, None, "the value at time 7 is None; give a number"),
+        (7, "high", "the value at time 7 is 'high'; give a number"),
+        (np.nan, 1.0, "the time is nan"),
+        (2**61, 1.0, "the time is 2305843009213693952"),
+        ("noon", 1.0, "the time is 'noon'"),
+        (True, 1.0, "the time is True"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_refused_at_once_and_alone(time: float, value: float, told: str) -> None:
+    store = BracketStore(5, "any")
+    for at in range(100):
+        store.add(at, 1.0)
+    with pytest.raises(InputError, match=told):
+        store.add(time, value)
+    store.add(np.int64(100), np.float32(2.5))  # type: ignore[arg-type]
+    store.add(np.datetime64(101, "us"), 3)  # type: ignore[arg-type]
+    assert pairs(store) == [*((at, 1.0) for at in range(100)), (100, 2.5), (101, 3.0)]
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_empty_store_of_floats_takes_whole_times() -> None:
+    store = BracketStore(5, "any")
+    store.extend([0.5, 1.5], [1.0, 2.0])
+    store.trim(9)
+    store._columns["time"][:] = np.nan  # room holds anything
+    store.extend([2**60, 2**60 + 1], [1.0, 2.0])
+    assert pairs(store) == [(2**60, 1.0), (2**60 + 1, 2.0)]

@@ -24,6 +24,13 @@ class Dripping(io.BytesIO):
         return super().read1(min(size or 0, 700))
 
 
+class ByLine(io.BytesIO):
+    """Gives a line at a time, as a device does."""
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        return self.readline(size)
+
+
 def made(rows: int, keys: int, disorder: float, seed: int) -> tuple[Array, Array, Array]:
     rng = np.random.default_rng(seed)
     time = np.sort(rng.integers(0, rows * 3, rows))
@@ -109,6 +116,98 @@ def test_calendar_times_count_in_seconds() -> None:
     assert savings.sent == len(store)
 
 
+TIMES = {
+    "small, then huge": ["0", "1", "2", "1e16", "2e16"],
+    "whole, then not": ["0", "1", "1.5", "3", "5", "7.25", "9"],
+    "blank, then whole": ["", "0", "1", "", "3", "4", "9"],
+    "large, and blank": ["1700000000000000001", "", "1700000000000000002", "1700000000000000004"],
+    "seconds, then parts": ["2020-01-01T00:00:00", "2020-01-01T00:00:00.5", "2020-01-01T00:00:03"],
+    "with a zone": ["2020-01-01T00:00:00Z", "2020-01-01T01:00:00.250+01:00", "2020-01-01T00:00:05Z"],
+    "finer than it matters": ["2020-01-01T00:00:00", "2020-01-01T00:00:01.500000000", "2020-01-01T00:00:03"],
+    "a day, then times": ["2020-01-01", "2020-01-01 00:00:01", "2020-01-01 00:00:03.25"],
+}
+KEYS = {
+    "words": ["a", "b", "a"],
+    "numbers": ["1", "2", "1"],
+    "numbers, then fractions": ["1", "1", "2.5"],
+    "numbers and words": ["1", "a", "1"],
+    "large": ["1152921504606846976", "1152921504606846977", "1.5"],
+}
+
+
+def quoted(text: str) -> str:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError:
+        return json.dumps(text) if text else "null"
+    return text
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize("times", TIMES.values(), ids=TIMES)
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+def test_how_the_lines_are_cut_does_not_matter(form: str, times: list[str], keys: list[str]) -> None:
+    rows = [(time, keys[at % 3], (at * 7 + part) % 4) for at, time in enumerate(times) for part in range(3)]
+    if form == "csv":
+        lines = ["time,k,value", *(f"{time},{key},{value}" for time, key, value in rows)]
+    else:
+        lines = [
+            f'{{"time": {quoted(t)}, "k": {quoted(k)}, "value": {v}, "x": {quoted(k)}}}' for t, k, v in rows
+        ]
+    told = []
+    for source in (io.BytesIO, ByLine):
+        sink = io.BytesIO()
+        savings = Edge(omega=2, key="k", form=form).run(  # type: ignore[arg-type]
+            source("\n".join(lines).encode()), sink
+        )
+        assert savings.read == len(rows)
+        assert savings.blank == 3 * times.count("")
+        assert savings.sent < savings.read or savings.blank or len(set(keys)) == 3
+        told.append(sorted(sink.getvalue().splitlines()))
+    assert told[0] == told[1]
+
+
+def test_keys_beyond_what_a_float_tells_apart_stay_apart() -> None:
+    """One key's readings never bracket another's, though a fraction stands among them."""
+    keys = [2**60, 2**60 + 1, 2**60, 1.5]
+    lines = [
+        json.dumps({"time": at, "value": v, "k": k})
+        for at, (v, k) in enumerate(zip([5, 2, 6, 1], keys, strict=True))
+    ]
+    sink = io.BytesIO()
+    assert Edge(omega=9, key="k", form="json").run(io.BytesIO("\n".join(lines).encode()), sink).sent == 4
+
+
+@pytest.mark.parametrize("source", [io.BytesIO, ByLine])
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ("5,high", "line 8 cannot be read, '5,high': value cannot be read as a number"),
+        ("soon,1", "line 8 cannot be read, 'soon,1': time cannot be read as a number or a calendar time"),
+        ("2020-01-01,1", "line 8 .* time has calendar times after numbers; give one or the other"),
+        ("5", "line 8 .* Expected 2 columns"),
+    ],
+)
+def test_what_was_held_back_is_sent_before_a_line_that_cannot_be_read_is_named(
+    source: type[io.BytesIO], bad: str, told: str
+) -> None:
+    rows = ["time,value", "0,5", "1,2", "", "2,3", "3,1", "4,6", bad, "6,1"]
+    sink = io.BytesIO()
+    with pytest.raises(InputError, match=told):
+        Edge(omega=100).run(source("\n".join(rows).encode()), sink)
+    assert sink.getvalue().decode().split() == [rows[0], "0,5", "1,2", "3,1", "4,6"]
+
+
+@pytest.mark.parametrize("source", [io.BytesIO, ByLine])
+def test_fractions_are_not_compared_with_whole_times_that_no_float_holds(source: type[io.BytesIO]) -> None:
+    rows = b"time,value\n%d,1\n%d,2\n" % (2**60 + 1, 2**60 + 3)
+    sink = io.BytesIO()
+    fine = Edge(omega=9)
+    assert fine.run(source(rows), sink).read == 2
+    with pytest.raises(InputError, match=r"line 4 .*fractions after whole numbers too large"):
+        fine.run(ByLine(rows + b"1152921504606846980.5,3\n"), sink)
+
+
 def test_the_last_line_and_empty_lines() -> None:
     sink = io.BytesIO()
     savings = Edge(omega=1).run(io.BytesIO(b"time,value\n1,2\n\n3,4"), sink)
@@ -121,11 +220,19 @@ def test_the_last_line_and_empty_lines() -> None:
     ("config", "rows", "told"),
     [
         ({"value": "x"}, b"time,value\n1,2\n", "no column 'x'; there is time, value"),
-        ({}, b"time,value\n1,b\n", "lines cannot be read"),
-        ({}, b"time,value\na,1\n", "time is string; name a column of numbers"),
-        ({}, b'time,value,s\n1,2,"a\nb"\n', "lines cannot be read|give one row a line"),
-        ({"form": "json"}, b'{"time": 1}\n{"t": 1', "lines cannot be read"),
+        ({}, b"time,value\n1,b\n", "line 2 cannot be read, '1,b': value cannot be read as a number"),
+        (
+            {},
+            b"time,value\n\na,1\n",
+            "line 3 cannot be read, 'a,1': time cannot be read as a number or a calendar",
+        ),
+        ({}, b'time,value,s\n1,2,"a\nb"\n', "line . cannot be read"),
+        ({}, b"time,value\n1\n", "line 2 cannot be read, '1': .* 2 columns, got 1"),
+        ({"form": "json"}, b'{"time": 1}\n{"t": 1', "line 2 cannot be read"),
+        ({"form": "json"}, b'{"time": 1}{"time": 2}\n', "line 1 .* 1 lines hold 2 rows"),
         ({"form": "json", "time": "t"}, b'{"value": 1}\n', "no 't' in the lines"),
+        ({"key": "time"}, b"", "time, value and key are 'time', 'value', 'time'; give each its own"),
+        ({"value": "time"}, b"", "give each its own"),
         ({"omega": 0}, b"", "omega is 0"),
         ({"disorder": -1}, b"", "disorder is -1"),
         ({"hold": -1}, b"", "hold is -1"),
@@ -136,6 +243,16 @@ def test_the_last_line_and_empty_lines() -> None:
 def test_what_cannot_be_used_is_named(config: dict[str, object], rows: bytes, told: str) -> None:
     with pytest.raises(InputError, match=told):
         Edge(**{"omega": 1, **config}).run(io.BytesIO(rows), io.BytesIO())  # type: ignore[arg-type]
+
+
+def test_the_command_sends_what_it_held_back_before_it_fails() -> None:
+    rows = b'{"time": 0, "value": 5, "k": 7}\n{"time": 1, "value": 2, "k": 7}\n{"time": "late", "value": 2, "k": 7}\n'
+    result = CliRunner().invoke(
+        cli.app, ["edge", "--omega", "50", "--key", "k", "--form", "json"], input=rows
+    )
+    assert result.exit_code == 1
+    assert result.stdout.encode() == b"".join(rows.splitlines(keepends=True)[:2])
+    assert "line 3 cannot be read" in str(result.exception)
 
 
 def test_the_command() -> None:

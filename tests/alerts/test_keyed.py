@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.alerts.brute_force import Joined, best_of_arrivals
 from tests.alerts.test_matching import in_a_window, together
 from tidegate import InputError
-from tidegate.alerts import KeyedFinder, KeyedRows, Topology, certify
+from tidegate.alerts import AlarmFinder, KeyedFinder, KeyedRows, Topology, certify
 
 Arrival = tuple[int, str, int, float]
 
@@ -119,6 +119,61 @@ def test_values_outside_the_domain_neither_hide_alarms_nor_stand_in(kind: str, d
     assert sum(of["outside"] for of in finder.counts.values()) == outside
 
 
+DAY = 86_400_000_000
+"""In microseconds."""
+
+
+@pytest.mark.parametrize(("days", "keys"), [(1, 40_000), (360, 20_000), (36_000, 500)])
+@pytest.mark.parametrize("outside", [False, True])
+def test_times_are_exact_however_many_keys_there_are_and_however_far_rows_reach(
+    days: int, keys: int, *, outside: bool
+) -> None:
+    within = days * DAY
+    domain = {"a": (0.0, 5.0), "b": (0.0, 5.0)} if outside else None
+    finder = KeyedFinder(certify(SUMS[2], domain), Topology.clique("ab", within))
+    number = np.arange(keys)
+    begin = 10**15 + number * 7919 % within
+    finder.step({"a": KeyedRows(number, begin, np.where(number % 3, 3.0, 9.0))})
+    # Of every 100th key a row comes: just near enough, or a microsecond too far away.
+    some = number[::100]
+    apart = np.arange(len(some)) % 2
+    alarms = finder.step({"b": KeyedRows(some, begin[some] + within + apart, np.full(len(some), 3.0))})
+    assert sorted(alarms.key.tolist()) == some[apart == 0].tolist()
+    assert (alarms.time["b"] - alarms.time["a"] == within).all()
+    assert finder.rows["a"].key.tolist() == number.tolist()
+
+
+def test_a_clock_that_starts_anew_parts_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laps so short that every key and every long pause begins one change nothing."""
+    rng = np.random.default_rng(5)
+    steps = [
+        [
+            (int(key), name, int(time), float(value))
+            for key, name, time, value in zip(
+                rng.integers(0, 5, 60),
+                rng.choice(list("ab"), 60).tolist(),
+                rng.integers(0, 400, 60) + 100 * step,
+                rng.integers(0, 7, 60),
+                strict=True,
+            )
+        ]
+        for step in range(6)
+    ]
+    for settings_of in ({}, {"hop": 3, "closed": "left"}):
+        wide, narrow = (
+            KeyedFinder(certify(SUMS[2], {"a": (0, 5), "b": (0, 5)}), TOPOLOGIES["pair"], **settings_of)  # type: ignore[arg-type]
+            for _ in range(2)
+        )
+        expected = raised(wide, steps)
+        monkeypatch.setattr("tidegate.alerts.keyed._LAP", 20.0)
+        assert raised(narrow, steps) == expected
+        monkeypatch.undo()
+        assert len(expected) > 30
+        assert narrow.counts == wide.counts
+        for name in "ab":
+            assert all((a == b).all() for a, b in zip(narrow.rows[name], wide.rows[name], strict=True))
+
+
 def test_a_stream_that_shares_a_term_omits_nothing_beside_a_value_outside() -> None:
     finder = KeyedFinder(certify("a * b > -5", {"a": (0, 9), "b": (0, 9)}), Topology.clique("ab", 5))
     assert set(finder.topology.shapes.values()) == {"increasing"}
@@ -185,11 +240,43 @@ def test_the_keys_share_a_budget() -> None:
     assert finder.counts["a"]["shed"] + finder.counts["a"]["omitted"] == 490
 
 
+def test_the_chance_that_an_alarm_is_missed_is_told() -> None:
+    rng = np.random.default_rng(3)
+    pair = Topology.clique("ab", 10)
+    finder = KeyedFinder(certify(SUMS[2]), pair, budget=20)
+    one = AlarmFinder(finder.topology, finder.certificate.condition.margin, threshold=5, budget=20)
+    time, value = np.arange(1000), rng.random(1000)
+    finder.step({"a": KeyedRows(np.zeros(1000, np.int64), time, value)})
+    one.step({"a": (time, value)})
+    assert finder.chance == pytest.approx(one.chance)
+    assert 0 < finder.chance < 1
+    # Other keys' intervals count as much; those that come with enough room lessen the chance.
+    many, enough = (
+        KeyedFinder(certify(SUMS[2]), pair, budget=20),
+        KeyedFinder(certify(SUMS[2]), pair, budget=2000),
+    )
+    key = np.repeat(np.arange(10), 100)
+    many.step({"a": KeyedRows(key, time, value)})
+    enough.step({"a": KeyedRows(key, time, value)})
+    assert enough.chance == 0 < many.chance
+    before = finder.chance
+    for step in range(1, 20):
+        finder.step(
+            {"a": KeyedRows(np.array([0]), np.array([1000 + 20 * step]), np.array([0.5]))}, 1000 + 20 * step
+        )
+    again = KeyedFinder(certify(SUMS[2]), pair, budget=20).restore(finder.snapshot())
+    assert 0 < again.chance == finder.chance < before
+    old = {name: column for name, column in finder.snapshot().items() if name != "moved"}
+    assert KeyedFinder(certify(SUMS[2]), pair, budget=20).restore(old).chance == 0
+
+
 def test_the_budget_holds_where_keys_are_searched_apart() -> None:
     finder = KeyedFinder(certify(SUMS[2], {"a": (0, 1), "b": (0, 1)}), TOPOLOGIES["pair"], budget=1)
     finder.step({"a": KeyedRows(np.array([1, 2]), np.array([5, 6]), np.array([0.5, 7.0]))})
     assert len(finder.rows["a"].key) == 1
     assert finder.counts["a"]["shed"] == 1
+    # A row of an interval of 10, where 10 and 5 were seen: as the highest, and as the lowest.
+    assert finder.chance == pytest.approx(1 - (1 - 10 / 15) ** 2)
 
 
 def test_streams_and_inputs_must_be_the_same() -> None:

@@ -252,6 +252,22 @@ def test_whole_times_are_never_rounded() -> None:
     assert (alarms.time["a"].tolist(), alarms.time["b"].tolist()) == ([at], [at - 1])
 
 
+@pytest.mark.parametrize(("hop", "closed"), [(None, "both"), (None, "neither"), (2, "left"), (2, "both")])
+@pytest.mark.parametrize("within", [2, 2.5])
+def test_whole_times_are_never_rounded_in_a_step_that_reaches_far(
+    within: float, hop: int | None, closed: Closed
+) -> None:
+    """Of two rows so far apart that no float tells neighbours of both, each is exact."""
+    for apart in range(5):
+        pair: list[list[float]] = [[-(2**60), 2**60], [-(2**60) + apart, 2**60 + apart]]
+        finder = AlarmFinder(
+            Topology.clique("ab", within), lambda of: of["a"] + of["b"], hop=hop, closed=closed
+        )
+        alarms = finder.step({"a": (pair[0], [1.0, 1.0]), "b": (pair[1], [1.0, 1.0])})
+        near = apart <= within if closed == "both" else apart < within
+        assert alarms.time["b"].tolist() == (pair[1] if near else [])
+
+
 def test_a_budget_tells_that_alarms_may_be_missed() -> None:
     rng = np.random.default_rng(3)
     finder = AlarmFinder(Topology.clique("ab", 10), lambda of: of["a"] + of["b"], budget=20)

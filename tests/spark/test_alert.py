@@ -20,6 +20,8 @@ from tests.alerts.brute_force import best_of_arrivals
 from tests.spark import streams
 from tests.spark.streams import at
 from tidegate.spark.alert_bucket import AlertBucket, AlertPlan
+from tidegate.spark.alert_inspection import _counts
+from tidegate.spark.buckets import labels
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -420,6 +422,15 @@ def test_a_bucket_keeps_to_its_budget_and_to_its_query() -> None:
         assert len(bucket.finder.rows[name].key) == 12
         assert counted["shed"] > 0
         assert counted["shed"] + counted["omitted"] == bucket.counts[name]["arrived"] - 12 == 78
+    layout = {"buckets": 1, "streams": ["a", "b"], "topology": [["a", "b"]], "on": []}
+    bucket.plan = replace(bucket.plan, layout=layout)
+    saved = (1).to_bytes(4, "little") + bucket.save()
+    row = {"bucket": labels(1)[0], "chunks": [{"payload": saved}]}
+    (told,) = _counts(iter([pa.RecordBatch.from_pylist([row])]))
+    chances = told.column(told.num_columns - 1).to_pylist()
+    assert all(0 < chance < 1 for chance in chances)
+    assert 1 - bucket.finder.chance == pytest.approx(math.prod(1 - chance for chance in chances))
+    bucket.plan = replace(bucket.plan, layout={"buckets": 1})
     other = replace(bucket.plan, layout={"buckets": 1, "within": 5})
     with pytest.raises(tg.InputError, match="written with within=None, the query now has 5; change it back"):
         AlertBucket.load(other, bucket.save())

@@ -106,8 +106,10 @@ class BracketStore:
 
     def add(self, time: Time, value: float) -> None:
         """Offer one row. Rows that come so are looked at together, at the latest when the store is read."""
-        self._waiting[0].append(time)
-        self._waiting[1].append(value)
+        # What waits must be good, or rows that wait beside it would be lost with it.
+        when, height = _reading(time, value)
+        self._waiting[0].append(when)
+        self._waiting[1].append(height)
         if len(self._waiting[0]) >= _PENDING:
             self._settle()
 
@@ -153,10 +155,12 @@ class BracketStore:
 
         Highest and lowest are taken to be independent, and rows to be shed for no interval twice.
         """
-        if not self.shed:
-            return 0.0
-        high, low = np.minimum(self._moved / (self._seen[1] - self._seen[0] + self.omega), 1.0).tolist()
-        return float(1 - (1 - high) * (1 - low))
+        return missing(self._moved, self._seen[1] - self._seen[0] + self.omega) if self.shed else 0.0
+
+    @property
+    def moved(self) -> Array:
+        """For how long shedding moved the highest and the lowest of an interval."""
+        return self._moved.copy()
 
     def trim(self, before: Time) -> None:
         """Drop the rows before this time."""
@@ -198,8 +202,13 @@ class BracketStore:
             self._moves = (before, when, before, before)
             return
         if when.dtype != self._columns["time"].dtype:
-            kind = np.float64 if before else when.dtype
-            self._columns["time"], when = self._columns["time"].astype(kind), when.astype(kind)
+            if before:
+                self._columns["time"], when = (
+                    self._columns["time"].astype(np.float64),
+                    when.astype(np.float64),
+                )
+            else:  # there is room, but nothing in it to convert
+                self._columns["time"] = self._columns["time"].view(when.dtype)
         ends = when.min(), when.max()
         self._seen = (min(self._seen[0], float(ends[0])), max(self._seen[1], float(ends[1])))
         omega, strict = self._limit(when)
@@ -272,6 +281,12 @@ class BracketStore:
             self._splice(0, len(when), {name: self._column(name) for name in _COLUMNS}, stays)
 
 
+def missing(moved: Array, seen: float) -> float:
+    """The chance that an extreme is missed, if of all intervals the highest and lowest of so many were moved."""
+    high, low = np.minimum(moved / seen, 1.0).tolist()
+    return float(1 - (1 - high) * (1 - low))
+
+
 def check_length(value: Time, what: str) -> Time:
     """Refuse what is no length of time."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
@@ -300,6 +315,24 @@ def readings(times: ArrayLike, values: ArrayLike) -> tuple[Array, Array]:
     if not (np.abs(when.min()) < FAR and np.abs(when.max()) < FAR):
         raise InputError(f"times reach from {when.min()} to {when.max()}; give finite ones within 2**61 of 0")
     return when, value
+
+
+def _reading(time: Time, value: float) -> tuple[Time, float]:
+    """One row as plain numbers."""
+    if not isinstance(value, int | float | np.number | np.bool_):
+        raise InputError(f"the value at time {time!r} is {value!r}; give a number")
+    if value != value:  # noqa: PLR0124 - only NaN is not what it is
+        raise InputError(
+            f"the value at time {time!r} is NaN, which is neither high nor low; leave such rows out and count them"
+        )
+    if isinstance(time, int | float) and not isinstance(time, bool) and -FAR < time < FAR:
+        return time, float(value)
+    try:
+        when, _ = readings([time], [value])
+    except InputError as error:
+        raise InputError(f"the time is {time!r}: {error}") from error
+    plain: Time = when[0].item()
+    return plain, float(value)
 
 
 def _ascending(times: Array) -> bool:

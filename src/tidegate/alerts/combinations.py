@@ -13,7 +13,7 @@ import numpy as np
 
 from tidegate.alerts.brackets import near
 from tidegate.compiled import kernel
-from tidegate.types import Array
+from tidegate.types import Array, Time
 
 QUASICONVEX, INCREASING, DECREASING = 0, 1, 2
 ENOUGH: Final = 1 << 18
@@ -30,12 +30,15 @@ class Pool(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """When rows lie together: no more than `within` apart, or in one of the windows that begin every `hop`."""
+    """When rows lie together: no more than `within` apart, or in one of the windows that begin every `hop`.
+
+    Both are whole numbers if the times of the pool are, and floats else.
+    """
 
     joined: Array
-    within: float
+    within: Time
     strict: bool
-    hop: float
+    hop: Time
 
 
 class Plan(NamedTuple):

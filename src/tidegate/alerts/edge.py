@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidegate.alerts.bracket_store import Shape, check_length
 from tidegate.alerts.brackets import BRACKETED, OPEN, standing
-from tidegate.alerts.lines import Reader, blocks, joined, names, split
+from tidegate.alerts.lines import Reader, UnreadableError, blocks, joined, names, split
 from tidegate.types import InputError, Time, check_choice
 
 if TYPE_CHECKING:
@@ -77,18 +77,27 @@ class Edge:
         check_length(self.omega, "omega")
         check_choice(self.shape, Shape, "shape")
         check_choice(self.form, Form, "form")
+        if len({self.time, self.value, self.key}) < 3:  # noqa: PLR2004 - columns, or two and None
+            raise InputError(
+                f"time, value and key are {self.time!r}, {self.value!r}, {self.key!r}; give each its own"
+            )
         if not 0 <= self.disorder < math.inf:
             raise InputError(f"disorder is {self.disorder!r}; give a length of time, 0 or more")
         if self.hold is not None and not 0 <= self.hold < math.inf:
             raise InputError(f"hold is {self.hold!r}; give a length of time, 0 or more, or leave it out")
 
     def run(self, source: BinaryIO, sink: BinaryIO) -> Savings:
-        """Read lines until the end, and write those that must be sent."""
+        """Read lines until the end, and write those that must be sent.
+
+        A line that cannot be read ends it, too: an error names it, after all that was held back was sent.
+        """
         reader, emitter, savings = Reader(self), Emitter(self), Savings()
-        with suppress(KeyboardInterrupt):  # what is held back is still sent
-            for block in blocks(source):
-                self._pass(block, reader, emitter, savings, sink)
-        savings.count(0, 0, sink, emitter.finish())
+        try:
+            with suppress(KeyboardInterrupt):
+                for block in blocks(source):
+                    self._pass(block, reader, emitter, savings, sink)
+        finally:  # whatever ended it
+            savings.count(0, 0, sink, emitter.finish())
         savings.late, savings.blank, savings.held = emitter.late, emitter.blank, emitter.held
         return savings
 
@@ -97,14 +106,34 @@ class Edge:
         if self.form == "csv" and reader.header is None:
             end = block.index(b"\n") + 1
             reader.header, text = names(block[:end]), block[end:]
+            reader.passed += 1
             sink.write(block[:end])
             savings.bytes_read += end
             savings.bytes_sent += end
         lines = split(text)
         if len(lines):
-            keys, times, values = reader.columns(text, len(lines))
-            sent = emitter.take(lines, keys, times, values, _SECOND if reader.calendar else 1)
-            savings.count(len(lines), len(text), sink, sent)
+            try:
+                self._take(lines, len(text), reader, emitter, savings, sink)
+            except UnreadableError as error:
+                good = reader.readable(lines)
+                if good:
+                    some = lines.slice(0, good)
+                    self._take(some, len(joined(some)), reader, emitter, savings, sink)
+                raise InputError(reader.told(text, good, error)) from error
+        reader.passed += text.count(b"\n")
+
+    def _take(
+        self,
+        lines: pa.Array,
+        size: int,
+        reader: Reader,
+        emitter: Emitter,
+        savings: Savings,
+        sink: BinaryIO,
+    ) -> None:
+        columns = reader.columns(lines)
+        sent = emitter.take(lines, *columns, _SECOND if reader.calendar else 1)
+        savings.count(len(lines), size, sink, sent)
 
 
 @dataclass

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 
 import numpy as np
 
-from tidegate.alerts.bracket_store import Closed, Shape
+from tidegate.alerts.bracket_store import Closed, Shape, missing
 from tidegate.alerts.certify import Certificate
 from tidegate.alerts.matching import AlarmFinder, Alarms
 from tidegate.alerts.topology import Topology
-from tidegate.types import Array, InputError, Time
+from tidegate.types import FAR, Array, InputError, Time
 
+_LAP: Final = float(FAR // 4)
+"""How far the clock runs before it starts anew: far from where whole numbers end."""
 COUNTS: Final = ("nan", "outside", "omitted", "shed", "expired", "alarms")
 """What is counted of each stream; alarms are counted for the stream whose arrival raised them."""
 
@@ -49,7 +52,8 @@ class KeyedFinder:
 
     The keys are laid one behind the other on one clock, so far apart that none reaches the next; on it time passes
     as it does for the key, but a stretch in which nothing happens is cut short. So a step is one search over sorted
-    columns, however many keys there are.
+    columns, however many keys there are; only where the clock would run too far for whole numbers it starts anew, and
+    each of its laps is searched by itself.
 
     A value outside the certificate's domain brackets nothing and is not omitted: as long as a key has such a row,
     all rows of its stream are kept and tried one by one, and so are those of the streams with which it shares a term
@@ -95,6 +99,7 @@ class KeyedFinder:
         self._finder(frozenset())  # what it refuses is told now
         self.undefined = 0
         self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.topology.streams}
+        self._moved = {name: np.zeros(3) for name in self.topology.streams}
         self.rows = dict.fromkeys(self.topology.streams, _NONE)
         steps = {name: max(topology.distances(name).values()) for name in topology.streams}
         self._reach: dict[str, Time] = {
@@ -106,6 +111,11 @@ class KeyedFinder:
         # Windows begin at the same places of the clock, and of equal values the same ones count as extreme.
         self._unit = hop or 2 * within
 
+    @property
+    def chance(self) -> float:
+        """The estimated chance that an alarm is missed, which only a budget can cause."""
+        return 1 - math.prod(1 - chance(moved) for moved in self._moved.values())
+
     def step(self, rows: Mapping[str, KeyedRows], watermark: Time | None = None) -> KeyedAlarms:
         """Take arrivals and tell the alarms that they raise; rows that no later arrival can reach leave.
 
@@ -113,27 +123,38 @@ class KeyedFinder:
         """
         fresh = {name: self._taken(name, rows.get(name, _NONE)) for name in self.rows}
         pools = {name: _joined(self.rows[name], fresh[name]) for name in self.rows}
-        clocks = self._clocks(pools)
+        clocks, laps = self._clocks(pools)
         whole = sum(map(len, clocks.values()))
         raised = []
         stays: dict[str, list[Array]] = {name: [] for name in self.rows}
-        for odd, places in self._groups(pools):
+        for odd, places in self._groups(pools, laps):
             share = None
             if self.budget is not None:
                 share = max(1, self.budget * sum(map(len, places.values())) // max(1, whole))
             finder = self._finder(odd, share)
             raised.append(self._found(finder, pools, clocks, places))
             for name, store in finder.stores.items():
+                if self.budget is not None:
+                    old = places[name] < len(self.rows[name].key)
+                    seen, before = (
+                        _covered(clocks[name][some], store.omega)
+                        for some in (places[name], places[name][old])
+                    )
+                    self._moved[name] += [*store.moved, seen - before]
                 stays[name].append(places[name][store.ids])
                 self.counts[name]["shed"] += store.shed
                 self.counts[name]["omitted"] += len(places[name]) - len(store) - store.shed
             self.undefined += finder.undefined
         for name, parts in stays.items():
             kept = np.concatenate(parts)
-            kept = kept[np.argsort(clocks[name][kept], kind="stable")] if len(parts) > 1 else kept
+            if len(parts) > 1:
+                kept = kept[np.lexsort((clocks[name][kept], laps[name][kept]))]
             # Every group of keys has a row at least, which a small budget may not have room for.
             over = 0 if self.budget is None else max(0, len(kept) - self.budget)
             self.counts[name]["shed"] += over
+            self._moved[name][:2] += (
+                over * 2 * self.topology.within
+            )  # no bracket is longer, so none reigned for longer
             kept = kept[over:]
             self.rows[name] = pools[name].take(kept)
         if watermark is not None:
@@ -152,33 +173,41 @@ class KeyedFinder:
         order = np.lexsort((value[there], time[there], key[there]))
         return KeyedRows(key, time, value).take(there[order])
 
-    def _clocks(self, pools: Mapping[str, KeyedRows]) -> dict[str, Array]:
-        """Where on the one clock the rows lie: keys apart, and no nothing longer than needed."""
+    def _clocks(self, pools: Mapping[str, KeyedRows]) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Where on the one clock the rows lie, and in which lap: keys apart, and no nothing longer than needed."""
         key, time = (np.concatenate([pool[part] for pool in pools.values()]) for part in (0, 1))
         order = np.lexsort((time, key))
         apart = np.diff(time[order])
         cut = (np.diff(key[order]) != 0) | (apart > self._far)
         passed = np.where(cut, self._far + (apart - self._far) % self._unit, apart)
-        clock = np.empty(len(time), np.int64)
-        clock[order] = np.cumsum(np.concatenate((time[order[:1]] % self._unit, passed)))
+        ticks = np.cumsum(np.concatenate((time[order[:1]] % self._unit, passed)))
+        # A lap begins at a cut, which parts no alarm's rows. Ticks may overflow; their distances in a lap do not.
+        full = np.cumsum(passed, dtype=np.float64) // _LAP
+        begins = np.diff(np.maximum.accumulate(np.where(cut, full, 0)), prepend=0.0) > 0
+        lap = np.concatenate((np.zeros(min(1, len(time)), np.int64), np.cumsum(begins)))
+        firsts = np.concatenate(([0], np.flatnonzero(begins) + 1))
+        since = ticks[firsts] - time[order[firsts]] % self._unit if len(time) else ticks
+        placed = np.empty((2, len(time)), np.int64)
+        placed[:, order] = ticks - since[lap], lap
         ends = np.cumsum([len(pool.key) for pool in pools.values()])
-        return dict(zip(pools, np.split(clock, ends[:-1]), strict=True))
+        clocks, laps = (dict(zip(pools, np.split(column, ends[:-1]), strict=True)) for column in placed)
+        return clocks, laps
 
-    def _groups(self, pools: Mapping[str, KeyedRows]) -> Iterator[tuple[frozenset[str], dict[str, Array]]]:
-        """Keys by which of their streams have values outside of the domain, and the places of their rows."""
+    def _groups(
+        self, pools: Mapping[str, KeyedRows], laps: Mapping[str, Array]
+    ) -> Iterator[tuple[frozenset[str], dict[str, Array]]]:
+        """Rows by lap and by which streams of their key have values outside of the domain, and their places."""
         odd = {
             name: np.unique(pool.key[~self.certificate.covers(name, pool.value)])
             for name, pool in pools.items()
         }
-        keys = np.unique(np.concatenate(list(odd.values())))
-        if not len(keys):
+        if not any(map(len, odd.values())) and not any(lap.any() for lap in laps.values()):
             yield frozenset(), {name: np.arange(len(pool.key)) for name, pool in pools.items()}
             return
-        bits = sum(np.isin(keys, odd[name]).astype(np.int64) << at for at, name in enumerate(pools))
-        marks = {}
+        marks = {name: laps[name] << len(pools) for name in pools}
         for name, pool in pools.items():
-            near = np.minimum(np.searchsorted(keys, pool.key), len(keys) - 1)
-            marks[name] = np.where(keys[near] == pool.key, np.asarray(bits)[near], 0)
+            for at, keys in enumerate(odd.values()):
+                marks[name] |= np.isin(pool.key, keys).astype(np.int64) << at
         for mark in np.unique(np.concatenate(list(marks.values()))).tolist():
             streams = frozenset(name for at, name in enumerate(pools) if mark >> at & 1)
             yield streams, {name: np.flatnonzero(marked == mark) for name, marked in marks.items()}
@@ -261,7 +290,11 @@ class KeyedFinder:
             for part, column in pool._asdict().items()
         }
         counted = np.array([list(of.values()) for of in self.counts.values()])
-        return state | {"counted": counted.ravel(), "undefined": np.array([self.undefined])}
+        return state | {
+            "counted": counted.ravel(),
+            "moved": np.concatenate(list(self._moved.values())),
+            "undefined": np.array([self.undefined]),
+        }
 
     def restore(self, state: Mapping[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
@@ -272,11 +305,23 @@ class KeyedFinder:
         self.counts = {
             name: dict(zip(COUNTS, of, strict=True)) for name, of in zip(self.rows, counted, strict=True)
         }
+        moved = state.get("moved", np.zeros(3 * len(self.rows)))  # which states had not at first
+        self._moved = dict(zip(self.rows, np.array(moved).reshape(-1, 3), strict=True))
         self.undefined = int(state["undefined"][0])
         return self
 
 
 _NONE: Final = KeyedRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def chance(moved: Array) -> float:
+    """The chance for one stream: of the highest and lowest that were moved, and of how much was seen."""
+    return missing(moved[:2], moved[2]) if moved[:2].any() else 0.0
+
+
+def _covered(times: Array, omega: Time) -> float:
+    """How many intervals of length omega hold a row: for how long one that slides does."""
+    return float(np.minimum(np.diff(np.sort(times)), omega).sum() + omega * min(1, len(times)))
 
 
 def _joined(stored: KeyedRows, fresh: KeyedRows) -> KeyedRows:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import select
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import islice
+from json import dumps, loads
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
@@ -19,77 +22,160 @@ if TYPE_CHECKING:
     from tidegate.types import Array
 
 _BLOCK: Final = 4 << 20
+_WHOLE: Final = pa.int64()
+_FRACTION: Final = pa.float64()
+_TIMES: Final = (
+    _WHOLE,
+    _FRACTION,
+    *(pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")),
+)
+_KEYS: Final = (pa.string(), _WHOLE)
+_EXACT: Final = 2**53
+"""Up to here every whole number is a float, too."""
+
+_SHOWN: Final = 80
+
+
+class UnreadableError(InputError):
+    """One of the lines at least cannot be read."""
 
 
 class Reader:
-    """Reads keys, times and values out of lines; the kind of the times is that of the first block."""
+    """Reads keys, times and values out of lines, however they are cut into blocks.
+
+    A block is read with the types of the block before it, or else with the first that fit: whole times may become
+    fractions, and seconds fractions of seconds. Keys are compared as text, as it was written.
+    """
 
     def __init__(self, config: Edge) -> None:
         self.config = config
         self.header: list[str] | None = None
-        self.calendar = False
-        self._kind: pa.DataType | None = None
+        self.passed = 0
+        self._kinds = {config.value: _FRACTION, config.time: _WHOLE}
+        if config.key is not None:
+            self._kinds[config.key] = pa.string()
+        self._sort = ""
+        self._largest = 0
         self._known = pa.array([], pa.string())
 
-    def columns(self, text: bytes, count: int) -> tuple[Array, Array, Array]:
-        """Read a block of lines."""
-        wanted = [name for name in (self.config.time, self.config.value, self.config.key) if name is not None]
-        try:
-            table = self._csv(text, wanted) if self.config.form == "csv" else self._json(text)
-        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-            raise InputError(f"lines cannot be read: {error}; mend them, or name other columns") from error
-        missing = [name for name in wanted if name not in table.column_names]
-        if missing:
-            raise InputError(
-                f"there is no {missing[0]!r} in the lines; there is {', '.join(table.column_names)}"
-            )
-        if table.num_rows != count:
-            raise InputError(f"{count} lines hold {table.num_rows} rows; give one row a line")
-        time = table[self.config.time].combine_chunks()
-        if self._kind is None:
-            self._kind = time.type
-            self.calendar = pa.types.is_temporal(time.type)
-            if (
-                not self.calendar
-                and not pa.types.is_integer(time.type)
-                and not pa.types.is_floating(time.type)
-            ):
-                raise InputError(
-                    f"{self.config.time} is {time.type}; name a column of numbers or calendar times"
-                )
-        if self.calendar:
-            time = time.cast(pa.timestamp("us", getattr(time.type, "tz", None))).cast(pa.int64())
-        if time.null_count or (not self.calendar and pa.types.is_floating(time.type)):
-            time = time.cast(pa.float64())
-        value = table[self.config.value].combine_chunks().cast(pa.float64())
-        return self._codes(table, count), _plain(time), _plain(value)
+    @property
+    def calendar(self) -> bool:
+        """Whether times are calendar times; they are read as microseconds then."""
+        return self._sort not in ("", "numbers")
 
-    def _csv(self, text: bytes, names: list[str]) -> pa.Table:
-        absent = [name for name in names if name not in (self.header or names)]
+    def columns(self, lines: pa.Array) -> tuple[Array, Array, Array]:
+        """Read a block of lines; of one that cannot be read nothing is remembered."""
+        absent = [name for name in self._kinds if name not in (self.header or self._kinds)]
         if absent:
             raise InputError(f"there is no column {absent[0]!r}; there is {', '.join(self.header or ())}")
-        types = {self.config.value: pa.float64()} | (
-            {self.config.key: pa.string()} if self.config.key else {}
+        table, time, self._kinds = self._read(lines)
+        if not self._sort and self.config.form == "json":
+            self._check_fields(table, lines)
+        blank = time.is_null()
+        if time.null_count < len(time):
+            self._sort = _sort(self._kinds[self.config.time])
+            if self._kinds[self.config.time] == _WHOLE:
+                self._largest = max(self._largest, *map(abs, pc.min_max(time).as_py().values()))
+        value = _plain(pc.if_else(blank, None, table[self.config.value].combine_chunks()))
+        return self._codes(table, len(lines)), _plain(time.fill_null(0)), value
+
+    def readable(self, lines: pa.Array) -> int:
+        """How many of the lines can be read, up to the first that cannot."""
+
+        def fails(count: int) -> bool:
+            try:
+                self._read(lines.slice(0, count))
+            except UnreadableError:
+                return True
+            return False
+
+        return bisect_left(range(1, len(lines) + 1), 1, key=fails)
+
+    def told(self, text: bytes, good: int, wrong: UnreadableError) -> str:
+        """Which line of the block cannot be read, and why: the one behind so many good ones."""
+        numbered = (
+            (number, line) for number, line in enumerate(text.split(b"\n"), 1) if line not in (b"", b"\r")
         )
-        if self._kind is not None:
-            types[self.config.time] = self._kind
+        number, line = next(islice(numbered, good, None))
+        try:
+            self._read(pa.array([line + b"\n"]))
+        except UnreadableError as error:
+            wrong = error  # what is said of more lines than this may not be of this
+        shown = line.strip()[:_SHOWN].decode(errors="replace")
+        return (
+            f"line {self.passed + number} cannot be read, {shown!r}: {wrong}; "
+            "those before it are dealt with: mend it, and go on from there"
+        )
+
+    def _read(self, lines: pa.Array) -> tuple[pa.Table, pa.Array, dict[str, pa.DataType]]:
+        """The columns, the times as numbers, and the types."""
+        text, kinds = joined(lines), self._kinds
+        try:
+            table = self._table(text, kinds)
+        except pa.ArrowInvalid:
+            kinds = {name: self._kind(name, text) for name in kinds}
+            table = self._table(text, {name: kind for name, kind in kinds.items() if kind is not None})
+        if table.num_rows != len(lines):
+            raise UnreadableError(f"{len(lines)} lines hold {table.num_rows} rows; give one row a line")
+        key = self.config.key
+        if key is not None and kinds[key] is None:
+            table, kinds = table.append_column(key, _as_written(key, lines)), kinds | {key: pa.string()}
+        time = table[self.config.time].combine_chunks()
+        if time.null_count < len(time):
+            self._check_times(time)
+        if pa.types.is_timestamp(time.type):
+            try:
+                time = time.cast(pa.timestamp("us", time.type.tz)).cast(_WHOLE)
+            except pa.ArrowInvalid as error:
+                raise UnreadableError(
+                    f"times finer than a microsecond cannot be told apart: {error}"
+                ) from error
+        return table, time, kinds
+
+    def _kind(self, name: str, text: bytes) -> pa.DataType | None:
+        """The first type with which a column can be read; None for keys of more than one."""
+        kinds = {self.config.value: (_FRACTION,), self.config.time: _TIMES}.get(name, _KEYS)
+        wrong = None
+        for kind in kinds:
+            try:
+                self._table(text, {name: kind})
+            except pa.ArrowInvalid as error:
+                wrong = wrong or error
+            else:
+                return kind
+        if kinds is _KEYS and self.config.form == "json":
+            return None
+        wanted = "a number" if name == self.config.value else "a number or a calendar time"
+        raise UnreadableError(f"{name} cannot be read as {wanted}: {wrong}") from wrong
+
+    def _check_times(self, time: pa.Array) -> None:
+        sort = _sort(time.type)
+        if self._sort and sort != self._sort:
+            raise UnreadableError(f"{self.config.time} has {sort} after {self._sort}; give one or the other")
+        if time.type == _FRACTION and self._largest > _EXACT:
+            raise UnreadableError(
+                f"{self.config.time} has fractions after whole numbers too large to be compared with them; "
+                "give whole numbers, or count from later"
+            )
+
+    def _check_fields(self, table: pa.Table, lines: pa.Array) -> None:
+        for name in (self.config.time, self.config.key):
+            if name is not None and table[name].null_count == len(lines):
+                fields = dict.fromkeys(field for line in lines.to_pylist() for field in loads(line))
+                if name not in fields:
+                    raise InputError(f"there is no {name!r} in the lines; there is {', '.join(fields)}")
+
+    def _table(self, text: bytes, kinds: dict[str, pa.DataType]) -> pa.Table:
+        if self.config.form == "json":
+            options = json.ParseOptions(
+                explicit_schema=pa.schema(list(kinds.items())), unexpected_field_behavior="ignore"
+            )
+            size = json.ReadOptions(block_size=len(text) + 1)
+            return json.read_json(pa.BufferReader(text), size, parse_options=options)
         return csv.read_csv(
             pa.BufferReader(text),
             read_options=csv.ReadOptions(column_names=self.header, block_size=len(text)),
-            convert_options=csv.ConvertOptions(include_columns=names, column_types=types),
-        )
-
-    def _json(self, text: bytes) -> pa.Table:
-        fields = [(self.config.value, pa.float64())] + (
-            [(self.config.time, self._kind)] if self._kind else []
-        )
-        if self.config.key and self._kind:
-            fields.append((self.config.key, pa.string()))
-        options = json.ParseOptions(
-            explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore" if self._kind else "infer"
-        )
-        return json.read_json(
-            pa.BufferReader(text), json.ReadOptions(block_size=len(text) + 1), parse_options=options
+            convert_options=csv.ConvertOptions(include_columns=list(kinds), column_types=kinds),
         )
 
     def _codes(self, table: pa.Table, count: int) -> Array:
@@ -159,6 +245,23 @@ def joined(lines: pa.Array) -> bytes:
     whole = pa.concat_arrays([lines])
     offsets = np.frombuffer(whole.buffers()[1], np.int32)[whole.offset : whole.offset + len(whole) + 1]
     return bytes(memoryview(whole.buffers()[2])[offsets[0] : offsets[-1]])
+
+
+def _sort(kind: pa.DataType) -> str:
+    if not pa.types.is_timestamp(kind):
+        return "numbers"
+    return "calendar times" if kind.tz is None else "calendar times with a zone"
+
+
+def _as_written(name: str, lines: pa.Array) -> pa.Array:
+    """A field of all lines as text, whatever it is."""
+    try:
+        fields = [loads(line, parse_int=str, parse_float=str).get(name) for line in lines.to_pylist()]
+    except ValueError as error:
+        raise UnreadableError(f"{name} cannot be read: {error}") from error
+    return pa.array(
+        [field if field is None or isinstance(field, str) else dumps(field) for field in fields], pa.string()
+    )
 
 
 def _plain(column: pa.Array) -> Array:

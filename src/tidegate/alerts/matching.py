@@ -183,8 +183,7 @@ class AlarmFinder:
         streams = list(self.stores)
         raised = []
         if len(when) and np.diff(pool.offsets).all():
-            within, strict = float(self.topology.within), self.closed != "both"
-            rule = Rule(self._joined, within, strict, float(self.hop or 0))
+            rule = self._rule(pool)
             fresh = np.flatnonzero(pool.rank >= 0)
             places = np.empty(len(when), np.int64)
             places[pool.rank[fresh]] = fresh
@@ -235,15 +234,16 @@ class AlarmFinder:
             )
         time, values, rank, ids = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
-        since = self._since(time, when[0] if len(when) else 0)
-        return Pool(since, values, rank, offsets), time, ids
+        whole = time.dtype.kind == "i" and float(self.hop or 0).is_integer()
+        return Pool(time if whole else time.astype(np.float64), values, rank, offsets), time, ids
 
-    def _since(self, times: Array, first: Time) -> Array:
-        """Times as floats: whole ones count from nearby, so that none is rounded."""
-        if times.dtype.kind == "f":
-            return times
-        hop = self.hop or 1
-        return (times - int(first // hop * hop if float(hop).is_integer() else 0)).astype(np.float64)
+    def _rule(self, pool: Pool) -> Rule:
+        """When rows lie together: in whole numbers for whole times, of which none is rounded then."""
+        within, hop, strict = self.topology.within, self.hop or 0, self.closed != "both"
+        if pool.time.dtype.kind == "f":
+            return Rule(self._joined, float(within), strict, float(hop))
+        bound = math.ceil(within) - 1 if strict else math.floor(within)
+        return Rule(self._joined, bound, strict=False, hop=int(hop))
 
     def _best(self, found: Array, pool: Pool) -> tuple[Array, Array]:
         """The highest combination of each arrival, if it is an alarm."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from tidegate.alerts.keyed import COUNTS as FOUND
+from tidegate.alerts.keyed import chance
 from tidegate.engine.snapshot import unpack
 from tidegate.spark.alert_bucket import ALERT, COUNTS, arrivals
 from tidegate.spark.buckets import labels
@@ -36,7 +37,8 @@ def of_alert(states: DataFrame, what: str, layout: dict[str, Any]) -> DataFrame:
         raise InputError('an alarm learns no model; ask for "rows" or "counts"')
     if what == "counts":
         return states.mapInArrow(
-            _counts, "bucket int, stream string, " + ", ".join(f"{n} bigint" for n in _COUNTED)
+            _counts,
+            "bucket int, stream string, " + ", ".join(f"{n} bigint" for n in _COUNTED) + ", chance double",
         )
     schema = cast("StructType", StructType.fromDDL(_ROWS))
     if layout["on"]:
@@ -60,6 +62,7 @@ def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # The finder has the streams in the order of their joins.
         order = list(dict.fromkeys(name for edge in layout["topology"] for name in edge))
         counted = state["counted"].reshape(len(order), len(FOUND)).tolist()
+        moved = dict(zip(order, state["moved"].reshape(-1, 3), strict=True)) if "moved" in state else {}
         came = arrivals(state, tuple(streams))
         rows = []
         for name in streams:
@@ -70,6 +73,7 @@ def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             pa.array([bucket] * len(rows), pa.int32()),
             pa.array(streams, pa.string()),
             *(pa.array(list(numbers), pa.int64()) for numbers in zip(*rows, strict=True)),
+            pa.array([chance(moved[name]) if moved else None for name in streams], pa.float64()),
         ]
         yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
 

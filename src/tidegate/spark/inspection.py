@@ -83,7 +83,8 @@ def inspect(
         row a bucket and stream: what arrived, was late, had no key or time (`null`), no value (`nan`) or one
         `outside` the domain; was omitted, shed for a budget, or expired; how many rows are kept, and how many alarms
         its arrivals raised. `undefined`, the same for all streams of a bucket, counts the combinations for which the
-        condition has no value.
+        condition has no value. `chance` estimates how likely it is that an alarm is missed since rows of the stream
+        were shed.
     policy
         What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
         parameters. A policy of one's own is found by its name if its class is defined in this session and its
