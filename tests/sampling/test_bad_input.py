@@ -22,6 +22,7 @@ LEFT, RIGHT = stream(10, 1), stream(10, 2)
         ({"p": 0.0}, r"p=0.0 is not a sampling fraction"),
         ({"p": 1.5}, r"p=1.5 is not a sampling fraction"),
         ({"p": "half"}, r"p='half' is not a sampling fraction"),
+        ({"p": True}, r"p=True is not a sampling fraction"),
         ({"overflow": 0.0}, r"overflow 0.0 is not a chance"),
         ({"overflow": 1}, r"overflow 1 is not a chance"),
         ({"model": "keys"}, r"model 'keys' does not tell"),

@@ -148,11 +148,12 @@ class Foreseeing:
         self._otherwise.observe(codes, places, now)
         self._batch = len(places)
         if len(places) > _SHOWN:
-            if self._unseen < self._pause:
-                self._unseen += 1
-                return
             # What went between is unknown, and a walk is far from where it was.
-            self._learner, self._unseen = ProcessLearner(), 0
+            self._learner = ProcessLearner()
+            self._unseen += 1
+            if self._unseen <= self._pause:
+                return
+            self._unseen = 0
         shown = codes[places[-_SHOWN:]]
         self._learner.observe(np.arange(now - len(shown), now), shown)
         self._now, self._last = now - 1, int(shown[-1])

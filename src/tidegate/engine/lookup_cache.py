@@ -196,7 +196,7 @@ class LookupCache:
         """Learn from the references, and keep the best of all that is at hand."""
         if self._ranking is None or self._budget is None:
             return
-        last = np.empty(len(at), np.int64)
+        last = np.zeros(len(at), np.int64)
         last[places] = np.arange(len(places))  # of several to one key the last stays
         held.last[at] = self._seen + last
         self._seen += len(places)

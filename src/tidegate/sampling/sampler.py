@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 import numpy as np
 
 from tidegate.draws import salt
+from tidegate.models.numbers import is_number
 from tidegate.registry import called, named
 from tidegate.sampling.control import Control
 from tidegate.sampling.expecting import Expecting, Model, check_model, suited
@@ -52,7 +53,7 @@ class Sampler(ABC):
     overflow: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.p is not None and not (isinstance(self.p, float | int) and 0 < self.p <= 1):
+        if self.p is not None and not (is_number(self.p) and 0 < self.p <= 1):
             raise InputError(
                 f"p={self.p!r} is not a sampling fraction; give one above 0 and at most 1, or None for what the "
                 "budget allows"
