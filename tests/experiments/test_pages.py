@@ -98,3 +98,11 @@ def test_pictures_stay_inside_their_frame() -> None:
     drawn = bars("<t>", "x", "y", {"g": {"a": Interval(3, 2, 4), "b": 1.0}})
     assert "&lt;t&gt;" in drawn
     assert heat("t", "x", "y", {"r": {"a": 0.5, "b": 0.5}}).count('class="best"') == 2
+
+
+def test_a_bar_of_less_than_nothing_hangs_from_it() -> None:
+    drawn = bars("t", "x", "y", {"g": {"up": 3.0, "down": -6.0}})
+    shape = r'class="bar" x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"'
+    (above, tall), (below, deep) = (tuple(map(float, found)) for found in re.findall(shape, drawn))
+    assert above + tall == pytest.approx(below, abs=0.2)
+    assert deep == pytest.approx(2 * tall, abs=0.2)

@@ -189,11 +189,11 @@ def bars(title: str, x: str, y: str, groups: Mapping[str, Mapping[str, float | I
             start = number + 0.08 + width * names.index(name)
             (left, top), (right, low) = (
                 frame.at(start, max(_mean(value), 0.0)),
-                frame.at(start + width * 0.9, 0.0),
+                frame.at(start + width * 0.9, min(_mean(value), 0.0)),
             )
             parts.append(
                 f'<rect class="bar" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
-                f'height="{max(low - top, 0):.1f}" fill="{coloured[name]}"/>'
+                f'height="{low - top:.1f}" fill="{coloured[name]}"/>'
             )
             if isinstance(value, Interval):
                 parts.append(_whisker(frame, start + width * 0.45, value, _INK))
