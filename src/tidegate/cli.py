@@ -164,7 +164,8 @@ def reproduce(
     told = dict(_setting(one) for one in conf or ())
     plan = Plan.of(chosen, data)
     cells = {one.name: one.cells(quick=quick, most=most) for one in chosen}
-    everyone = [cell for some in cells.values() for cell in some]
+    # First runs first, so that one that is stopped has told something of everything: see --runs.
+    everyone = sorted((cell for some in cells.values() for cell in some), key=lambda cell: cell.seed)
     runs.writable(out)
     try:
         with (

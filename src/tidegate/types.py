@@ -321,7 +321,12 @@ class Rows:
 
     def take(self, positions: Array | slice) -> Self:
         """The rows at these positions (or under this mask), in their order."""
-        return type(self)(self.side, **{name: column[positions] for name, column in self.columns().items()})
+        # Not by its constructor, which sets every field by itself: a step of one row takes many times.
+        taken = object.__new__(type(self))
+        fields = vars(taken)
+        for name, column in vars(self).items():
+            fields[name] = column if column is None or name == "side" else column[positions]
+        return taken
 
     @property
     def row_bytes(self) -> int:

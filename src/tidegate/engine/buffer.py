@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 SLACK: Final = 1 << 16
 """Rows of spare room that are not worth giving back."""
+_NOTHING: Final = np.empty(0, np.int64)
 
 
 class Buffer:
@@ -35,6 +36,9 @@ class Buffer:
         self.side = side
         self._columns: dict[str, Array] = {}
         self._size = 0
+        # Asked for after every step; forgotten when they change.
+        self._rows: Rows | None = None
+        self._row_bytes = 0
 
     def __len__(self) -> int:
         return self._size
@@ -49,20 +53,36 @@ class Buffer:
     @property
     def rows(self) -> Rows:
         """The rows as they are now: views, good until the next change."""
-        if not self._columns:
-            nothing = np.empty(0, np.int64)
-            return Rows(self.side, key=nothing, time=nothing, id=nothing, matches=nothing)
-        return Rows(self.side, **{name: column[: self._size] for name, column in self._columns.items()})
+        if self._rows is None:
+            columns = self._columns or dict.fromkeys(("key", "time", "id", "matches"), _NOTHING)
+            self._rows = Rows(self.side, **{name: column[: self._size] for name, column in columns.items()})
+        return self._rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows, payload included."""
+        if "payload" in self._columns:
+            return self.rows.nbytes
+        if not self._row_bytes:
+            self._row_bytes = self.rows.row_bytes
+        return self._size * self._row_bytes
 
     def append(self, rows: Rows) -> None:
         """Take up arrivals behind what is there."""
+        if not len(rows) and self._size:
+            return
+        self._rows = None
         old, new = self._size, self._size + len(rows)
+        columns = rows.columns()
         # Else rows that are there already would have a column of nothing.
-        assert not old or set(self._columns) == set(rows.columns()), "arrivals have other columns"  # noqa: S101 - an invariant
-        for name, values in rows.columns().items():
+        assert not old or self._columns.keys() == columns.keys(), "arrivals have other columns"  # noqa: S101 - an invariant
+        for name, values in columns.items():
             column = self._columns.get(name)
-            kind = values.dtype if column is None or not old else np.promote_types(column.dtype, values.dtype)
+            kind = values.dtype
+            if column is not None and old and column.dtype != kind:
+                kind = np.promote_types(column.dtype, kind)
             if column is None or len(column) < new or column.dtype != kind:
+                self._row_bytes = 0
                 # An eighth of spare room keeps appending cheap and the memory close to that of the rows.
                 grown = np.empty(new + (new >> 3 if old else 0), kind)
                 if column is not None:
@@ -73,9 +93,11 @@ class Buffer:
 
     def write(self, name: str, places: Array | slice, values: Array) -> None:
         """Give rows at these places other values in a column, which widens where it cannot hold them."""
+        self._rows = None
         column = self._columns[name]
         kind = np.promote_types(column.dtype, values.dtype)
         if kind != column.dtype:
+            self._row_bytes = 0
             self._columns[name] = column = column.astype(kind)
         column[places] = values
 
@@ -83,12 +105,14 @@ class Buffer:
         """Drop the rows at these positions, given in ascending order."""
         if not len(gone):
             return
+        self._rows = None
         gaps, fillers = _moved(self._size, gone)
         self._size = left = self._size - len(gone)
         for name, column in self._columns.items():
-            column[gaps] = column.take(fillers)
-            spacious = len(column) > left + (left >> 1) + SLACK
-            self._columns[name] = column[:left].copy() if spacious else column
+            if len(gaps):
+                column[gaps] = column.take(fillers)
+            if len(column) > left + (left >> 1) + SLACK:
+                self._columns[name] = column[:left].copy()
 
 
 def kept(candidates: int, gone: Array) -> Array:
@@ -102,7 +126,9 @@ def kept(candidates: int, gone: Array) -> Array:
 def _moved(size: int, gone: Array) -> tuple[Array, Array]:
     """The gaps that are filled, and where those rows at the end stand that fill them."""
     left = size - len(gone)
-    inner = int(np.searchsorted(gone, left))
+    if len(gone) == 1:  # as in most steps of few rows
+        return (_NOTHING, _NOTHING) if gone[0] == left else (gone, np.array([left]))
+    inner = int(gone.searchsorted(left))
     stays = np.ones(len(gone), bool)
     stays[gone[inner:] - left] = False
     return gone[:inner], left + np.flatnonzero(stays)

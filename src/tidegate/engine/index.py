@@ -14,8 +14,7 @@ reach_high`. Always differences: with floats any other form would round differen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -177,11 +176,10 @@ class _Hashed:
         return (self._shift, *self._layout, likely, key, low, high, *reaches)
 
 
-_NO_WORTH: Final = np.empty(0, np.float64)
+NO_WORTH: Final = np.empty(0, np.float64)
 
 
-@dataclass(frozen=True)
-class Axes:
+class Axes(NamedTuple):
     """The columns of some rows that a condition and a window look at."""
 
     key: Array
@@ -229,7 +227,7 @@ class Index:
         watch: Watch = NO_WATCH,
     ) -> tuple[int, float]:
         """Count results and add up their importance; `hits` and `worth` are (indexed, probing)."""
-        worths = worth or (_NO_WORTH, _NO_WORTH)
+        worths = worth or (NO_WORTH, NO_WORTH)
         arguments = (*self._search(probing), *hits, *worths, COMBINES[combine], watch)
         total, importance = self._rows.count(*arguments)
         return int(total), float(importance)

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from tidegate.compiled import kernel
+from tidegate.engine import few
 from tidegate.engine.ages import Ages, Origin, Watch, note_ages
 from tidegate.engine.arrivals import Floors
 from tidegate.engine.buffer import Buffer, kept
 from tidegate.engine.combining import COMBINES, importances
 from tidegate.engine.fates import Fates, Places
-from tidegate.engine.index import PAIRS_AT_A_TIME, Axes, Index
+from tidegate.engine.index import NO_WORTH, PAIRS_AT_A_TIME, Axes, Index
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.engine.tally import Tally
 from tidegate.policies import find
@@ -231,7 +232,7 @@ class Operator:
     @property
     def nbytes(self) -> int:
         """How many bytes they take, payload included."""
-        return sum(buffer.rows.nbytes for buffer in self.buffers.values())
+        return sum(buffer.nbytes for buffer in self.buffers.values())
 
     def limit(self, budget: Budget) -> None:
         """Hold to another budget from the next step on; a smaller one makes that step evict more."""
@@ -339,6 +340,11 @@ class Operator:
         chunk: int,
         residual: Residual | None,
     ) -> Generator[Pairs, None, None]:
+        if not chunk and self.join.condition == "=" and fates.whole("left") and fates.whole("right"):
+            sizes, olds = [len(some) for some in rows.values()], list(fresh.values())
+            if sizes[0] * sizes[1] - olds[0] * olds[1] <= few.LOOKS:
+                self._count_few(rows, fresh, hits, ages)
+                return
         places = {side: fates.parted(side, fresh[side]) for side in SIDES}
         (old_left, new_left), (old_right, new_right) = places.values()
         encounters: tuple[tuple[Origin, Side, Places, Places], ...] = (
@@ -386,6 +392,31 @@ class Operator:
             if not isinstance(places[side], slice):
                 hits[side][places[side]] = count
         return total, worth
+
+    def _count_few(
+        self, rows: dict[Side, Rows], fresh: dict[Side, int], hits: dict[Side, Array], ages: Ages
+    ) -> None:
+        """Count the results of a step of few rows, all at once."""
+        left, right = rows.values()
+        worths = NO_WORTH, NO_WORTH
+        if left.importance is not None and right.importance is not None:
+            worths = left.importance, right.importance
+        number = left.time.dtype.type
+        watches = ages.watch("from_right"), ages.watch("from_step"), ages.watch("from_left")
+        counts, sums = few.meet(
+            axes_of(left, _ALL),
+            axes_of(right, _ALL),
+            (fresh["left"], fresh["right"]),
+            (number(self.join.window.length("left")), number(self.join.window.length("right"))),
+            (hits["left"], hits["right"]),
+            worths,
+            COMBINES[self.join.combine],
+            watches,
+        )
+        for origin, found, worth, watch in zip(_ORIGINS, counts, sums, watches, strict=True):
+            ages.add(origin, watch)
+            setattr(self.tally, origin, getattr(self.tally, origin) + found)
+            self.tally.importance += worth
 
     def _form(
         self,
@@ -507,7 +538,8 @@ class Operator:
         sizes = [rows[side].sizes()[at] for side, at in places.items()] if budget.unit == "bytes" else None
         ids = [rows[side].id[at] for side, at in places.items()]
         stays = best(np.concatenate(scores), ids, None if sizes is None else np.concatenate(sizes), budget)
-        return dict(zip(places, np.split(stays, np.cumsum([len(some) for some in ids])[:-1]), strict=True))
+        first = len(ids[0])
+        return dict(zip(places, (stays[:first], stays[first:]), strict=False))
 
     def _excess(self, rows: dict[Side, Rows], fates: Fates, sides: Sequence[Side], budget: Budget) -> int:
         """By how much the staying rows of some sides exceed a budget."""
@@ -613,6 +645,8 @@ class Operator:
 
 
 _NONE = np.empty(0, np.int64)
+_ALL = slice(None)
+_ORIGINS: tuple[Origin, ...] = ("from_right", "from_step", "from_left")
 
 
 def _axis(rows: Rows, side: Side) -> Array:

@@ -48,8 +48,13 @@ class Tally:
 
     def buried(self, lifetimes: Array) -> None:
         """Count rows that have left after these lifetimes."""
+        self.lives += len(lifetimes)
+        if len(lifetimes) == 1:  # as in most steps of few rows
+            life = float(lifetimes[0])
+            self.life_sum += life
+            self.life_squares += life * life
+            return
         lives = lifetimes.astype(np.float64)
-        self.lives += len(lives)
         self.life_sum += float(lives.sum())
         self.life_squares += float(np.square(lives).sum())
 

@@ -11,7 +11,6 @@ from tidegate.experiments.claims import Claim
 from tidegate.experiments.experiment import Cell, Experiment
 from tidegate.experiments.outcomes import Outcome, results_of
 from tidegate.experiments.results import Results
-from tidegate.types import InputError
 
 
 class Reproduced(NamedTuple):
@@ -61,7 +60,10 @@ def reproduced(experiment: Experiment, cells: Sequence[Cell], outcomes: Mapping[
     header, rows = experiment.shown.table(results)
     try:
         claims = experiment.claims(results) if len(results) else ()
-    except InputError as error:
+    except (
+        LookupError,
+        ValueError,
+    ) as error:  # where cells failed, runs may be too few, or without their like
         claims = (Claim("what the paper says cannot be judged", "open", str(error)),)
     pictures = [
         (name, svg)

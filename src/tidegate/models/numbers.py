@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,14 +80,15 @@ class ByValue:
         """What makes it again, as values that JSON can hold."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self) if field.init}
 
+    @cached_property
     def _key(self) -> tuple[object, ...]:
         return tuple(map(repr, self.plain().values()))  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and isinstance(other, ByValue) and self._key() == other._key()
+        return type(self) is type(other) and isinstance(other, ByValue) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._key)
 
 
 def _plain(value: object) -> object:
