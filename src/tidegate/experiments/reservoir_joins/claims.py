@@ -84,7 +84,7 @@ def claims_of_sizes(results: Results) -> tuple[Claim, ...]:
         full[form] = Interval.of(100 * (results.runs("held", **there) / results.runs("size", **there) - FULL))
     return (
         judged("PRJS ends with a larger sample than RJS", ahead, unit="results"),
-        judged("RJS's sample never exceeds the initial size (by half a result)", within, unit="results"),
+        judged("RJS's sample never exceeds the initial size", within, unit="results"),
         judged("PRJS's reservoir is full when it is used (at least 95 % of its size)", full, unit="points"),
     )
 
