@@ -106,10 +106,13 @@ def test_claims_on_results_allow_for_saturation() -> None:
     assert verdicts(900, 600, 300, 200) == ["does not hold"] * 3
 
 
-def test_a_reservoir_grows_whatever_its_initial_size() -> None:
-    for initial in (50, 400):
-        found = measured.by_results(algorithm="PRJS", use_at=400, initial=initial, seed=0)
-        assert found["size"] > initial
+def test_a_reservoir_grows_unless_it_is_too_large_for_the_time_left() -> None:
+    small, large = (
+        measured.by_results(algorithm="PRJS", use_at=400, initial=initial, seed=0)["size"]
+        for initial in (50, 400)
+    )
+    assert small > 50
+    assert large == 400
 
 
 def test_claims_on_confidence() -> None:
