@@ -12,7 +12,7 @@ from tidegate.experiments.results import Results
 
 def test_a_progressive_reservoir_holds_more_within_the_same_budget() -> None:
     last = {
-        algorithm: measured.sizes(algorithm=algorithm, units=600, every=300, seed=0)[-1]
+        algorithm: measured.sizes(algorithm=algorithm, units=600, use_at=300, every=300, seed=0)[-1]
         for algorithm in measured.ALGORITHMS
     }
     for form in ("", measured.PRINTED):
@@ -62,17 +62,66 @@ def test_claims_on_averages() -> None:
     def verdicts(prjs: float, rjs: float) -> list[str]:
         return [claim.verdict for claim in claims.claims_of_averages(made_up(off={"RJS": rjs, "PRJS": prjs}))]
 
-    assert verdicts(2, 1) == ["holds", "does not hold"]
-    assert verdicts(1, 2) == ["does not hold", "holds"]
+    # The error does not fall here, whichever is larger.
+    assert verdicts(2, 1) == ["holds", "does not hold", "does not hold", "does not hold"]
+    assert verdicts(1, 2) == ["does not hold", "holds", "holds", "does not hold"]
+
+
+def test_an_average_is_judged_soon_after_the_growth_and_before_the_use() -> None:
+    """PRJS grows after 90 to 92 units of time, is then far off, crosses below RJS at 300, and is used at 500."""
+    rows = [
+        {"algorithm": algorithm, "seed": seed, "time": time, "grew": 90 + seed, "off": off + seed / 1e4}
+        for algorithm in measured.ALGORITHMS
+        for seed in range(3)
+        for time in range(50, 1001, 50)
+        for off in [5.0 if algorithm.startswith("RJS") or time < 90 else 1000 / time]
+    ]
+    lost = [row for row in rows if row["seed"] != 1 or row["algorithm"] != "RJS"]
+    for some in (rows, lost):
+        verdicts = [claim.verdict for claim in claims.claims_of_averages(Results(some))]
+        assert verdicts == ["holds"] * 4
+
+
+def test_claims_on_uniformity() -> None:
+    def verdicts(prjs: float, rjs: float) -> list[str]:
+        numbers = ("chi-square", "of its size", "by time")
+        found = made_up(**{number: {"RJS": rjs, "PRJS": prjs} for number in numbers})
+        return [claim.verdict for claim in claims.claims_of_uniformity(found)]
+
+    assert verdicts(3, 1) == ["holds", "holds", "does not hold", "holds"] * 3
+    assert verdicts(1, 3) == ["does not hold", "does not hold", "does not hold", "holds"] * 3
+
+
+def test_claims_on_results_allow_for_saturation() -> None:
+    def verdicts(*sizes: float) -> list[str]:
+        rows = [
+            {"algorithm": algorithm, "use_at": 300 * (place + 1), "seed": seed, "size": size + seed}
+            for algorithm in ("PRJS", "PRJS as printed")
+            for seed in range(3)
+            for place, size in enumerate(sizes)
+        ]
+        return [claim.verdict for claim in claims.claims_of_results(Results(rows[1:]))]
+
+    assert verdicts(300, 600, 900, 900) == ["holds"] * 3
+    assert verdicts(900, 600, 300, 200) == ["does not hold"] * 3
+
+
+def test_a_reservoir_grows_unless_it_is_too_large_for_the_time_left() -> None:
+    small, large = (
+        measured.by_results(algorithm="PRJS", use_at=400, initial=initial, seed=0)["size"]
+        for initial in (50, 400)
+    )
+    assert small > 50
+    assert large == 400
 
 
 def test_claims_on_confidence() -> None:
     experiment = EXPERIMENTS["reservoir-joins/figure2"]
     rows = [
         {"m": m, "seed": 0} | measured.confidence(m=m, k=10_000, r=100, delta=50, seed=0)
-        for m in (4000, 6000, 8000)
+        for m in (4000, 6000, 8000, 10_000, 12_000)
     ]
-    assert [claim.verdict for claim in experiment.claims(Results(rows))] == ["holds", "holds"]
+    assert [claim.verdict for claim in experiment.claims(Results(rows))] == ["holds"] * 3
 
 
 def test_chi_square_of_a_uniform_sample_is_1_in_the_mean() -> None:

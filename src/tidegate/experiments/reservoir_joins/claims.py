@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -15,21 +17,33 @@ from tidegate.types import Array
 FORMS: Final = {"by ranks": "", "as printed": PRINTED}
 FULL: Final = 0.95
 """A reservoir that holds so much of its size is taken to be full."""
+STABLE: Final = 0.2
+"""Chi-square within which two samples are taken to be as uniform."""
+SHORTLY: Final = 5
+"""Times noted shortly before the use."""
 
 
 def claims_of_confidence(results: Results) -> tuple[Claim, ...]:
     """What the paper says of Figures 2 and 3."""
-    counts = results.values("m")
+    counts = sorted(results.values("m"))
     curve = [float(results.runs("confidence", m=m)[0]) for m in counts]
     rises = {
-        f"{a} to {b}": Interval.exactly(curve[i + 1] - curve[i])
-        for i, (a, b) in enumerate(itertools.pairwise(counts))
+        f"{a} to {b}": more - less
+        for (a, less), (b, more) in itertools.pairwise(zip(counts, curve, strict=True))
     }
+    steps = list(rises.values())
     return (
-        judged("uniformity confidence rises with m", rises, unit="points"),
         judged(
-            "and never reaches 100 %", {f"m {counts[-1]}": Interval.exactly(100 - curve[-1])}, unit="points"
+            "uniformity confidence rises with m",
+            {case: Interval.exactly(rise) for case, rise in rises.items()},
+            unit="points",
         ),
+        judged(
+            "and saturates (the last rise is less than a tenth of the largest)",
+            {"a tenth less the last": Interval.exactly(max(steps, default=0) / 10 - sum(steps[-1:]))},
+            unit="points",
+        ),
+        judged("and never reaches 100 %", {"at most": Interval.exactly(100 - max(curve))}, unit="points"),
     )
 
 
@@ -38,9 +52,20 @@ def _last(results: Results) -> float:
 
 
 def _used(results: Results) -> float:
-    """The time of use: half of all."""
-    half = _last(results) / 2
-    return float(min(results.values("time"), key=lambda time: abs(time - half)))
+    """The time noted that is closest to that of use: half of all, if no setting tells it."""
+    (use_at, *_) = results.values("use_at") or [_last(results) / 2]
+    return float(min(results.values("time"), key=lambda time: abs(time - use_at)))
+
+
+def _apart(first: Mapping[int, float], second: Mapping[int, float]) -> Array:
+    """By how much one number is above another, of the runs that tell both."""
+    return np.array([first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())])
+
+
+def _within(most: float, apart: Array) -> Interval:
+    """How far below `most` the mean of differences is, whatever its sign."""
+    mean, low, high = Interval.of(apart)
+    return Interval(most - abs(mean), most - max(high, -low), most - max(low, -high, 0.0))
 
 
 def claims_of_sizes(results: Results) -> tuple[Claim, ...]:
@@ -53,7 +78,8 @@ def claims_of_sizes(results: Results) -> tuple[Claim, ...]:
             "held", {"algorithm": prjs, "time": last}, {"algorithm": rjs, "time": last}
         )
         ahead[form] = Interval.of(first - second)
-        within[form] = Interval.of(SIZE + 0.5 - results.runs("held", algorithm=rjs, time=last))
+        most = max(row["held"] for row in results.where(algorithm=rjs).rows)
+        within[form] = Interval.exactly(SIZE + 0.5 - most)
         there = {"algorithm": prjs, "time": used}
         full[form] = Interval.of(100 * (results.runs("held", **there) / results.runs("size", **there) - FULL))
     return (
@@ -78,18 +104,31 @@ def claims_of_one_run(results: Results) -> tuple[Claim, ...]:
 
 
 def claims_of_results(results: Results) -> tuple[Claim, ...]:
-    """What the paper says of Figure 7."""
-    spans = results.values("use_at")
-    rises, flattens = {}, {}
+    """What the paper says of Figure 7; that it saturates allows the larger half of l to add nothing."""
+    spans = sorted(results.values("use_at"))
+    rises, stays, flattens = {}, {}, {}
     for form, suffix in FORMS.items():
-        runs = [results.runs("size", algorithm=f"PRJS{suffix}", use_at=span) for span in spans]
-        for (a, some), (b, more) in itertools.pairwise(zip(spans, runs, strict=True)):
-            rises[f"{form}, {a} to {b}"] = Interval.of(_common(more, some))
-        if len(runs) > 2:  # noqa: PLR2004 - two rises to compare
-            first = _common(runs[1], runs[0]) / (spans[1] - spans[0])
-            final = _common(runs[-1], runs[-2]) / (spans[-1] - spans[-2])
-            flattens[form] = Interval.of(_common(first, final))
+        sizes = {span: results.by_seed("size", algorithm=f"PRJS{suffix}", use_at=span) for span in spans}
+        for place, (a, b) in enumerate(itertools.pairwise(spans)):
+            rise = _apart(sizes[b], sizes[a])
+            if place < len(spans) // 2:
+                rises[f"{form}, {a} to {b}"] = Interval.of(rise)
+            else:
+                stays[f"{form}, {a} to {b}"] = Interval.of(rise + SIZE / 10)
+        if len(spans) > 2:  # noqa: PLR2004 - two rises to compare
+            first, final = (
+                {
+                    seed: (sizes[b][seed] - sizes[a][seed]) / (b - a)
+                    for seed in sizes[a].keys() & sizes[b].keys()
+                }
+                for a, b in (spans[:2], spans[-2:])
+            )
+            flattens[form] = Interval.of(_apart(first, final))
     claims = [judged("the more results are to come, the more the reservoir grows", rises, unit="results")]
+    if stays:
+        claims.append(
+            judged("and no less where l is large (within a tenth of the initial size)", stays, unit="results")
+        )
     if flattens:
         claims.append(
             judged("which flattens out (growth a unit of time, first less last)", flattens, unit="results")
@@ -97,60 +136,71 @@ def claims_of_results(results: Results) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _common(first: Array, second: Array) -> Array:
-    count = min(len(first), len(second))
-    difference: Array = first[:count] - second[:count]
-    return difference
+def claims_of_initial_sizes(results: Results) -> tuple[Claim, ...]:
+    """What section 5 says at its beginning."""
+    larger = {
+        f"{form}, from {initial}": Interval.of(
+            results.runs("size", algorithm=f"PRJS{suffix}", initial=initial) - initial
+        )
+        for form, suffix in FORMS.items()
+        for initial in sorted(results.values("initial"))
+    }
+    return (judged("PRJS's reservoir grows whatever its initial size", larger, unit="results"),)
 
 
-def _over(results: Results, number: str, algorithm: str, low: float, high: float) -> Array:
-    """The mean of a number over some time, run by run."""
-    rows = [row for row in results.where(algorithm=algorithm).rows if low < row["time"] <= high]
-    seeds = sorted({row["seed"] for row in rows})
-    return np.array([np.mean([row[number] for row in rows if row["seed"] == seed]) for seed in seeds])
+def _noted(
+    results: Results, number: str, algorithm: str, when: Mapping[int, float] | tuple[float, float]
+) -> dict[int, float]:
+    """The mean of a number over some time, the ends included, or at a time of each run's own; run by run."""
+    found: dict[int, list[float]] = {}
+    for row in results.where(algorithm=algorithm).rows:
+        seed, time = row["seed"], row["time"]
+        low, high = when if isinstance(when, tuple) else (when.get(seed, np.nan),) * 2
+        if low <= time <= high and number in row:
+            found.setdefault(seed, []).append(row[number])
+    return {seed: float(np.mean(numbers)) for seed, numbers in found.items()}
 
 
-def _grown(results: Results, algorithm: str) -> float:
-    """When the last run's reservoir has grown; its end if it has not."""
-    return max(
-        (float(row["grew"]) for row in results.where(algorithm=algorithm).rows if "grew" in row),
-        default=_last(results),
-    )
-
-
-def _moments(results: Results, algorithm: str) -> tuple[float, float]:
-    """The first time noted after all reservoirs have grown, and the one of use."""
-    after = [time for time in results.values("time") if time > _grown(results, algorithm)]
-    return (min(after) if after else _last(results)), _used(results)
+def _begun(results: Results, algorithm: str) -> dict[int, float]:
+    """The first time noted after a reservoir has grown, of each run where it has."""
+    begun: dict[int, float] = {}
+    for row in results.where(algorithm=algorithm).rows:
+        if row["time"] > row.get("grew", np.inf):
+            begun[row["seed"]] = min(row["time"], begun.get(row["seed"], np.inf))
+    return begun
 
 
 def claims_of_uniformity(results: Results) -> tuple[Claim, ...]:
     """What the paper says of Figure 8; `chi-square` is 1 for a uniform sample, higher for a worse one."""
+    used = _used(results)
     claims = []
     for number, told in (
         ("chi-square", "by keys"),
         ("of its size", "by keys, of a reservoir taken as full"),
         ("by time", "by when results came"),
     ):
-        worse, recovers = {}, {}
+        worse, damaged, recovers, stable = {}, {}, {}, {}
         for form, suffix in FORMS.items():
             rjs, prjs = f"RJS{suffix}", f"PRJS{suffix}"
-            begun, used = _moments(results, prjs)
+            begun = _begun(results, prjs)
+            since = (min(begun.values(), default=used), np.inf)
+            grown = _noted(results, number, prjs, begun)
             worse[form] = Interval.of(
-                _common(
-                    _over(results, number, prjs, begun - 1, np.inf),
-                    _over(results, number, rjs, begun - 1, np.inf),
-                )
+                _apart(_noted(results, number, prjs, since), _noted(results, number, rjs, since))
             )
-            recovers[form] = Interval.of(
-                _common(
-                    _over(results, number, prjs, begun - 1, begun),
-                    _over(results, number, prjs, used - 1, used),
-                )
-            )
+            damaged[form] = Interval.of(_apart(grown, _noted(results, number, rjs, begun)))
+            recovers[form] = Interval.of(_apart(grown, _noted(results, number, prjs, (used, used))))
+            early, late = (_noted(results, number, rjs, when) for when in ((since[0], used), (used, np.inf)))
+            stable[form] = _within(STABLE, _apart(early, late))
         claims += [
             judged(f"RJS is more uniform than PRJS, {told}", worse, unit="chi-square"),
+            judged(f"PRJS is less uniform than RJS once it has grown, {told}", damaged, unit="chi-square"),
             judged(f"PRJS recovers from its growth until its use, {told}", recovers, unit="chi-square"),
+            judged(
+                f"RJS is as uniform before the use as after, {told} (within {STABLE:g})",
+                stable,
+                unit="chi-square",
+            ),
         ]
     return tuple(claims)
 
@@ -161,18 +211,18 @@ def claims_of_order(results: Results) -> tuple[Claim, ...]:
     claims = []
     for name, text in (
         ("PRJS", "PRJS is less uniform, the more sorted streams are"),
-        ("RJS", "RJS is not sensitive to order (within 0.5)"),
+        ("RJS", f"RJS is not sensitive to order (within {STABLE:g})"),
     ):
         margins = {}
         for form, suffix in FORMS.items():
             means = [
-                _over(results.where(fanout=fanout), "chi-square", f"{name}{suffix}", 0, np.inf)
+                _noted(results.where(fanout=fanout), "chi-square", f"{name}{suffix}", (0, np.inf))
                 for fanout in fanouts
             ]
             for (a, more), (b, less) in itertools.pairwise(zip(fanouts, means, strict=True)):
-                apart = _common(more, less)
-                margins[f"{form}, fanout {a} and {b}"] = Interval.of(
-                    apart if name == "PRJS" else 0.5 - abs(apart)
+                apart = _apart(more, less)
+                margins[f"{form}, fanout {a} and {b}"] = (
+                    Interval.of(apart) if name == "PRJS" else _within(STABLE, apart)
                 )
         claims.append(judged(text, margins, unit="chi-square"))
     return tuple(claims)
@@ -180,18 +230,22 @@ def claims_of_order(results: Results) -> tuple[Claim, ...]:
 
 def claims_of_averages(results: Results) -> tuple[Claim, ...]:
     """What the paper says of Figure 10."""
-    used = _used(results)
-    before: dict[str, Interval] = {}
-    after: dict[str, Interval] = {}
+    used, last = _used(results), _last(results)
+    shortly = [time for time in sorted(results.values("time")) if time < used][-SHORTLY:] or [used]
+    before, crossed, closer, falls = {}, {}, {}, {}
     for form, suffix in FORMS.items():
-        rjs, prjs = f"RJS{suffix}", f"PRJS{suffix}"
-        begun, _ = _moments(results, prjs)
-        for margins, time, sign in ((before, begun, 1), (after, used, -1)):
-            first, second = results.paired(
-                "off", {"algorithm": prjs, "time": time}, {"algorithm": rjs, "time": time}
-            )
-            margins[f"{form}, at {time:g}"] = Interval.of(sign * (first - second))
+        rjs, prjs = (partial(_noted, results, "off", f"{name}{suffix}") for name in ("RJS", "PRJS"))
+        begun = _begun(results, f"PRJS{suffix}")
+        before[form] = Interval.of(_apart(prjs(begun), rjs(begun)))
+        span = (shortly[0], shortly[-1])
+        crossed[form] = Interval.of(_apart(rjs(span), prjs(span)))
+        closer[form] = Interval.of(_apart(rjs((used, used)), prjs((used, used))))
+        falls[form] = Interval.of(_apart(prjs(begun), prjs((last, last))))
     return (
-        judged("soon after it grew, PRJS's average is further off than RJS's", before, unit="of 1000"),
-        judged("when it is used, it is closer", after, unit="of 1000"),
+        judged("right after it grew, PRJS's average is further off than RJS's", before, unit="of 1000"),
+        judged(
+            f"it is closer before it is used (the last {len(shortly)} times noted)", crossed, unit="of 1000"
+        ),
+        judged("it is closer when it is used", closer, unit="of 1000"),
+        judged("it gets closer from the growth to the end", falls, unit="of 1000"),
     )

@@ -60,17 +60,24 @@ def _streams(units: int, fanout: int, seed: int) -> tuple[Trace, Trace, Exact]:
 
 
 def held_by(
-    algorithm: str, *, units: int, use_at: float, fanout: int, seed: int, every: int
+    algorithm: str,
+    *,
+    units: int,
+    use_at: float,
+    fanout: int,
+    seed: int,
+    every: int,
+    initial: int = SIZE,
 ) -> tuple[ReservoirReport, Trace, Trace, Exact]:
     """Run an algorithm, and note its sample now and then."""
     left, right, results = _streams(units, fanout, seed)
     stream, printed = stream_of(fanout), algorithm.endswith(PRINTED)
     reservoir = (
         ProgressiveJoinReservoir(
-            SIZE, HALF + SIZE, use_at, (stream.shares, stream.shares), RATES, WINDOW, printed=printed
+            initial, HALF + SIZE, use_at, (stream.shares, stream.shares), RATES, WINDOW, printed=printed
         )
         if algorithm.startswith("PRJS")
-        else JoinReservoir(SIZE, HALF + SIZE, printed=printed)
+        else JoinReservoir(initial, HALF + SIZE, printed=printed)
     )
     known = (stream.keys, stream.shares)
     sampler = Uniform(model=Frequency(known, known), rates=RATES, cutoff="mean" if printed else 0.999)
@@ -92,9 +99,9 @@ def confidence(*, m: int, k: int, r: int, delta: int, seed: int) -> dict[str, fl
     return {"confidence": 100 * uniformity_confidence(k, r, delta, m)}
 
 
-def sizes(*, algorithm: str, units: int, every: int, seed: int) -> list[dict[str, float]]:
+def sizes(*, algorithm: str, units: int, use_at: int, every: int, seed: int) -> list[dict[str, float]]:
     """Figures 5 and 6: the size of the sample over time."""
-    report, _, _, _ = held_by(algorithm, units=units, use_at=units / 2, fanout=0, seed=seed, every=every)
+    report, _, _, _ = held_by(algorithm, units=units, use_at=use_at, fanout=0, seed=seed, every=every)
     at = np.searchsorted(report.times, np.arange(every, units + 1, every), "right") - 1
     # What is evicted when the reservoir grows is refilled so soon that it is seen in single steps only.
     grown = np.flatnonzero(np.diff(report.size) > 0)
@@ -106,9 +113,11 @@ def sizes(*, algorithm: str, units: int, every: int, seed: int) -> list[dict[str
     ]
 
 
-def by_results(*, algorithm: str, use_at: int, seed: int) -> dict[str, float]:
-    """Figure 7: the size at the time of use, by how many results are to come before."""
-    report, _, _, _ = held_by(algorithm, units=use_at, use_at=use_at, fanout=0, seed=seed, every=use_at)
+def by_results(*, algorithm: str, use_at: int, seed: int, initial: int = SIZE) -> dict[str, float]:
+    """Figure 7: the size at the time of use, by how many results are to come before, or by the initial size."""
+    report, _, _, _ = held_by(
+        algorithm, units=use_at, use_at=use_at, fanout=0, seed=seed, every=use_at, initial=initial
+    )
     shares = stream_of(0).shares
     results = expected_results((shares, shares), use_at, rates=RATES, window=WINDOW)
     return {"l": round(results), "size": float(report.size[-1]), "held": float(report.held[-1])}

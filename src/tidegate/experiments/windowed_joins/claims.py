@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -13,13 +14,33 @@ from tidegate.types import Array
 
 CLOSE: Final = 2.0
 """Points of recall within which two are taken to agree."""
+SKEWED: Final = 1.0
+"""Without skew all keys are alike, and so are joins: from this one on they differ."""
 _AGE, _RECENT, _EXPIRY = "age", "fifo", "until_expiry"
 _EQ, _PPS = "EQ-CLUSTER", "PPS-CLUSTER"
 
 
 def _points(results: Results, one: str, other: str, **place: object) -> Interval:
+    return Interval.of(_difference(results, one, other, **place))
+
+
+def _difference(results: Results, one: str, other: str, **place: object) -> Array:
+    """By how many points of recall one policy is ahead of another, run by run."""
     first, second = results.paired("recall", {"policy": one, **place}, {"policy": other, **place})
-    return Interval.of(100 * (first - second))
+    difference: Array = 100 * (first - second)
+    return difference
+
+
+def _gap(results: Results, **place: object) -> Array:
+    """By how many points a recall is above the predicted one, run by run."""
+    gap: Array = 100 * (results.runs("recall", **place) - results.runs("predicted", **place))
+    return gap
+
+
+def _within(most: float, apart: Array) -> Interval:
+    """How far below `most` the mean of differences is, whatever its sign."""
+    mean, low, high = Interval.of(apart)
+    return Interval(most - abs(mean), most - max(high, -low), most - max(low, -high, 0.0))
 
 
 def claims_of_curve(results: Results) -> tuple[Claim, ...]:
@@ -35,20 +56,16 @@ def claims_of_curve(results: Results) -> tuple[Claim, ...]:
 
 def claims_of_wan(results: Results) -> tuple[Claim, ...]:
     """What the paper says of Figure 6."""
-    percents = results.values("percent")
+    percents = sorted(results.values("percent"))
     part = [percent for percent in percents if percent < 55]  # noqa: PLR2004 - below k_opt of the window
     whole = [percent for percent in percents if percent >= 60]  # noqa: PLR2004 - above it
-    apart = {
-        f"{percent} %": Interval.of(CLOSE - 100 * abs(_gap(results, policy=_AGE, percent=percent)))
-        for percent in percents
-    }
     claims = [
         judged(
-            "AGE beats RECENT and UNTIL-EXPIRY while memory is short",
+            "AGE beats RECENT until k_opt, and UNTIL-EXPIRY",
             {
                 f"{percent} %, {rival}": _points(results, _AGE, rival, percent=percent)
-                for percent in part
-                for rival in (_RECENT, _EXPIRY)
+                for rival, where in ((_RECENT, part), (_EXPIRY, percents))
+                for percent in where
             },
             unit="points",
         ),
@@ -63,54 +80,57 @@ def claims_of_wan(results: Results) -> tuple[Claim, ...]:
             },
             unit="points",
         ),
-        judged("AGE is within 2 points of what theory predicts", apart, unit="points"),
+        judged(
+            "AGE is within 2 points of what theory predicts",
+            {f"{p} %": _within(CLOSE, _gap(results, policy=_AGE, percent=p)) for p in percents},
+            unit="points",
+        ),
     ]
     if whole:
-        same = {
-            f"{percent} %": Interval.of(
-                CLOSE - abs(100 * _difference(results, _AGE, _RECENT, percent=percent))
-            )
-            for percent in whole
-        }
+        same = {f"{p} %": _within(CLOSE, _difference(results, _AGE, _RECENT, percent=p)) for p in whole}
         claims.append(judged("from k_opt on, AGE is RECENT (within 2 points)", same, unit="points"))
     return tuple(claims)
 
 
-def _gap(results: Results, **place: object) -> Array:
-    gap: Array = results.runs("recall", **place) - results.runs("predicted", **place)
-    return gap
-
-
-def _difference(results: Results, one: str, other: str, **place: object) -> Array:
-    first, second = results.paired("recall", {"policy": one, **place}, {"policy": other, **place})
-    difference: Array = first - second
-    return difference
-
-
 def claims_of_shapes(results: Results) -> tuple[Claim, ...]:
     """What the paper says of Figure 7."""
-    percents, shapes = results.values("percent"), results.values("shape")
-    # The bell's matches come fastest up to some two thirds of the window.
-    below = [percent for percent in percents if percent <= 60]  # noqa: PLR2004 - as said
+    percents, shapes = sorted(results.values("percent")), results.values("shape")
+    # The bell's matches come fastest up to an age of 65 % of the window.
+    below = [percent for percent in percents if percent < 65]  # noqa: PLR2004 - as said
+    above = [percent for percent in percents if percent not in below]
+
+    def ahead(shape: str, where: list[int]) -> dict[str, Interval]:
+        return {f"{p} %": _points(results, _AGE, _RECENT, shape=shape, percent=p) for p in where}
+
+    def same(shape: str, where: list[int]) -> dict[str, Interval]:
+        return {
+            f"{p} %": _within(CLOSE, _difference(results, _AGE, _RECENT, shape=shape, percent=p))
+            for p in where
+        }
+
+    def far(percent: int) -> Interval:
+        first, second = results.paired(
+            "recall",
+            {"policy": _AGE, "shape": "DEC", "percent": percent},
+            {"policy": _AGE, "shape": "INC", "percent": percent},
+        )
+        return Interval.of(100 * (first - second) - 10)
+
     claims = []
     if "INC" in shapes:
-        ahead = {f"{p} %": _points(results, _AGE, _RECENT, shape="INC", percent=p) for p in percents}
-        claims.append(judged("INC: AGE beats RECENT", ahead, unit="points"))
+        claims.append(judged("INC: AGE beats RECENT", ahead("INC", percents), unit="points"))
     if "DEC" in shapes:
-        same = {
-            f"{p} %": Interval.of(
-                CLOSE - abs(100 * _difference(results, _AGE, _RECENT, shape="DEC", percent=p))
-            )
-            for p in percents
-        }
-        claims.append(judged("DEC: AGE is RECENT (within 2 points)", same, unit="points"))
+        claims.append(judged("DEC: AGE is RECENT (within 2 points)", same("DEC", percents), unit="points"))
     if "BELL" in shapes and below:
-        ahead = {f"{p} %": _points(results, _AGE, _RECENT, shape="BELL", percent=p) for p in below}
-        claims.append(judged("BELL: AGE beats RECENT while memory is short", ahead, unit="points"))
+        claims.append(judged("BELL: AGE beats RECENT until k_opt", ahead("BELL", below), unit="points"))
+    if "BELL" in shapes and above:
+        text = "BELL: from k_opt on, AGE is RECENT (within 2 points)"
+        claims.append(judged(text, same("BELL", above), unit="points"))
+    if {"INC", "DEC"} <= set(shapes):
+        text = "recall differs greatly by shape (DEC's is more than 10 points above INC's)"
+        claims.append(judged(text, {f"{p} %": far(p) for p in percents}, needed="most", unit="points"))
     apart = {
-        f"{shape}, {percent} %": Interval.of(
-            CLOSE - abs(100 * _gap(results, policy=_AGE, shape=shape, percent=percent))
-        )
+        f"{shape}, {percent} %": _within(CLOSE, _gap(results, policy=_AGE, shape=shape, percent=percent))
         for shape in shapes
         for percent in percents
     }
@@ -122,8 +142,8 @@ def claims_of_frequencies(results: Results) -> tuple[Claim, ...]:
     """Section 3.3: the formula, with the key that is held in part."""
     given = results.where(policy="prob")
     apart = {
-        f"{one}, Z={skew:g}, {percent} %": Interval.of(
-            3.0 - abs(100 * _gap(given, correlation=one, skew=skew, percent=percent))
+        f"{one}, Z={skew:g}, {percent} %": _within(
+            3.0, _gap(given, correlation=one, skew=skew, percent=percent)
         )
         for one in given.values("correlation")
         for skew in given.values("skew")
@@ -134,69 +154,141 @@ def claims_of_frequencies(results: Results) -> tuple[Claim, ...]:
     )
 
 
-def claims_of_allocation(results: Results, parameter: str) -> tuple[Claim, ...]:
-    """What the paper says of Figures 10 and 11."""
-    values = results.values(parameter)
-    least = {
-        (value, scheme): results.runs("least recall", **{parameter: value, "scheme": scheme})
-        for value in values
-        for scheme in results.values("scheme")
-    }
-    ahead = {}
-    for value in values:
-        first, second = results.paired(
-            "least recall", {parameter: value, "scheme": "alloc"}, {parameter: value, "scheme": "prop"}
+def _least(results: Results, one: Mapping[str, object], other: Mapping[str, object]) -> Array:
+    """By how many points one least recall is above another, run by run."""
+    first, second = results.paired("least recall", one, other)
+    least: Array = 100 * (first - second)
+    return least
+
+
+def _gains(results: Results, parameter: str, values: list[float]) -> dict[str, Interval]:
+    """By how many points ALLOC's least recall is above PROP's."""
+    return {
+        f"{parameter} {value:g}": Interval.of(
+            _least(results, {parameter: value, "scheme": "alloc"}, {parameter: value, "scheme": "prop"})
         )
-        # Where both give the same, they are as good.
-        ahead[f"{parameter} {value:g}"] = Interval.of(100 * (first - second) + 0.5)
-    claims = [
-        judged("ALLOC's least recall is no lower than PROP's (within half a point)", ahead, unit="points")
-    ]
-    first, last = values[0], values[-1]
-    if parameter == "skew":
-        claims += [
+        for value in values
+    }
+
+
+def _spared(
+    results: Results, parameter: str, values: list[float], hard: str, easy: str
+) -> dict[str, Interval]:
+    """How much more memory ALLOC gives to the hard join than to the easy one."""
+    given = results.where(scheme="alloc")
+    return {
+        f"{parameter} {value:g}": Interval.of(
+            given.runs(f"memory of {hard}", **{parameter: value})
+            - given.runs(f"memory of {easy}", **{parameter: value})
+        )
+        for value in values
+    }
+
+
+def claims_of_skew(results: Results) -> tuple[Claim, ...]:
+    """What the paper says of Figure 10: from a skew on where joins differ, and of all skews that were measured."""
+    values = sorted(results.values("skew"))
+    skewed = [skew for skew in values if skew >= SKEWED]
+
+    def falls(skews: list[float]) -> dict[str, Interval]:
+        return {
+            f"{more:g} below {less:g}": Interval.of(
+                _least(results, {"skew": less, "scheme": "prop"}, {"skew": more, "scheme": "prop"})
+            )
+            for less, more in itertools.pairwise(skews)
+        }
+
+    def stays(skews: list[float]) -> dict[str, Interval]:
+        first, *others = skews
+        return {
+            f"{skew:g} against {first:g}": _within(
+                10.0, _least(results, {"skew": skew, "scheme": "alloc"}, {"skew": first, "scheme": "alloc"})
+            )
+            for skew in others
+        }
+
+    claims = []
+    if len(skewed) > 1:
+        since = f"from Z = {skewed[0]:g} on"
+        claims = [
             judged(
-                "with more skew PROP's least recall falls",
-                {
-                    f"{more:g} below {less:g}": Interval.of(100 * (least[less, "prop"] - least[more, "prop"]))
-                    for less, more in itertools.pairwise(values)
-                },
+                f"{since}, ALLOC's least recall is above PROP's",
+                _gains(results, "skew", skewed),
                 unit="points",
             ),
+            judged(f"{since}, with more skew PROP's falls", falls(skewed), unit="points"),
+            judged(f"{since}, ALLOC's stays (within 10 points)", stays(skewed), unit="points"),
             judged(
-                "with more skew ALLOC's least recall stays (within 10 points)",
-                {
-                    f"{value:g} against {first:g}": Interval.of(
-                        10 - abs(100 * (least[value, "alloc"] - least[first, "alloc"]))
-                    )
-                    for value in values[1:]
-                },
-                unit="points",
+                f"{since}, ALLOC gives less memory to IC than to DC",
+                _spared(results, "skew", skewed, "DC", "IC"),
             ),
         ]
-    else:
+    if values != skewed:
         claims += [
+            judged(f"from Z = {values[0]:g} on, with more skew PROP's falls", falls(values), unit="points"),
             judged(
-                "with a higher exponent ALLOC's least recall rises",
-                {
-                    f"{more:g} above {less:g}": Interval.of(
-                        100 * (least[more, "alloc"] - least[less, "alloc"])
-                    )
-                    for less, more in itertools.pairwise(values)
-                },
-                unit="points",
-            ),
-            judged(
-                "and PROP's stays (within 2 points)",
-                {
-                    f"{last:g} against {first:g}": Interval.of(
-                        CLOSE - abs(100 * (least[last, "prop"] - least[first, "prop"]))
-                    )
-                },
-                unit="points",
+                f"from Z = {values[0]:g} on, ALLOC's stays (within 10 points)", stays(values), unit="points"
             ),
         ]
     return tuple(claims)
+
+
+def claims_of_power(results: Results) -> tuple[Claim, ...]:
+    """What the paper says of Figure 11."""
+    values = sorted(results.values("power"))
+
+    def apart(one: float, other: float, scheme: str) -> Array:
+        return _least(results, {"power": one, "scheme": scheme}, {"power": other, "scheme": scheme})
+
+    return (
+        judged("ALLOC's least recall is above PROP's", _gains(results, "power", values), unit="points"),
+        judged(
+            "with a higher exponent ALLOC's least recall rises",
+            {
+                f"{more:g} above {less:g}": Interval.of(apart(more, less, "alloc"))
+                for less, more in itertools.pairwise(values)
+            },
+            unit="points",
+        ),
+        judged(
+            "and PROP's stays (within 2 points)",
+            {
+                f"{value:g} against {values[0]:g}": _within(CLOSE, apart(value, values[0], "prop"))
+                for value in values[1:]
+            },
+            unit="points",
+        ),
+        judged("ALLOC gives less memory to DEC than to INC", _spared(results, "power", values, "INC", "DEC")),
+    )
+
+
+def claims_of_more_joins(results: Results) -> tuple[Claim, ...]:
+    """What the paper says of more joins than those of Figure 10."""
+
+    def gains(joins: str, skew: float) -> dict[int, float]:
+        alloc, prop = (
+            results.by_seed("least recall", joins=joins, skew=skew, scheme=scheme)
+            for scheme in ("alloc", "prop")
+        )
+        return {seed: 100 * (alloc[seed] - prop[seed]) for seed in alloc.keys() & prop.keys()}
+
+    def more(joins: str, than: str) -> dict[str, Interval]:
+        margins = {}
+        for skew in sorted(results.values("skew")):
+            first, second = gains(joins, skew), gains(than, skew)
+            margins[f"Z = {skew:g}"] = Interval.of(
+                [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
+            )
+        return margins
+
+    return (
+        judged(
+            "with one more hard join (DC) ALLOC gains less over PROP",
+            more("DC+IC", "DC+IC+DC"),
+            unit="points",
+        ),
+        judged("with one more easy join (IC) it gains more", more("DC+IC+IC", "DC+IC"), unit="points"),
+    )
 
 
 def claims_of_learning(results: Results) -> tuple[Claim, ...]:
@@ -221,8 +313,8 @@ def _lower(results: Results, one: str, other: str, number: str = "error", **plac
 
 def claims_of_memory(results: Results) -> tuple[Claim, ...]:
     """What the paper says of Figure 8."""
-    percents = results.values("percent")
-    uniforms = [method for method in results.values("method") if method.startswith("UNIFORM")]
+    percents = sorted(results.values("percent"))
+    uniforms = _uniforms(results)
     less, more = percents[0], percents[1:]
     whole = percents[-1]
     return (
@@ -250,23 +342,27 @@ def claims_of_memory(results: Results) -> tuple[Claim, ...]:
 
 
 def claims_of_variance(results: Results) -> tuple[Claim, ...]:
-    """What the paper says of Figure 9, where the aggregated attribute is the left's."""
-    cvs = results.values("cv")
+    """What the paper says of Figure 9, where the aggregated attribute is the left's, by its relative error."""
+    least, *cvs = sorted(results.values("cv"))
     apart, ratio = {}, {}
-    for cluster in (_EQ, _PPS):
-        gaps, ratios = [], []
-        for cv in (cvs[0], cvs[-1]):
-            of, uniform = results.paired(
-                "of the mean", {"method": cluster, "cv": cv}, {"method": "UNIFORM", "cv": cv}
-            )
-            gaps.append(of - uniform)
-            ratios.append(of / uniform)
-        apart[cluster] = Interval.of(100 * (gaps[1] - gaps[0]))
-        ratio[cluster] = Interval.of(ratios[1] - ratios[0] - 0.05)
+    for cluster, uniform in itertools.product((_EQ, _PPS), _uniforms(results)):
+        errors = {
+            cv: results.paired("error", {"method": cluster, "cv": cv}, {"method": uniform, "cv": cv})
+            for cv in (least, *cvs)
+        }
+        for cv in cvs:
+            case = f"{cluster} and {uniform}, cv {least:g} to {cv:g}"
+            (first, against), (then, against_then) = errors[least], errors[cv]
+            apart[case] = Interval.of(100 * (then - against_then - (first - against)))
+            ratio[case] = Interval.of(then / against_then - first / against)
     return (
         judged("cluster samples fall behind UNIFORM as variance grows, in points", apart, unit="points"),
-        judged("and in proportion (by 0.05)", ratio, unit="times"),
+        judged("and in proportion", ratio, unit="times"),
     )
+
+
+def _uniforms(results: Results) -> list[str]:
+    return [method for method in results.values("method") if method.startswith("UNIFORM")]
 
 
 def claims_of_right_values(results: Results) -> tuple[Claim, ...]:
@@ -275,27 +371,23 @@ def claims_of_right_values(results: Results) -> tuple[Claim, ...]:
         judged(
             "cluster samples' error is much below UNIFORM's (by a third)",
             {
-                f"{cluster}, cv {cv:g}": Interval.of(_third(results, cluster, cv))
+                f"{cluster} and {uniform}, cv {cv:g}": Interval.of(
+                    -results.ahead(
+                        "error", {"method": cluster, "cv": cv}, {"method": uniform, "cv": cv}, 2 / 3
+                    )
+                )
+                for cv in sorted(results.values("cv"))
                 for cluster in (_EQ, _PPS)
-                for cv in results.values("cv")
+                for uniform in _uniforms(results)
             },
         ),
     )
 
 
-def _third(results: Results, cluster: str, cv: float) -> Array:
-    """By how many percent of UNIFORM's error a cluster sample's is below two thirds of it."""
-    ahead: Array = -results.ahead(
-        "of the mean", {"method": cluster, "cv": cv}, {"method": "UNIFORM", "cv": cv}, 2 / 3
-    )
-    return ahead
-
-
 def claims_of_wrong_models(results: Results) -> tuple[Claim, ...]:
     """What section 4.3 says of a wrong n(s)."""
-    methods = results.values("method")
-    uniforms = [method for method in methods if method.startswith("UNIFORM")]
-    clusters = [method for method in methods if method not in uniforms]
+    uniforms = _uniforms(results)
+    clusters = [method for method in results.values("method") if method not in uniforms]
     factors = results.values("factor")
     least, most = min(factors), max(factors)
     heavier = {}

@@ -30,6 +30,8 @@ AT_THE_SERVER: Final = 25
 SHAPES: Final[dict[str, Shape]] = {"INC": "increasing", "DEC": "decreasing", "BELL": "bell"}
 CORRELATIONS: Final[dict[str, Correlation]] = {"DC": "direct", "IC": "inverse", "UC": "uncorrelated"}
 LEARNED: Final = ", learned"
+_APART: Final = 1000
+"""Seeds between the streams of several joins of a run."""
 
 Paired: TypeAlias = Aged | Correlated
 
@@ -156,7 +158,7 @@ def frequent(
     formula: the given frequencies are measured on long ones. What is learned is held against what the given ones get
     of the same short trace.
     """
-    stream = Correlated(CORRELATIONS[correlation], skew=skew)
+    stream = Correlated(CORRELATIONS[correlation], skew=skew, shuffle=seed)
     model = frequencies_of(stream)
     memory = round(full_window(stream) * percent / 100)
     if policy.endswith(LEARNED):
@@ -189,10 +191,10 @@ def allocated(
         else [round(share * full_window(stream)) for stream in joins.values()]
     )
     told: dict[str, float] = {}
-    for (name, stream), payoff, given in zip(joins.items(), payoffs, memory, strict=True):
+    for place, ((name, stream), payoff, given) in enumerate(zip(joins.items(), payoffs, memory, strict=True)):
         knowing: Policy = Age(curve_of(stream)) if isinstance(stream, Aged) else Prob(frequencies_of(stream))
         told |= {
-            f"recall of {name}": recall_of(stream, given, knowing, rows=rows, seed=seed),
+            f"recall of {name}": recall_of(stream, given, knowing, rows=rows, seed=seed + _APART * place),
             f"predicted of {name}": payoff.recall(given),
             f"memory of {name}": 100 * given / sum(map(full_window, joins.values())),
         }
@@ -204,8 +206,16 @@ def allocated(
 
 
 def by_skew(*, skew: float, scheme: str, joins: str, rows: int, seed: int) -> dict[str, float]:
-    """Figure 10: a join of each correlation, with a fifth of the memory that all would need."""
-    named: dict[str, Paired] = {name: Correlated(CORRELATIONS[name], skew=skew) for name in joins.split("+")}
+    """Figure 10: a join of each correlation, with a fifth of the memory that all would need.
+
+    Those of the same correlation are numbered, and have streams of their own.
+    """
+    named: dict[str, Paired] = {}
+    for name in joins.split("+"):
+        count = sum(other.startswith(name) for other in named)
+        named[f"{name} {count + 1}" if count else name] = Correlated(
+            CORRELATIONS[name], skew=skew, shuffle=seed
+        )
     return allocated(named, 0.2, scheme, rows=rows, seed=seed)
 
 
