@@ -30,10 +30,10 @@ _LENGTH: Final = {"rows": (ROWS,), "warmup": (WARMUP,)}
 _QUICK: Final = {"rows": (600,)}
 _SOME: Final = (5, 10, 20, 50)
 _CHOSEN: Final = (
-    "Counted are results with a row in memory, after 200 steps, four times the largest memory; of the memories from 1 "
-    "to 50 rows five are run. Section 7 leaves HEEB's survival for normal noise to a report: here it is that of "
-    "uniform noise. `fifo` and, but for Figures 13 and 14, `heeb_histogram` are not the paper's: Figure 8 shows them, "
-    "and they decide no claim."
+    "Counted are results with a row in memory, after 200 steps, four times the largest memory; of the memories from "
+    "1 to 50 rows five are run. Section 7 leaves HEEB's survival for normal noise to a report: here it is that of "
+    "uniform noise. `fifo` and, but for Figures 13 and 14, `heeb_histogram` are not the paper's: Figure 8 shows "
+    "them, and they decide no claim."
 )
 _MEMORY: Final = {"x": "memory, rows", "y": "results from memory"}
 
