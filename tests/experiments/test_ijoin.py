@@ -92,6 +92,96 @@ def test_schemes_are_named() -> None:
         policy_of("best")
 
 
+AS_IN_THE_PAPER: dict[str, tuple[float, float, float]] = {
+    "EXACT": (9000.0, 500, 1.0),
+    "FIFO": (500.0, 40, 1.0),
+    "RAND": (600.0, 45, 0.6),
+    "SIZE": (700.0, 70, 0.7),
+    "GREEDY": (800.0, 50, 0.2),
+    "IJOIN": (1300.0, 80, 0.82),
+    "IJOIN as printed": (1200.0, 75, 0.83),
+}
+"""Importance, size and fairness."""
+
+
+def measured(axis: str, ends: dict[float, dict[str, tuple[float, float, float]]]) -> Results:
+    """Three runs that differ together, at each place of an axis."""
+    return Results(
+        {axis: place, "skew": 0.0, "scheme": scheme, "seed": seed, "fairness": told[2]}
+        | {"importance": told[0] + seed, "size": told[1] + seed / 100}
+        for place, schemes in ends.items()
+        for scheme, told in schemes.items()
+        for seed in range(3)
+    )
+
+
+def test_claims_on_memory_judge_both_forms_of_ijoin() -> None:
+    def verdicts(**changed: tuple[float, float, float]) -> dict[str, str]:
+        found = measured("memory", {5: AS_IN_THE_PAPER, 20: AS_IN_THE_PAPER | changed})
+        return {claim.text: claim.verdict for claim in claims.claims_of_memory(found)}
+
+    assert set(verdicts().values()) == {"holds"}
+    worse = verdicts(**{"IJOIN as printed": (650.0, 60, 0.5)})
+    assert {text for text, verdict in worse.items() if verdict != "holds"} == {
+        f"IJOIN as printed {what}"
+        for what in (
+            "has the most importance",
+            "has more results than SIZE",
+            "is more than 80 % fair",
+            "is fairer than all but FIFO",
+        )
+    }
+
+
+def test_claims_on_the_window() -> None:
+    grown = AS_IN_THE_PAPER | {
+        "SIZE": (700.0, 70, 0.42),
+        "GREEDY": (900.0, 50, 0.2),
+        "IJOIN": (1400.0, 80, 0.82),
+        "IJOIN as printed": (1300.0, 75, 0.83),
+    }
+
+    def verdicts(wide: dict[str, tuple[float, float, float]]) -> list[str]:
+        found = measured("window", {10.0: AS_IN_THE_PAPER, 25.0: wide})
+        return [claim.verdict for claim in claims.claims_of_window(found)]
+
+    assert verdicts(grown) == ["holds"] * 8
+    assert verdicts(AS_IN_THE_PAPER)[2:6] == ["does not hold", "holds", "holds", "does not hold"]
+
+
+def test_claims_on_the_domain() -> None:
+    few = AS_IN_THE_PAPER | {"GREEDY": (400.0, 30, 0.2)}
+    many = {scheme: (told[0] / 2, told[1] / 2, told[2]) for scheme, told in few.items()}
+    found = [measured("domain", {10: first, 20: last}) for first, last in ((few, many), (many, few))]
+    held, upside_down = ([claim.verdict for claim in claims.claims_of_domain(one)] for one in found)
+    assert held == ["holds"] * 8
+    assert upside_down[2:4] == ["does not hold"] * 2
+
+
+def test_claims_on_the_threshold_and_on_laziness() -> None:
+    coarse = AS_IN_THE_PAPER | {"IJOIN": (1100.0, 80, 0.8), "IJOIN as printed": (1000.0, 80, 0.8)}
+    found = measured("unproductive", {2.0: AS_IN_THE_PAPER, 5.0: coarse})
+    assert [claim.verdict for claim in claims.claims_of_threshold(found)] == ["holds"] * 3
+    table6 = {
+        "successive": (1400, 0.81, 1000),
+        "k-successive": (1200, 0.75, 100),
+        "adaptive": (1300, 0.8, 600),
+    }
+    rows = Results(
+        {
+            "skew": 0.0,
+            "scheme": how,
+            "seed": seed,
+            "importance": worth + seed,
+            "fairness": fair,
+            "computed": often,
+        }
+        for how, (worth, fair, often) in table6.items()
+        for seed in range(3)
+    )
+    assert [claim.verdict for claim in claims.claims_of_laziness(rows)] == ["holds"] * 8
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     for number, ticker in enumerate(recorded.TICKERS):
@@ -121,7 +211,8 @@ def test_every_figure_s_claims_can_be_judged() -> None:
     for name in ("figure2", "figure3", "figure4", "figure5", "table6", "beyond"):
         experiment = EXPERIMENTS[f"ijoin/{name}"]
         found = Results(
-            settings | {"seed": seed, "importance": 1.0 + seed, "fairness": 0.9, "computed": 10 + seed}
+            settings
+            | {"seed": seed, "importance": 1.0 + seed, "size": 9, "fairness": 0.9, "computed": 10 + seed}
             for settings, seed in experiment.grid.cells(quick=True)
         )
         assert experiment.claims(found)

@@ -110,6 +110,39 @@ def test_times_are_judged_as_the_paper_tells_them() -> None:
     assert [claim.verdict for claim in claims.of_times(Results(slow))] == ["does not hold"] * 3 + ["holds"]
 
 
+def test_a_recording_is_judged_as_the_paper_tells_it() -> None:
+    paper = {1: (95.0, 0.95), 4: (80.0, 3.2), 64: (12.5, 8.0), 128: (6.6, 8.4), 1024: (0.8, 8.0)}
+
+    def verdicts(drawn: float, last: float) -> list[str]:
+        rows = [
+            {
+                "stream": stream,
+                "density": density,
+                "seed": 0,
+                "kept %": share + more,
+                "kept of an interval": level,
+            }
+            for stream, more in (("DEBS", 0.0), ("Gamma-Wiener", drawn))
+            for density, (share, level) in (paper | {1024: (0.8, last)}).items()
+        ]
+        return [claim.verdict for claim in claims.of_recording(Results(rows))]
+
+    assert verdicts(2.0, 8.0) == ["holds"] * 3
+    assert verdicts(-2.0, 9.0) == ["does not hold", "holds", "does not hold"]
+    assert verdicts(2.0, 12.0) == ["holds", "holds in part", "does not hold"]
+
+
+def test_runs_that_failed_are_left_out_of_both() -> None:
+    rows = [
+        {"stream": "s-unif", "sigma": sigma, "store": store, "seed": seed, "seconds": 1.0 + seed}
+        for store in timed.STORES
+        for sigma in (0, 1_000)
+        for seed in range(3)
+        if (store, sigma, seed) != ("skip list", 0, 1)
+    ]
+    assert len(claims.of_times(Results(rows))) == 4
+
+
 def test_rows_beside_a_gap_are_kept_more_often() -> None:
     results = Results(
         {"stream": stream, "density": 16, "seed": seed} | row
@@ -127,8 +160,13 @@ def test_the_recording_is_read(tmp_path: Path) -> None:
     times, values = recorded.power(tmp_path)
     assert np.diff(times[:3]).tolist() == [10_000, 10_000]
     assert values[:8].tolist() == [13000, 13001, 13002, 13003, 13004, 13005, 13006, 13000]
-    found = Results([{"density": 32, "seed": 0} | measured.of_recording(32, tmp_path, 0)])
-    assert len(claims.of_recording(found)) == 1
+    found = Results(
+        {"stream": stream, "density": density, "seed": 0}
+        | measured.of_recording(stream, density, tmp_path, 0)
+        for stream in measured.BOTH
+        for density in (4, 128, 256)
+    )
+    assert len(claims.of_recording(found)) == 3
     with pytest.raises(InputError, match="no file"):
         recorded.power(tmp_path / "none")
 

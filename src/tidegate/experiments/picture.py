@@ -82,6 +82,7 @@ class _Frame:
     y: tuple[float, float]
     left: int = _LEFT
     bottom: int = _BOTTOM
+    doubling: bool = False
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         wide, high = _WIDE - self.left - _RIGHT, _HIGH - _TOP - self.bottom
@@ -105,9 +106,11 @@ class _Frame:
                 _faint(self.left - 8, level + 4, "end", _number(value)),
             ]
         if ticks:
-            for value in _between(*self.x):
+            whole = range(math.ceil(self.x[0]), math.floor(self.x[1]) + 1)
+            for value in whole if self.doubling else _between(*self.x):
                 place, _ = self.at(value, self.y[0])
-                parts.append(_faint(place, _HIGH - self.bottom + 18, "middle", _number(value)))
+                told = _number(2.0**value if self.doubling else value)
+                parts.append(_faint(place, _HIGH - self.bottom + 18, "middle", told))
         return parts
 
 
@@ -120,6 +123,7 @@ def lines(
     marked: Mapping[str, Point] | None = None,
     dashed: Mapping[str, Sequence[Point]] | None = None,
     dots: bool = True,
+    doubling: bool = False,
 ) -> str:
     """Draw lines with a dot at each point, dashed lines in the colours of their namesakes, and single points.
 
@@ -135,19 +139,28 @@ def lines(
         Lines beside those of the same name, such as what theory predicts.
     dots
         Whether points are marked; not for curves of many.
+    doubling
+        Whether the axis across doubles from place to place.
 
     Examples
     --------
     >>> drawn = lines("recall", "memory", "recall", {"age": [(1, 0.2), (2, 0.4)]}, marked={"fifo": (1, 0.1)})
     >>> drawn.count("<circle"), drawn.count("<polyline")
     (3, 1)
+    >>> ">16<" in lines("kept", "rows", "kept", {"age": [(1, 0.9), (32, 0.4)]}, doubling=True)
+    True
     """
+    if doubling:
+        series = {name: _doubling(line) for name, line in series.items()}
+        dashed = {name: _doubling(line) for name, line in (dashed or {}).items()}
     alone = dict(marked or {})
     beside = {name: list(line) for name, line in (dashed or {}).items()}
     points = [p for line in (*series.values(), *beside.values(), alone.values()) for p in line]
+    across = [point[0] for point in points]
     frame = _Frame(
-        _ends([point[0] for point in points]),
+        (min(across), max(across) + (len(set(across)) == 1)) if doubling else _ends(across),
         _ends([0.0, *(end for point in points for end in _reach(point[1]))]),
+        doubling=doubling,
     )
     parts = frame.opened(title, x, y)
     named = {**series, **{name: [point] for name, point in alone.items()}}
@@ -265,6 +278,10 @@ def _closed(parts: list[str], legend: Mapping[str, str]) -> str:
             f'<text x="{_WIDE - _RIGHT + 36}" y="{below - 3}">{escape(name)}</text>',
         ]
     return "\n".join([*(part for part in parts if part), "</svg>", ""])
+
+
+def _doubling(line: Sequence[Point]) -> list[Point]:
+    return [(math.log2(x), y) for x, y in line]  # type: ignore[misc]  # of either kind
 
 
 def _mean(value: float | Interval) -> float:

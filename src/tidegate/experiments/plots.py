@@ -29,6 +29,8 @@ class Lines:
         Whether points are marked.
     only
         Which values of `by` are drawn; by default all.
+    doubling
+        Whether the axis that goes across doubles from place to place.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Lines:
     says: Mapping[str, str] = field(default_factory=dict)
     dots: bool = True
     only: tuple[Any, ...] = ()
+    doubling: bool = False
 
     def drawn(self, title: str, results: Results) -> Iterator[tuple[str, str]]:
         """The pictures."""
@@ -62,6 +65,7 @@ class Lines:
                         solid,
                         dashed=dashed,
                         dots=self.dots,
+                        doubling=self.doubling,
                     ),
                 )
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
+
+import numpy as np
 
 from tidegate.experiments.claims import Claim, Interval, judged
 from tidegate.experiments.ijoin.tables import TOTAL
@@ -13,7 +16,9 @@ from tidegate.experiments.results import Results
 RIVALS: Final = ("FIFO", "RAND", "SIZE", "GREEDY")
 PRINTED: Final = {"exact": 36.0, "fifo": 6.0, "rand": 5.0, "size": 11.0, "greedy": 13.0}
 """Total importances of Tables 2 to 4."""
-_FAIR: Final = 80
+IJOINS: Final = ("IJOIN", "IJOIN as printed")
+HARDLY: Final = 5.0
+"""What grows by less percent hardly grows."""
 
 
 def cases(results: Results, *axes: str) -> Iterator[tuple[str, dict[str, object]]]:
@@ -30,12 +35,16 @@ def cases(results: Results, *axes: str) -> Iterator[tuple[str, dict[str, object]
         )
 
 
-def leads(results: Results, scheme: str, rivals: Iterable[str], text: str, *axes: str) -> Claim:
-    """Whether a scheme has more importance than its rivals in all cases."""
+def leads(
+    results: Results, scheme: str, rivals: Iterable[str], text: str, *axes: str, number: str = "importance"
+) -> Claim:
+    """Whether a scheme has more of a number, importance above all, than its rivals in all cases."""
     return judged(
         text,
         {
-            f"{told}, {rival}": _ahead(results, {**case, "scheme": scheme}, {**case, "scheme": rival})
+            f"{told}, {rival}": Interval.of(
+                results.ahead(number, {**case, "scheme": scheme}, {**case, "scheme": rival})
+            )
             for told, case in cases(results, *axes)
             for rival in rivals
         },
@@ -48,6 +57,42 @@ def _ahead(
     return Interval.of(results.ahead("importance", one, other, part))
 
 
+def trails(results: Results, scheme: str, text: str, *axes: str) -> Claim:
+    """Whether a scheme has less importance than all others with as little memory, in all cases."""
+    return judged(
+        text,
+        {
+            f"{told}, {other}": _ahead(results, {**case, "scheme": other}, {**case, "scheme": scheme})
+            for told, case in cases(results, *axes)
+            for other in (*RIVALS, *IJOINS)
+            if other != scheme
+        },
+    )
+
+
+def grown(
+    results: Results, number: str, schemes: Iterable[str], axis: str, *, at_most: float | None = None
+) -> dict[str, Interval]:
+    """By how many percent a number grows from one end of an axis to the other; or falls short of growing so much."""
+    least, most = min(results.values(axis)), max(results.values(axis))
+    found = {}
+    for told, case in cases(results, "skew"):
+        for scheme in schemes:
+            place = {**case, "scheme": scheme}
+            growth = results.ahead(number, {**place, axis: most}, {**place, axis: least})
+            found[f"{told}, {scheme}"] = Interval.of(growth if at_most is None else at_most - growth)
+    return found
+
+
+def fair(results: Results, scheme: str, text: str, low: float, high: float, *axes: str) -> Claim:
+    """Whether a scheme's fairness lies between two percentages in all cases: how many points from the nearer."""
+    margins = {}
+    for told, case in cases(results, *axes):
+        found = 100 * results.runs("fairness", scheme=scheme, **case)
+        margins[told] = Interval.of(np.minimum(found - low, high - found))
+    return judged(text, margins, unit="points")
+
+
 def claims_of_totals(results: Results) -> tuple[Claim, ...]:
     """Tables 2 to 4: what is printed below them."""
     totals = {row["join"]: float(row["importance"]) for row in results.rows if row["time"] == TOTAL}
@@ -58,52 +103,120 @@ def claims_of_totals(results: Results) -> tuple[Claim, ...]:
     return (judged("the total importance is as printed (less than 0.5 off)", off, unit=""),)
 
 
-def claims_of_axis(results: Results, axis: str) -> tuple[Claim, ...]:
-    """What section 5 says of each of Figures 2 to 4."""
-    fair = {
-        told: Interval.of(100 * results.runs("fairness", scheme="IJOIN", **case) - _FAIR)
-        for told, case in cases(results, axis, "skew")
-    }
+def claims_of_memory(results: Results) -> tuple[Claim, ...]:
+    """What section 5.1 says of Figure 2."""
+    where = ("memory", "skew")
     return (
-        leads(results, "IJOIN", RIVALS, "IJOIN has the most importance", axis, "skew"),
-        leads(
-            results, "IJOIN", ("FIFO", "RAND"), "IJOIN has more importance than FIFO and RAND", axis, "skew"
+        leads(results, "EXACT", (*RIVALS, *IJOINS), "EXACT has more importance than all others", *where),
+        *(
+            claim
+            for scheme in IJOINS
+            for claim in (
+                leads(results, scheme, RIVALS, f"{scheme} has the most importance", *where),
+                leads(
+                    results, scheme, ("SIZE",), f"{scheme} has more results than SIZE", *where, number="size"
+                ),
+                fair(results, scheme, f"{scheme} is more than 80 % fair", 80, math.inf, *where),
+                leads(
+                    results,
+                    scheme,
+                    ("RAND", "SIZE", "GREEDY"),
+                    f"{scheme} is fairer than all but FIFO",
+                    *where,
+                    number="fairness",
+                ),
+            )
         ),
-        judged("IJOIN is at least 80 % fair", fair, unit="points"),
+        fair(results, "FIFO", "FIFO is 100 % fair (within 5 points)", 95, math.inf, *where),
+        trails(results, "FIFO", "FIFO has the least importance", *where),
+    )
+
+
+def claims_of_window(results: Results) -> tuple[Claim, ...]:
+    """What section 5.2 says of Figure 3."""
+    where = ("window", "skew")
+    steady = ("FIFO", "RAND", "SIZE")
+    return (
+        *(leads(results, scheme, RIVALS, f"{scheme} has the most importance", *where) for scheme in IJOINS),
+        judged(
+            "importance grows with the window for IJOIN and GREEDY",
+            grown(results, "importance", ("GREEDY", *IJOINS), "window"),
+        ),
+        judged(
+            f"it does not for the others (by less than {HARDLY:g} %)",
+            grown(results, "importance", steady, "window", at_most=HARDLY),
+        ),
+        judged(
+            f"results hardly increase for any (by less than {HARDLY:g} %)",
+            grown(results, "size", (*RIVALS, *IJOINS), "window", at_most=HARDLY),
+        ),
+        judged(
+            "the fairness of SIZE falls with the window",
+            grown(results, "fairness", ("SIZE",), "window", at_most=0.0),
+        ),
+        *(fair(results, scheme, f"{scheme} is 80 to 85 % fair", 80, 85, *where) for scheme in IJOINS),
+    )
+
+
+def claims_of_domain(results: Results) -> tuple[Claim, ...]:
+    """What section 5.3 says of Figure 4."""
+    where = ("domain", "skew")
+    all_ = ("EXACT", *RIVALS, *IJOINS)
+    many = max(results.values("domain"))
+    return (
+        *(leads(results, scheme, RIVALS, f"{scheme} has the most importance", *where) for scheme in IJOINS),
+        judged(
+            "importance falls as values become more",
+            grown(results, "importance", all_, "domain", at_most=0.0),
+        ),
+        judged("so do results", grown(results, "size", all_, "domain", at_most=0.0)),
+        trails(results, "GREEDY", "GREEDY has the least importance", *where),
+        fair(
+            results.where(domain=many),
+            "GREEDY",
+            f"GREEDY is 20 % fair with {many} values (within 5 points)",
+            15,
+            25,
+            "skew",
+        ),
+        *(fair(results, scheme, f"{scheme} is 80 to 85 % fair", 80, 85, *where) for scheme in IJOINS),
     )
 
 
 def claims_of_threshold(results: Results) -> tuple[Claim, ...]:
     """What section 5.4 says of Figure 5."""
-    least, most = min(results.values("unproductive")), max(results.values("unproductive"))
-    falls = {
-        told: _ahead(
-            results,
-            {**case, "scheme": "IJOIN", "unproductive": least},
-            {**case, "scheme": "IJOIN", "unproductive": most},
-        )
-        for told, case in cases(results, "skew")
-    }
-    return (judged("the coarser the threshold, the less importance", falls),)
+    falls = grown(results, "importance", IJOINS, "unproductive", at_most=0.0)
+    return (
+        judged("the coarser the threshold, the less importance", falls),
+        *(
+            leads(results, scheme, RIVALS, f"{scheme} has the most importance", "unproductive", "skew")
+            for scheme in IJOINS
+        ),
+    )
 
 
 def claims_of_laziness(results: Results) -> tuple[Claim, ...]:
     """What section 5.5 says of Table 6."""
-    best: dict[str, Interval] = {}
+    others = ("k-successive", "adaptive")
     near: dict[str, Interval] = {}
+    tenth: dict[str, Interval] = {}
     fewer: dict[str, Interval] = {}
     for told, case in cases(results, "skew"):
-        successive, adaptive = {**case, "scheme": "successive"}, {**case, "scheme": "adaptive"}
-        best |= {
-            f"{told}, {other}": _ahead(results, successive, {**case, "scheme": other})
-            for other in ("k-successive", "adaptive")
-        }
+        successive, lazy, adaptive = ({**case, "scheme": how} for how in ("successive", *others))
         near[told] = _ahead(results, adaptive, successive, 0.9)
+        some, all_ = results.paired("computed", lazy, successive)
+        tenth[told] = Interval.of(5 - np.abs(100 * some / all_ - 10))
         some, all_ = results.paired("computed", adaptive, successive)
         fewer[told] = Interval.of(70 - 100 * some / all_)
     return (
-        judged("successive has the most importance", best),
-        judged("adaptive has at least nine tenths of that", near),
+        leads(results, "successive", others, "successive has the most importance", "skew"),
+        leads(results, "successive", others, "successive is the fairest", "skew", number="fairness"),
+        *(
+            fair(results, how, f"{how} is {share} % fair (within 5 points)", share - 5, share + 5, "skew")
+            for how, share in (("successive", 81), ("k-successive", 75), ("adaptive", 80))
+        ),
+        judged("adaptive has at least nine tenths of the importance of successive", near),
+        judged("k-successive computes priorities a tenth as often (within 5 points)", tenth, unit="points"),
         judged("adaptive computes priorities less than 70 % as often (the paper: 60)", fewer),
     )
 

@@ -52,14 +52,15 @@ def trends(
     return Setup(LinearTrend(1.0, -lag, left), LinearTrend(1.0, 0.0, right))
 
 
+CALM, NOISY = "low variance", "high variance"
 STEP: Final = RandomWalk(0.0, Noise(sigma=1.0))
 SETUPS: Final[dict[str, Setup]] = {
     "TOWER": trends((1.0, 2.0)),
     "ROOF": trends((3.3, 5.0)),
     "FLOOR": trends((None, None)),
     "WALK": Setup(STEP, STEP),
-    "low variance": trends((1.0, 1.0)),
-    "high variance": trends((8.0, 8.0)),
+    CALM: trends((1.0, 1.0)),
+    NOISY: trends((8.0, 8.0)),
 }
 COMPARED: Final = ("TOWER", "ROOF", "FLOOR", "WALK")
 DRIFTING: Final = ("TOWER", "ROOF", "FLOOR")
@@ -73,7 +74,7 @@ DIVIDED: Final[dict[str, Setup]] = {
 }
 """Streams of which one is ever more at a disadvantage."""
 
-MEMORIES: Final = (1, 2, 5, 10, 15, 20, 30, 40, 50)
+MEMORIES: Final = (1, 5, 10, 20, 50)
 MEMORY: Final = 10
 WARMUP: Final = 4 * max(MEMORIES)
 ROWS, RUNS = 5000, 50

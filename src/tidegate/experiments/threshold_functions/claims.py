@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tidegate.experiments.claims import Claim, Interval, judged
+from tidegate.experiments.threshold_functions.measured import DEBS, DRAWN
 from tidegate.experiments.threshold_functions.timed import OURS
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ _ABOUT: Final = 5.0
 _FLAT: Final = 0.5
 _MANY: Final = 2**5
 _FEW: Final = 4
+_LATE: Final = (2**7, 2**11)
 _ENOUGH: Final = 200
 _OF_INTERVAL: Final = "kept of an interval"
 _FROM_GAP: Final = "rows from the gap"
@@ -38,22 +41,25 @@ def of_times(results: Results) -> tuple[Claim, ...]:
     sigmas = sorted(results.values("sigma"))
     calm, wild = sigmas[0], sigmas[-1]
 
-    def seconds(store: str, sigma: int, stream: str) -> Array:
-        return results.runs("seconds", store=store, sigma=sigma, stream=stream)
+    def times_as_long(one: tuple[str, int], other: tuple[str, int], stream: str) -> Array:
+        """How many times as long one store takes at some disorder as another does, in the same runs."""
+        first, second = results.paired(
+            "seconds",
+            *({"store": store, "sigma": sigma, "stream": stream} for store, sigma in (one, other)),
+        )
+        return first / second
 
     def sooner(one: str, other: str, sigma: int) -> dict[str, Interval]:
         """By how many percent of the other's time one store is faster."""
         return {
             f"{stream}, sigma {sigma}": Interval.of(
-                100 * (1 - seconds(one, sigma, stream) / seconds(other, sigma, stream))
+                100 * (1 - times_as_long((one, sigma), (other, sigma), stream))
             )
             for stream in results.values("stream")
         }
 
     graceful = {
-        stream: Interval.of(
-            _GRACEFUL - seconds("skip list", wild, stream) / seconds("skip list", calm, stream)
-        )
+        stream: Interval.of(_GRACEFUL - times_as_long(("skip list", wild), ("skip list", calm), stream))
         for stream in results.values("stream")
     }
     rivals = [store for store in results.values("store") if store != OURS]
@@ -84,9 +90,8 @@ def of_gaps(results: Results) -> tuple[Claim, ...]:
     """More rows are kept beside a gap than far from it."""
     bins = sorted(results.values(_FROM_GAP))
     margins = {
-        f"{stream}, {density} rows": Interval.of(
-            results.runs("kept %", stream=stream, density=density, **{_FROM_GAP: bins[0]})
-            - results.runs("kept %", stream=stream, density=density, **{_FROM_GAP: bins[-1]})
+        f"{stream}, {density} rows": _less(
+            results, {"stream": stream, "density": density}, _FROM_GAP, bins[0], bins[-1]
         )
         for stream in results.values("stream")
         for density in results.values("density")
@@ -99,9 +104,7 @@ def of_figure10(results: Results) -> tuple[Claim, ...]:
     densities = sorted(results.values("density"))
     wiener = {"stream": "Gamma-Wiener"}
     falls = {
-        f"{few} rows": Interval.of(
-            results.runs("kept %", density=few, **wiener) - results.runs("kept %", density=many, **wiener)
-        )
+        f"{few} rows": _less(results, wiener, "density", few, many)
         for few, many in itertools.pairwise(densities)
         if few >= _FEW
     }
@@ -127,16 +130,32 @@ def of_figure10(results: Results) -> tuple[Claim, ...]:
 
 
 def of_recording(results: Results) -> tuple[Claim, ...]:
-    """A level of about eight on the recording."""
+    """A level of about eight on the recording, and where it begins and ends."""
+
+    def of(number: str, density: int, stream: str = DEBS) -> float:
+        return float(results.runs(number, density=density, stream=stream)[0])
+
+    densities = sorted(results.values("density"))
     away = {
-        f"{density} rows": Interval.exactly(
-            2.0 - abs(float(results.runs(_OF_INTERVAL, density=density)[0]) - 8)
-        )
-        for density in sorted(results.values("density"))
+        f"{density} rows": Interval.exactly(2.0 - abs(of(_OF_INTERVAL, density) - 8))
+        for density in densities
         if density >= _MANY
     }
-    text = "on DEBS the rows kept of an interval level off around eight (within two)"
-    return (judged(text, away, unit="rows"),)
+    sooner = {
+        f"{density} rows": Interval.exactly(of("kept %", density, DRAWN) - of("kept %", density))
+        for density in densities
+        if density <= _FEW
+    }
+    late = [density for density in densities if _LATE[0] <= density <= _LATE[1]]
+    falls = {
+        f"{few} to {many} rows": Interval.exactly(of(_OF_INTERVAL, few) - of(_OF_INTERVAL, many))
+        for few, many in itertools.pairwise(late)
+    }
+    return (
+        judged(f"up to {_FEW} rows an interval DEBS keeps fewer rows than Gamma-Wiener", sooner),
+        judged("on DEBS the rows kept of an interval level off around eight (within two)", away, unit="rows"),
+        judged("from 2^7 to 2^11 rows an interval they fall slightly", falls, unit="rows"),
+    )
 
 
 def of_forest(results: Results) -> tuple[Claim, ...]:
@@ -157,6 +176,12 @@ def of_forest(results: Results) -> tuple[Claim, ...]:
         judged("fewer than one alarm of the full join is missed or invented", astray, unit="alarms"),
         judged("the longer the interval, the fewer rows are kept", falls),
     )
+
+
+def _less(results: Results, place: Mapping[str, object], axis: str, one: float, other: float) -> Interval:
+    """By how many points the share kept is smaller at another value of an axis, in the same runs."""
+    first, second = results.paired("kept %", {**place, axis: one}, {**place, axis: other})
+    return Interval.of(first - second)
 
 
 def _about(text: str, results: Results, number: str) -> Claim:

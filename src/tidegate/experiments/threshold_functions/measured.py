@@ -39,9 +39,15 @@ def of_stream(stream: str, density: int, rows: int, seed: int) -> dict[str, floa
     return _told(density, *kept(trace.time, np.asarray(trace.value), density * made.spacing))
 
 
-def of_recording(density: int, data: str | Path, seed: int) -> dict[str, float]:  # noqa: ARG001 - there is one recording
-    """The same of the recording of the DEBS 2012 Grand Challenge."""
+DEBS, DRAWN = BOTH = ("DEBS", "Gamma-Wiener")
+"""A recording, and what it is compared with."""
+
+
+def of_recording(stream: str, density: int, data: str | Path, seed: int) -> dict[str, float]:
+    """The same of the recording of the DEBS 2012 Grand Challenge, or of as many rows that are drawn."""
     times, values = recorded.power(data)
+    if stream == DRAWN:
+        return of_stream(DRAWN, density, len(times), seed)
     gap = (times[-1] - times[0]) / (len(times) - 1)
     return _told(density, *kept(times, values, density * gap))
 
