@@ -165,7 +165,8 @@ def reproduce(
     plan = Plan.of(chosen, data)
     cells = {one.name: one.cells(quick=quick, most=most) for one in chosen}
     # First runs first, so that one that is stopped has told something of everything: see --runs.
-    everyone = sorted((cell for some in cells.values() for cell in some), key=lambda cell: cell.seed)
+    distinct = {cell for some in cells.values() for cell in some}
+    everyone = sorted(distinct, key=lambda cell: (cell.seed, cell))
     runs.writable(out)
     try:
         with (

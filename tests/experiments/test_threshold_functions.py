@@ -179,7 +179,10 @@ def test_the_forest_is_read_and_raises_every_alarm_of_the_dew_point(tmp_path: Pa
     assert {name: len(times) for name, (times, _) in streams.items()} == {"h": 99, "a": 100, "s": 100}
     assert np.diff(streams["a"][0]).tolist() == [30] * 99
     assert (streams["h"][0][3] - streams["h"][0][2], streams["h"][1][3], streams["s"][1][3]) == (60, 64, 10.5)
-    rows = [{"hours": hours, "seed": 0} | measured.of_forest(hours, tmp_path, 0) for hours in (1, 3)]
+    rows = [
+        {"formula": "dew point", "hours": hours, "seed": 0} | measured.of_forest(hours, tmp_path, 0)
+        for hours in (1, 3)
+    ]
     assert [(row["alarms"], row["missed"], row["invented"]) for row in rows] == [
         (sum(dewy(streams, 60 * hours)), 0, 0) for hours in (1, 3)
     ]

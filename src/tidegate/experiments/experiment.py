@@ -106,6 +106,8 @@ class Experiment:
         Why a claim of the paper does not hold here, where it does not.
     recorded
         Whether it needs recorded streams.
+    cells_of
+        Another experiment with the same grid and measure, whose cells serve for both.
     """
 
     name: str
@@ -119,6 +121,12 @@ class Experiment:
     chosen: str = ""
     deviates: str = ""
     recorded: bool = False
+    cells_of: str = ""
+
+    @property
+    def runs_as(self) -> str:
+        """By which name its cells are known."""
+        return self.cells_of or self.name
 
     @property
     def paper(self) -> str:
@@ -128,7 +136,7 @@ class Experiment:
     def cells(self, *, quick: bool = False, most: int | None = None) -> list[Cell]:
         """The cells, as they are kept; each configuration with at most so many runs."""
         return [
-            Cell(self.name, json.dumps(settings), seed)
+            Cell(self.runs_as, json.dumps(settings), seed)
             for settings, seed in self.grid.cells(quick=quick, most=most)
         ]
 

@@ -62,9 +62,9 @@ class Plan:
         """The plan for some experiments."""
         chosen = list(experiments)
         return cls(
-            {one.name: one.measure for one in chosen},
-            {one.name: code_of(one.measure) for one in chosen},
-            {one.name: str(data) for one in chosen if one.recorded},
+            {one.runs_as: one.measure for one in chosen},
+            {one.runs_as: code_of(one.measure) for one in chosen},
+            {one.runs_as: str(data) for one in chosen if one.recorded},
         )
 
     def run(self, cell: Cell) -> Outcome:

@@ -160,18 +160,18 @@ def of_recording(results: Results) -> tuple[Claim, ...]:
 
 def of_forest(results: Results) -> tuple[Claim, ...]:
     """Every alarm of the full join, from fewer rows the longer the interval."""
-    hours = sorted(results.values("hours"))
-    astray = {
-        f"{one} h": Interval.exactly(
-            1.0 - float(results.runs("missed", hours=one)[0] + results.runs("invented", hours=one)[0])
-        )
-        for one in hours
-    }
-    share = [float(results.runs("kept %", hours=one)[0]) for one in hours]
-    falls = {
-        f"{one} h": Interval.exactly(before - after)
-        for one, before, after in zip(hours, [100.0, *share], share, strict=False)
-    }
+    astray, falls = {}, {}
+    for formula in results.values("formula"):
+        before = 100.0
+        for hours in sorted(results.values("hours")):
+            told = {
+                name: float(results.runs(name, formula=formula, hours=hours)[0])
+                for name in ("missed", "invented", "kept %")
+            }
+            case = f"{formula}, {hours} h"
+            astray[case] = Interval.exactly(1.0 - told["missed"] - told["invented"])
+            falls[case] = Interval.exactly(before - told["kept %"])
+            before = told["kept %"]
     return (
         judged("fewer than one alarm of the full join is missed or invented", astray, unit="alarms"),
         judged("the longer the interval, the fewer rows are kept", falls),

@@ -20,8 +20,11 @@ STREAMS: Final = {
     "uniform values": Readings("uniform", "gamma", spacing=1.0),
 }
 _GAMMA: Final = "(ln(h/100) + 18.678*a/(257.14+a))"
-DEW: Final = f"257.14*{_GAMMA} / (18.678 - {_GAMMA}) > s"
-"""The surface is colder than the dew point: the paper's formula, solved for the temperature."""
+FORMULAS: Final = {
+    "dew point": f"257.14*{_GAMMA} / (18.678 - {_GAMMA}) > s",
+    "as printed": f"{_GAMMA} > s",
+}
+"""The surface is colder than the dew point: the Magnus formula solved for the temperature, and as it is printed."""
 DOMAIN: Final = {"h": (1.0, 100.0), "a": (-40.0, 60.0), "s": (-40.0, 60.0)}
 
 
@@ -52,10 +55,10 @@ def of_recording(stream: str, density: int, data: str | Path, seed: int) -> dict
     return _told(density, *kept(times, values, density * gap))
 
 
-def of_forest(hours: int, data: str | Path, seed: int) -> dict[str, float]:  # noqa: ARG001 - there is one recording
+def of_forest(hours: int, data: str | Path, seed: int, formula: str = "dew point") -> dict[str, float]:  # noqa: ARG001 - there is one recording
     """Rows kept for the alarm of the dew point, and its alarms beside those of a join that omits nothing."""
     streams = recorded.forest(data)
-    alarm = certify(DEW, DOMAIN)
+    alarm = certify(FORMULAS[formula], DOMAIN)
     every_row: dict[str, Shape] = dict.fromkeys(streams, "any")
     omitting, full = (
         AlarmFinder(
