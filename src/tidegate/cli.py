@@ -164,9 +164,7 @@ def reproduce(
     told = dict(_setting(one) for one in conf or ())
     plan = Plan.of(chosen, data)
     cells = {one.name: one.cells(quick=quick, most=most) for one in chosen}
-    # First runs first, so that one that is stopped has told something of everything: see --runs.
-    distinct = {cell for some in cells.values() for cell in some}
-    everyone = sorted(distinct, key=lambda cell: (cell.seed, cell))
+    everyone = list(dict.fromkeys(cell for some in cells.values() for cell in some))
     runs.writable(out)
     try:
         with (

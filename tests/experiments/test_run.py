@@ -84,6 +84,18 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     assert sorted(before + RAN) == sorted((policy, seed) for policy in ("age", "broken") for seed in range(3))
 
 
+def test_first_runs_come_first_and_cells_serve_two_experiments(tmp_path: Path) -> None:
+    other = replace(EXPERIMENT, name="made/too", cells_of="made/up")
+    plan = Plan.of([EXPERIMENT, other], None)
+    backwards = sorted(EXPERIMENT.cells(), reverse=True)
+    with Progress(disable=True) as progress:
+        found = run(plan, backwards, tmp_path, Here(), progress)
+    assert [seed for _, seed in RAN] == [0, 0, 1, 1, 2, 2]
+    told, too = (reproduced(one, one.cells(), found) for one in (EXPERIMENT, other))
+    assert too.rows == told.rows
+    assert too.experiment.name == "made/too"
+
+
 def test_other_code_s_results_are_not_taken(tmp_path: Path) -> None:
     ran(tmp_path, plan=replace(PLAN, codes={"made/up": "another"}))
     RAN.clear()

@@ -45,7 +45,7 @@ _SAME: Final = {
 _OTHERS: Final = ("#0e7c9e", "#d1495b", "#6a994e", "#9a5ea1", "#e08e45", "#4d5d8a", "#3d8c95", "#b56576")
 """Colours that no policy has."""
 _INK, _PALE, _GREY = "#1c2833", "#d6dce1", "#5d6d7e"
-_DARK: Final = 0.55
+_DARK: Final = 0.7
 _FONT: Final = 'font-family="Inter, DejaVu Sans, Liberation Sans, Arial, sans-serif" font-size="12"'
 _WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 680, 400, 70, 180, 46, 56
 

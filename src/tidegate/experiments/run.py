@@ -102,10 +102,14 @@ def on_spark(master: str | None = None, confs: Mapping[str, str] | None = None) 
 def run(
     plan: Plan, cells: Sequence[Cell], out: Path, where: Where, progress: Progress
 ) -> dict[Cell, Outcome]:
-    """Run the cells that are not finished yet, and tell what became of all."""
+    """Run the cells that are not finished yet, and tell what became of all.
+
+    First runs come first, so that a grid that is stopped early has told something of every configuration.
+    """
     folder = writable(out) / CELLS
     done = read(folder, plan.codes)
     pending = [cell for cell in cells if cell not in done or done[cell].error is not None]
+    pending.sort(key=lambda cell: cell.seed)
     before = len(cells) - len(pending)
     bar = progress.add_task("cells", total=len(cells), completed=before, before=before)
     waves: dict[Future[None], int] = {}
