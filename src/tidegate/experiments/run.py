@@ -30,7 +30,7 @@ from tidegate.experiments.outcomes import SCHEMA, Outcome, Plan, read, write
 from tidegate.types import InputError
 
 CELLS: Final = "cells"
-_WAVE: Final = 5.0
+_WAVE: Final = 10.0
 """Seconds that a wave is to take: so much is lost if a run is stopped."""
 _AT_ONCE: Final = 2
 """While the last cells of a wave run, those of the next have begun, so that no core waits."""

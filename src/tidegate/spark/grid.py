@@ -19,8 +19,8 @@ from tidegate.spark.causes import root_cause
 from tidegate.spark.session import QUIET, SHORT_LIVED, silenced
 from tidegate.types import InputError
 
-_ENOUGH: Final = 512
-"""Tasks of a job at most: each costs some hundredths of a second."""
+_TASKS: Final = 4
+"""Tasks of a job for each core: a core that is done takes the next, but each costs a tenth of a second."""
 
 
 def spread(
@@ -37,8 +37,7 @@ def spread(
     spark
         The session; classic or Connect.
     count
-        How many pieces there are; each is a task of its own, as far as that is worth it, so that a core that is
-        done takes the next.
+        How many pieces there are.
     work
         Gives a line of the output for a number. It runs on the workers.
     schema
@@ -52,7 +51,7 @@ def spread(
             numbers = batch.column(0).to_pylist()
             yield pa.RecordBatch.from_pylist([dict(work(number)) for number in numbers], schema)
 
-    numbers = spark.range(0, count, 1, min(count, _ENOUGH))
+    numbers = spark.range(0, count, 1, min(count, _TASKS * _cores(spark)))
     found = numbers.mapInArrow(lines, from_arrow_schema(schema))
     try:
         # Shuffled into one: otherwise every task would write a file.
