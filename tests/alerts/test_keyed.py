@@ -270,6 +270,22 @@ def test_the_chance_that_an_alarm_is_missed_is_told() -> None:
     assert KeyedFinder(certify(SUMS[2]), pair, budget=20).restore(old).chance == 0
 
 
+def test_the_chance_of_a_miss_is_told_where_all_rows_are_kept() -> None:
+    rng = np.random.default_rng(3)
+    domain = {"a": (-2.0, 2.0), "b": (-2.0, 2.0)}
+    certificate = certify("pow(a, 3) - a > b", domain)
+    finder = KeyedFinder(certificate, Topology.clique("ab", 10), budget=200)
+    one = AlarmFinder(finder.topology, certificate.condition.margin, budget=200)
+    assert one.stores["a"].shape == "any"
+    time, value = np.arange(1000), rng.random(1000)
+    for some in np.split(np.arange(1000), 5):
+        finder.step({"a": KeyedRows(np.zeros(200, np.int64), time[some], value[some])})
+        one.step({"a": (time[some], value[some])})
+    assert finder.counts["a"]["shed"] == one.stores["a"].shed == 800
+    assert one.chance == 0.8
+    assert finder.chance == pytest.approx(0.8, abs=0.05)
+
+
 def test_the_budget_holds_where_keys_are_searched_apart() -> None:
     finder = KeyedFinder(certify(SUMS[2], {"a": (0, 1), "b": (0, 1)}), TOPOLOGIES["pair"], budget=1)
     finder.step({"a": KeyedRows(np.array([1, 2]), np.array([5, 6]), np.array([0.5, 7.0]))})

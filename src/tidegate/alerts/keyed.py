@@ -127,6 +127,7 @@ class KeyedFinder:
         whole = sum(map(len, clocks.values()))
         raised = []
         stays: dict[str, list[Array]] = {name: [] for name in self.rows}
+        blindly = dict.fromkeys(self.rows, 0)
         for odd, places in self._groups(pools, laps):
             share = None
             if self.budget is not None:
@@ -140,7 +141,9 @@ class KeyedFinder:
                         _covered(clocks[name][some], store.omega)
                         for some in (places[name], places[name][old])
                     )
-                    self._moved[name] += [*store.moved, seen - before]
+                    alike = store.shape == "any"
+                    blindly[name] += store.shed if alike else 0
+                    self._moved[name] += [*(np.zeros(2) if alike else store.moved), seen - before]
                 stays[name].append(places[name][store.ids])
                 self.counts[name]["shed"] += store.shed
                 self.counts[name]["omitted"] += len(places[name]) - len(store) - store.shed
@@ -152,14 +155,20 @@ class KeyedFinder:
             # Every group of keys has a row at least, which a small budget may not have room for.
             over = 0 if self.budget is None else max(0, len(kept) - self.budget)
             self.counts[name]["shed"] += over
-            self._moved[name][:2] += (
-                over * 2 * self.topology.within
-            )  # no bracket is longer, so none reigned for longer
-            kept = kept[over:]
-            self.rows[name] = pools[name].take(kept)
+            moved = self._moved[name]
+            moved[:2] += over * 2 * self.topology.within  # no bracket is longer, so none reigned for longer
+            self.rows[name] = pools[name].take(kept[over:])
+            # Of rows that are all alike, each decides an equal share of what was seen.
+            moved[0] += blindly[name] * moved[2] / max(1, self._arrived(name))
         if watermark is not None:
             self._trim(watermark)
         return _together(list(self.rows), raised)
+
+    def _arrived(self, name: str) -> int:
+        """How many rows there were to compare, those that are kept and those that are gone."""
+        return len(self.rows[name].key) + sum(
+            self.counts[name][gone] for gone in ("omitted", "shed", "expired")
+        )
 
     def _taken(self, name: str, given: KeyedRows) -> KeyedRows:
         """The arrivals that can be compared, in an order that does not depend on how they came."""
