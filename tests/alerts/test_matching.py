@@ -231,6 +231,25 @@ def test_a_stream_that_stops_costs_the_least_set_and_recovers() -> None:
     assert len(finder.stores["a"]) <= 10
 
 
+def test_an_arrival_of_very_many_combinations_is_looked_at_in_parts() -> None:
+    """Of streams that may not be left to their extremes, all combinations are tried, but not all at a time."""
+    rng, most = np.random.default_rng(4), 0
+
+    def when(of: dict[str, Array]) -> Array:
+        nonlocal most
+        most = max(most, len(of["a"]))
+        levels: Array = np.sin(of["a"] + of["b"]) + of["c"]
+        return levels
+
+    finder = AlarmFinder(Topology.clique("abc", 1000, shapes=dict.fromkeys("abc", "any")), when)
+    a, b = rng.normal(size=(2, 700))
+    finder.step({"a": (np.arange(700), a), "b": (np.arange(700), b)})
+    alarms = finder.step({"c": ([300, 301], [0.0, 1.0])})
+    highest = np.sin(a[:, None] + b).max()
+    assert alarms.level.tolist() == [highest, highest + 1]
+    assert most < 300_000 < 700 * 700
+
+
 def test_what_says_nothing_is_counted() -> None:
     topology = Topology.clique("ab", 5)
     finder = AlarmFinder(topology, lambda of: np.log(of["a"]) + of["b"])
