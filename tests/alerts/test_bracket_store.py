@@ -263,7 +263,7 @@ def moved(times: np.ndarray, values: np.ndarray, when: np.ndarray, value: np.nda
         (lambda: BracketStore(1).extend([-(2**63)], [1.0]), "give finite ones"),
         (lambda: BracketStore(1).extend([1], ["high"]), "values of type <U4 cannot be used; give numbers"),
         (lambda: BracketStore(1).extend([1], ["1.5"]), "values of type <U3 cannot be used"),
-        (lambda: BracketStore(1).extend([1], [object()]), "a value is no number"),  # type: ignore[list-item]
+        (lambda: BracketStore(1).extend([1], [object()]), "a value is no number"),  # type: ignore[arg-type]
         (lambda: BracketStore(1).extend([1, 2], [[1.0], [1.0, 2.0]]), "the values are no column"),
         (lambda: BracketStore(1).extend([[1], [1, 2]], [1.0, 2.0]), "the times are no column"),
         (lambda: BracketStore(1).extend([1], [1.0], [1, 2]), "there are 2 ids for 1 rows"),
