@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.alerts.brute_force import Joined, best_of_arrivals
-from tests.alerts.test_matching import in_a_window, together
+from tests.alerts.test_matching import EVERY, every, in_a_window, together
+from tests.alerts.test_matching import TOPOLOGIES as SMALL
 from tidegate import InputError
-from tidegate.alerts import AlarmFinder, KeyedFinder, KeyedRows, Topology, certify
+from tidegate.alerts import AlarmFinder, KeyedFinder, KeyedRows, Shape, Topology, certify
 
 Arrival = tuple[int, str, int, float]
 
@@ -89,6 +91,37 @@ def test_each_key_raises_what_it_raises_alone(kind: str, data: st.DataObject) ->
     steps = data.draw(some("".join(topology.streams)))
     finder = KeyedFinder(certify(SUMS[len(topology.streams)]), topology)
     assert raised(finder, steps) == wanted(finder, steps, together(topology))
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("shape", ["quasiconvex", "increasing"])
+def test_every_arrival_of_every_small_trace_raises_what_the_full_join_does(kind: str, shape: Shape) -> None:
+    """All traces of a few rows with a few values, each of them a key; rows come one a step, in some order."""
+    topology = SMALL[kind](within=2)
+    names = topology.streams
+    spread = [f"abs({one} - {other})" for one, other in combinations(names, 2)]
+    text = " + ".join(spread if shape == "quasiconvex" else names) + " > -1"
+    certificate = certify(text, dict.fromkeys(names, (0, 2)))
+    assert set(certificate.shapes().values()) == {shape}
+    rows = [(name, time) for name, times in zip(names, EVERY[kind], strict=True) for time in times]
+    values, joined = every(kind), together(topology)
+    key = np.arange(values.shape[1])
+    finder = KeyedFinder(certificate, topology)
+    came: dict[str, list[int]] = {name: [] for name in names}
+    for at in np.random.default_rng(len(rows)).permutation(len(rows)).tolist():
+        own, time = rows[at]
+        alarms = finder.step({own: KeyedRows(key, np.full(len(key), time), values[at])})
+        levels = [
+            certificate.condition.margin({rows[place][0]: values[place] for place in places})
+            for places in product(*([at] if name == own else came[name] for name in names))
+            if joined({rows[place][0]: rows[place][1] for place in places})
+        ]
+        order = np.argsort(alarms.key)
+        assert alarms.key[order].tolist() == (key.tolist() if levels else [])
+        assert not levels or (alarms.level[order] == np.max(levels, axis=0)).all()
+        came[own].append(at)
+    longest = max(names, key=lambda name: len(came[name]))
+    assert finder.counts[longest]["omitted"] > 0
 
 
 @pytest.mark.parametrize(("within", "hop"), [(6, 2), (5, 3), (2, 5)])
