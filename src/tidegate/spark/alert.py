@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import BooleanType, DoubleType, NumericType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DoubleType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from tidegate.alerts import Certificate, Topology, certify
 from tidegate.alerts.proof import KnownShape
@@ -87,7 +96,7 @@ def alert(
         Sets a watermark with this delay on all streams.
     budget
         How many rows the whole query may keep, an even share for each stream and bucket. Beyond it rows are shed,
-        alarms may be missed, and `inspect` counts them. None: as many as must be kept.
+        alarms may be missed, a worker warns, and `inspect` counts them. None: as many as must be kept.
     buckets
         Into how many parts keys and state are divided. By default as many as the session has shuffle partitions, at
         most 64. A restart needs the same number.
@@ -111,17 +120,18 @@ def alert(
     if streaming:
         check_provider(spark)
     count = bucket_count(buckets, KEY, spark.conf.get(PARTITIONS) or "200") if names else _one(buckets)
-    schema = _schema(frames, names)
-    first = next(iter(frames.values()))
+    kinds = {name: _widest(name, frames) for name in (*names, time)}
+    keys = {name: kinds[name] for name in names}
+    schema = _schema(frames, keys, kinds[time])
     plan = AlertPlan(
         certificate,
         joined,
         step,
         tuple(frames),
-        tuple(travelled(to_arrow_type(first.by_name(name).dataType, timezone="UTC")) for name in names),
-        travelled(to_arrow_type(first.by_name(time).dataType, timezone="UTC")),
+        tuple(map(_arrow, keys.values())),
+        _arrow(kinds[time]),
         _share(budget, count, len(frames)),
-        _layout(certificate, joined, step, frames, names, count),
+        _layout(certificate, joined, step, list(frames), keys, count),
     )
     _warn(certificate, plan.finder().topology)
     packs = [
@@ -262,6 +272,16 @@ def _check_alike(frames: dict[str, SideFrame], columns: list[str]) -> None:
                 )
 
 
+def _widest(column: str, frames: dict[str, SideFrame]) -> DataType:
+    """The type that holds every stream's key: of whole numbers the largest."""
+    kinds = [frame.by_name(column).dataType for frame in frames.values()]
+    return max(kinds, key=lambda kind: INTEGERS.index(type(kind)) if isinstance(kind, INTEGERS) else 0)
+
+
+def _arrow(kind: DataType) -> pa.DataType:
+    return travelled(to_arrow_type(kind, timezone="UTC"))
+
+
 def _check_understood(when: str, certificate: Certificate, frame: SideFrame) -> None:
     """Let Spark say, on no rows, whether it reads the condition, too."""
     spark = frame.frame.sparkSession
@@ -296,16 +316,14 @@ def _share(budget: Budget | int | None, buckets: int, streams: int) -> int | Non
     return share
 
 
-def _schema(frames: dict[str, SideFrame], keys: list[str]) -> StructType:
-    first = next(iter(frames.values()))
-    time = first.by_name(first.time).dataType
-    fields = [StructField(name, first.by_name(name).dataType, nullable=False) for name in keys]
+def _schema(streams: Iterable[str], keys: dict[str, DataType], time: DataType) -> StructType:
+    fields = [StructField(name, kind, nullable=False) for name, kind in keys.items()]
     fields += [
         StructField("at", time, nullable=False),
         StructField("stream", StringType(), nullable=False),
         StructField("margin", DoubleType(), nullable=False),
     ]
-    for name in frames:
+    for name in streams:
         fields.append(StructField(f"{name}_time", time, nullable=False))
         fields.append(StructField(name, DoubleType(), nullable=False))
     folded = [field.name.casefold() for field in fields]
@@ -322,16 +340,15 @@ def _layout(
     certificate: Certificate,
     topology: Topology,
     hop: int | None,
-    frames: dict[str, SideFrame],
-    keys: list[str],
+    streams: list[str],
+    keys: dict[str, DataType],
     buckets: int,
 ) -> dict[str, object]:
-    first = next(iter(frames.values()))
     return {
         "kind": ALERT,
         "buckets": buckets,
-        "streams": list(frames),
-        "on": [[name, first.by_name(name).dataType.json()] for name in keys],
+        "streams": streams,
+        "on": [[name, kind.json()] for name, kind in keys.items()],
         "when": certificate.condition.sql,
         "shapes": dict(certificate.shapes()),
         "domain": {name: list(map(str, ends)) for name, ends in certificate.domain.items()},

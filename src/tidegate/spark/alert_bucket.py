@@ -7,6 +7,7 @@ and the batch job both run this.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -102,11 +103,23 @@ class AlertBucket:
             name: KeyedRows(code, micros(table, TIME), column(table, VALUE))
             for (name, table), code in zip(taken.items(), codes, strict=True)
         }
+        kept_all = [name for name, counted in self.finder.counts.items() if not counted["shed"]]
         alarms = self.finder.step(rows, watermark)
+        self._warn(kept_all)
         whole = self._laid_out(alarms)
         self._forget()
         for begin in range(0, whole.num_rows, _ALARMS_TOGETHER):
             yield whole.slice(begin, _ALARMS_TOGETHER)
+
+    def _warn(self, kept_all: list[str]) -> None:
+        """Say of streams that had kept all that they need, if now they have not."""
+        shed = [name for name in kept_all if self.finder.counts[name]["shed"]]
+        if shed:
+            warnings.warn(
+                f"the budget of {self.plan.budget} rows a bucket and stream is too small for {', '.join(shed)}: rows "
+                f"are shed, and alarms may be missed, by now with a chance of {self.finder.chance:.2g}",
+                stacklevel=3,
+            )
 
     def _taken(self, name: str, table: pa.Table, *, timely: bool) -> pa.Table:
         """The rows that have a key and a time, and are not late."""
