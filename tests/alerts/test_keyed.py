@@ -264,6 +264,30 @@ def test_every_row_is_accounted_for_and_what_is_past_leaves() -> None:
     assert finder.counts["a"]["omitted"] > arrived // 4
 
 
+@pytest.mark.parametrize("budget", [None, 40])
+def test_what_rows_carry_can_follow_them(budget: int | None) -> None:
+    rng = np.random.default_rng(8)
+    finder = KeyedFinder(certify("a - b > 2.5"), TOPOLOGIES["pair"], budget=budget)
+    carried = dict.fromkeys("ab", np.empty((0, 3)))
+    for step in range(12):
+        rows = {
+            name: KeyedRows(
+                rng.integers(0, 9, 60), rng.integers(20 * step, 20 * step + 20, 60), rng.normal(size=60)
+            )
+            for name in "ab"
+        }
+        rows["a"].value[::7] = np.nan
+        alarms = finder.step(rows, watermark=20 * step)
+        for name in "ab":
+            pool = np.concatenate((carried[name], np.stack(rows[name], axis=1)))
+            raised = np.stack((alarms.key, alarms.time[name], alarms.value[name]), axis=1)
+            assert (pool[alarms.place[name]] == raised).all()
+            carried[name] = pool[finder.kept[name]]
+            assert (carried[name] == np.stack(finder.rows[name], axis=1)).all()
+        assert len(alarms)
+        finder = KeyedFinder(finder.certificate, TOPOLOGIES["pair"], budget=budget).restore(finder.snapshot())
+
+
 def test_the_keys_share_a_budget() -> None:
     rng = np.random.default_rng(3)
     finder = KeyedFinder(certify(SUMS[2]), TOPOLOGIES["pair"], budget=10)

@@ -235,7 +235,7 @@ def in_a_chain(times: Mapping[str, float]) -> bool:
     ("settings", "joined"),
     [
         ({"hop": "1500 milliseconds"}, in_a_window),
-        ({"topology": [("a", "b"), ("b", "c")]}, in_a_chain),
+        ({"topology": [("a", "b"), ("b", "c")], "carry": "g"}, in_a_chain),
     ],
 )
 @pytest.mark.filterwarnings("ignore:every row of 'b' is kept")
@@ -249,6 +249,8 @@ def test_a_stream_raises_what_the_full_join_would_in_windows_and_along_a_chain(
         dict(zip(query.columns, row, strict=True)) for row in streams.run(query, tmp_path / "checkpoint")
     ]
     wanted = expected(made, joined=joined)
+    if "carry" in settings:
+        assert all(row[f"{name}_g"] == f"g{row['k']}" for row in found for name in "abc")
     assert arrivals(found) == wanted != expected(made)
     assert len(wanted) > 20
     counted = counts(spark, tmp_path / "checkpoint")
@@ -342,6 +344,24 @@ def test_keys_of_any_size_go_together(spark: SparkSession, order: str) -> None:
     assert found.schema["k"].dataType.simpleString() == "bigint"
 
 
+def test_rows_carry_further_columns_into_their_alarm(spark: SparkSession) -> None:
+    hour = timedelta(hours=1)
+    one = spark.createDataFrame(
+        [(1, at(0), 9.0, "a1", at(0) - hour), (1, at(1), 5.0, "a2", None), (1, at(2), 6.0, None, None)],
+        "k int, ts timestamp, a double, sensor string, made timestamp",
+    )
+    two = spark.createDataFrame([(1, at(3), 1.0, "b1")], "k long, ts timestamp, b double, sensor string")
+    found = alert({"a": one, "b": two}, carry=["sensor", "made"])
+    assert found.columns[4:] == ["a_time", "a", "a_sensor", "a_made", "b_time", "b", "b_sensor"]
+    assert [tuple(row)[5:] for row in found.collect()] == [
+        (9.0, "a1", (at(0) - hour).replace(tzinfo=None), at(3).replace(tzinfo=None), 1.0, "b1")
+    ]
+    with pytest.raises(tg.InputError, match="carry names 'x', which no stream has: 'a' has k, ts"):
+        alert({"a": one, "b": two}, carry="x")
+    with pytest.raises(tg.InputError, match="two columns 'a_time'"):
+        alert({"a": one.withColumnRenamed("made", "time"), "b": two}, carry="time")
+
+
 def test_what_is_not_certified_is_kept_with_a_warning(spark: SparkSession) -> None:
     frames = still(spark, readings("abc", seed=1, size=2))
     with pytest.warns(UserWarning, match="every row of 'a' is kept: pow") as told:
@@ -428,13 +448,17 @@ def plan(when: str, budget: int | None = None) -> AlertPlan:
     topology = tg.alerts.Topology.clique("ab", 1_000 * WITHIN)
     stamp = pa.timestamp("us", "UTC")
     certificate = tg.alerts.certify(when)
-    return AlertPlan(certificate, topology, None, ("a", "b"), (pa.int64(),), stamp, budget, {"buckets": 1})
+    carried = {"a": (), "b": (pa.string(),)}
+    return AlertPlan(
+        certificate, topology, None, ("a", "b"), (pa.int64(),), stamp, carried, budget, {"buckets": 1}
+    )
 
 
 def packed(name: str, rows: list[Row]) -> pa.Table:
     """Rows as they reach a bucket; the key is its own hash."""
     sent = table(name, rows).select(["k", "ts", name]).rename_columns(["k", "t", "v"])
-    return sent.append_column("x", sent["k"]).append_column("c0", sent["k"])
+    named = pa.array([f"{name} at {row.time}" for row in rows])
+    return sent.append_column("x", sent["k"]).append_column("c0", sent["k"]).append_column("p0", named)
 
 
 def test_a_bucket_knows_its_keys_though_some_are_gone() -> None:
@@ -452,6 +476,21 @@ def test_a_bucket_knows_its_keys_though_some_are_gone() -> None:
         [4.0, 3.0],
     ]
     assert bucket.keys["c0"].to_pylist() == [7, 8, 5, 6]
+
+
+def test_a_bucket_keeps_what_its_rows_carry_and_no_more() -> None:
+    made = readings("ab", seed=3, batches=4, size=60)
+    bucket, raised = AlertBucket(plan(WHEN[2])), 0
+    for batch in range(4):
+        sent = {name: packed(name, made[name][batch]) for name in "ab"}
+        for alarms in bucket.step(sent, _micros(10_000 * batch)):
+            times = alarms.column(6).cast(pa.int64()).to_numpy() - _micros(0)
+            assert alarms.column(8).to_pylist() == [f"b at {time // 1000}" for time in times.tolist()]
+            raised += len(times)
+        bucket = AlertBucket.load(bucket.plan, bucket.save())
+        assert bucket.carried["b"].num_rows == len(bucket.finder.rows["b"].key) < 60
+    assert list(bucket.carried) == ["b"]
+    assert raised > 20
 
 
 def _micros(milliseconds: int) -> int:
