@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import math
+import os
+import signal
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
@@ -99,17 +103,56 @@ def edge(
     hold: Annotated[
         float | None, typer.Option(help="How long a reading is held back at most, if not for omega.")
     ] = None,
+    low: Annotated[float, typer.Option(help="The least reading for which the shape is known.")] = -math.inf,
+    high: Annotated[float, typer.Option(help="The greatest one; those beyond are sent at once.")] = math.inf,
+    patience: Annotated[
+        float | None, typer.Option(help="Seconds by the clock after which a reading is sent in any case.")
+    ] = None,
 ) -> None:
     """Pass on of the readings on stdin only those that can decide an alarm; tell on stderr what that saves.
 
     A reading is held back until it is known to be needed: for omega and the disorder at most, or for as long as
-    --hold says, in its own time.
+    --hold says, in its own time; by the clock it is the same for calendar times, and --patience for others. Ctrl-C or
+    a request to terminate ends the input, and what is held back is sent.
     """
-    spans = (_whole(span) for span in (omega, disorder))
-    held = None if hold is None else _whole(hold)
-    wanted = Edge(next(spans), cast("Shape", shape), time, value, key, cast("Form", form), next(spans), held)
-    savings = wanted.run(sys.stdin.buffer, sys.stdout.buffer)
-    Console(stderr=True).print(savings.told(), highlight=False, soft_wrap=True)
+    wanted = Edge(
+        _whole(omega),
+        cast("Shape", shape),
+        time,
+        value,
+        key,
+        cast("Form", form),
+        _whole(disorder),
+        None if hold is None else _whole(hold),
+        low,
+        high,
+        patience,
+    )
+    with _ended_by_signals() as heard:
+        savings = wanted.run(sys.stdin.buffer, sys.stdout.buffer, cut_short=lambda: bool(heard))
+    hint = f"; a join of them needs a lateness of {wanted.behind:g} at least" if wanted.behind else ""
+    Console(stderr=True).print(savings.told() + hint, highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[list[int]]:
+    """Let a signal be the end of the input, and tell of it: nothing is interrupted, so that no line is lost halfway.
+
+    A second one ends the process.
+    """
+    heard: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        heard.append(number)
+        signal.signal(number, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield heard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _whole(span: float) -> Time:

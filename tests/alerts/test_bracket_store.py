@@ -209,6 +209,23 @@ def test_a_budget_sheds_what_reigns_shortest_and_tells() -> None:
     assert chances[2] == pytest.approx(shares[1], abs=0.15)
 
 
+def test_what_is_shed_of_a_function_of_any_shape_counts_however_low_or_high() -> None:
+    rng = np.random.default_rng(8)
+    store = BracketStore(50, "any", budget=200)
+    for some in np.split(np.arange(1000), 10):
+        store.extend(some, rng.random(100))
+    assert (len(store), store.shed) == (200, 800)
+    assert store.chance == 0.8
+
+
+def test_rows_that_wait_are_counted() -> None:
+    for told, wanted in (("arrived", 10), ("shed", 7), ("chance", 0.7)):
+        store = BracketStore(5, "any", budget=3)
+        for at in range(10):
+            store.add(at, float(at))
+        assert getattr(store, told) == wanted
+
+
 def moved(times: np.ndarray, values: np.ndarray, when: np.ndarray, value: np.ndarray, omega: int) -> float:
     """In what share of intervals the highest or the lowest value differs."""
     spoilt = 0
@@ -235,6 +252,20 @@ def moved(times: np.ndarray, values: np.ndarray, when: np.ndarray, value: np.nda
         (lambda: BracketStore(1).extend([float("inf")], [1.0]), "give finite ones"),
         (lambda: BracketStore(1).extend([float("nan")], [1.0]), "give finite ones"),
         (lambda: BracketStore(1).extend(["a"], [1.0]), "times of type"),
+        (
+            lambda: BracketStore(1).extend(np.array(["NaT", "2020-01-01"], "M8[s]"), [1.0, 2.0]),
+            "a time is NaT",
+        ),
+        (
+            lambda: BracketStore(1).extend(np.array([1, 2**64 - 1], np.uint64), [1.0, 2.0]),
+            "from 1 to 18446744",
+        ),
+        (lambda: BracketStore(1).extend([-(2**63)], [1.0]), "give finite ones"),
+        (lambda: BracketStore(1).extend([1], ["high"]), "values of type <U4 cannot be used; give numbers"),
+        (lambda: BracketStore(1).extend([1], ["1.5"]), "values of type <U3 cannot be used"),
+        (lambda: BracketStore(1).extend([1], [object()]), "a value is no number"),  # type: ignore[arg-type]
+        (lambda: BracketStore(1).extend([1, 2], [[1.0], [1.0, 2.0]]), "the values are no column"),
+        (lambda: BracketStore(1).extend([[1], [1, 2]], [1.0, 2.0]), "the times are no column"),
         (lambda: BracketStore(1).extend([1], [1.0], [1, 2]), "there are 2 ids for 1 rows"),
     ],
 )
@@ -298,6 +329,7 @@ def test_steps_keep_what_one_step_keeps(disorder: int, closed: Closed) -> None:
         (7, None, "the value at time 7 is None; give a number"),
         (7, "high", "the value at time 7 is 'high'; give a number"),
         (np.nan, 1.0, "the time is nan"),
+        (np.datetime64("NaT"), 1.0, "a time is NaT"),
         (2**61, 1.0, "the time is 2305843009213693952"),
         ("noon", 1.0, "the time is 'noon'"),
         (True, 1.0, "the time is True"),

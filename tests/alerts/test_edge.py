@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from subprocess import PIPE, Popen
+from time import monotonic, sleep
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tidegate import InputError, cli
-from tidegate.alerts import BracketStore, Edge
+from tidegate.alerts import AlarmFinder, BracketStore, Edge, Topology
 from tidegate.alerts.edge import Emitter, Savings
 from tidegate.types import Array
 
@@ -236,6 +242,9 @@ def test_the_last_line_and_empty_lines() -> None:
         ({"omega": 0}, b"", "omega is 0"),
         ({"disorder": -1}, b"", "disorder is -1"),
         ({"hold": -1}, b"", "hold is -1"),
+        ({"patience": -1}, b"", "patience is -1"),
+        ({"low": 5, "high": 5}, b"", "no reading lies between low, 5, and high, 5"),
+        ({"low": float("nan")}, b"", "no reading lies between low, nan"),
         ({"shape": "round"}, b"", "shape 'round' is not known"),
         ({"form": "xml"}, b"", "form 'xml' is not known"),
     ],
@@ -253,6 +262,122 @@ def test_the_command_sends_what_it_held_back_before_it_fails() -> None:
     assert result.exit_code == 1
     assert result.stdout.encode() == b"".join(rows.splitlines(keepends=True)[:2])
     assert "line 3 cannot be read" in str(result.exception)
+
+
+def test_a_reading_outside_of_the_domain_is_sent_and_stands_in_for_none() -> None:
+    rows = b"time,value\n0,100\n1,4\n2,100\n3,2\n4,3\n5,-7\n"
+    sink = io.BytesIO()
+    savings = Edge(omega=4, shape="increasing", low=0, high=50).run(io.BytesIO(rows), sink)
+    assert sink.getvalue().split() == [b"time,value", b"0,100", b"1,4", b"2,100", b"5,-7", b"4,3"]
+    assert (savings.outside, savings.blank, savings.late) == (3, 0, 0)
+    assert "3 outside sent at once" in savings.told()
+    assert Edge(omega=4, shape="increasing").run(io.BytesIO(rows), io.BytesIO()).outside == 0
+
+
+def test_what_is_sent_is_behind_by_less_than_is_told() -> None:
+    _, time, value = made(700, 1, 20, seed=4)
+    rows = b"time,value\n" + b"".join(
+        b"%d,%s\n" % row for row in zip(time.tolist(), map(str.encode, map(str, value)), strict=True)
+    )
+    for config in (
+        Edge(omega=90, disorder=20, high=19),
+        Edge(omega=90, disorder=20, hold=25),
+        Edge(omega=90, disorder=20, shape="increasing"),
+        Edge(omega=90, disorder=20, shape="any"),
+    ):
+        for source in (ByLine, Dripping, io.BytesIO):
+            sink = io.BytesIO()
+            assert config.run(source(rows), sink).late == 0
+            sent = np.array([int(line.split(b",")[0]) for line in sink.getvalue().splitlines()[1:]])
+            assert (np.maximum.accumulate(sent) - sent).max() < config.behind
+    assert [Edge(9, disorder=2).behind, Edge(9, hold=3).behind, Edge(9, "any").behind] == [11, 3, 0]
+
+
+def test_a_join_that_waits_for_what_is_behind_raises_every_alarm() -> None:
+    """One stream comes through the filter: for each row of the other, the highest alarm is as high as without."""
+    within, rng = 50, np.random.default_rng(6)
+    time, value = np.sort(rng.integers(0, 1500, 150)), rng.integers(0, 40, 150) / 4
+    edge, sink = Edge(2 * within), io.BytesIO()
+    rows = zip(time.tolist(), value.tolist(), strict=True)
+    edge.run(ByLine(("time,value\n" + "".join(f"{t},{v}\n" for t, v in rows)).encode()), sink)
+    sent = [tuple(map(float, line.split(b","))) for line in sink.getvalue().splitlines()[1:]]
+    assert len(sent) < 80
+    late = {edge.behind: 0, 0: 0}
+    for at in range(0, 1500, 150):
+        near = value[abs(time - at) <= within]
+        for wait in late:
+            finder = AlarmFinder(Topology.clique("ab", within), lambda of: abs(of["a"] - 5) + of["b"])
+            finder.step({"b": ([at], [1.0])})
+            newest, levels = -np.inf, [0.0]
+            for when, height in sent:
+                newest = max(newest, when)
+                levels += finder.step({"a": ([when], [height])}, watermark=newest - wait).level.tolist()
+            late[wait] += finder.late["a"]
+            if wait:
+                assert max(levels) == (abs(near - 5) + 1).max(initial=0.0)
+    assert late[edge.behind] == 0 < late[0]
+
+
+@pytest.mark.parametrize(
+    ("day", "config"),
+    [
+        ("", Edge(omega=100, patience=0.05)),
+        ("2020-01-01 00:00:0", Edge(omega=0.05)),
+        ("2020-01-01 00:00:0", Edge(omega=100, hold=0.05)),
+    ],
+)
+def test_what_is_held_back_is_sent_when_readings_cease(day: str, config: Edge) -> None:
+    reading, writing = os.pipe()
+    lines = [b"time,value\n", *(f"{day}{at},{at}\n".encode() for at in range(3))]
+    sink = io.BytesIO()
+    with (
+        ThreadPoolExecutor() as pool,
+        os.fdopen(reading, "rb") as source,
+        os.fdopen(writing, "wb", 0) as device,
+    ):
+        savings = pool.submit(config.run, source, sink)
+        device.write(b"".join(lines)[:-2])
+        until = monotonic() + 5
+        while sink.getvalue() != b"".join(lines[:-1]) and monotonic() < until:
+            sleep(0.01)
+        assert sink.getvalue() == b"".join(lines[:-1])
+        device.write(b"2\n")
+        device.close()
+        assert savings.result(5).sent == 3
+    assert sink.getvalue() == b"".join(lines)
+
+
+WITHOUT = """
+import sys
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("pyspark", "pandas", "sqlglot"):
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Absent())
+from tidegate import cli
+cli.run()
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_the_command_runs_without_spark_and_ended_sends_what_it_held_back(end: int) -> None:
+    command = [sys.executable, "-c", WITHOUT, "edge", "--omega", "100", "--shape", "increasing", "--key", "k"]
+    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:  # noqa: S603 - our own
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"k,time,value\na,0,7\na,1,6\na,2,8\nb,150,1\n")
+        process.stdin.flush()
+        for line in (b"k,time,value\n", b"a,0,7\n", b"a,2,8\n"):
+            assert process.stdout.readline() == line
+        process.stdin.write(b"b,151,2\nb,15")
+        process.stdin.flush()
+        sleep(0.3)
+        process.send_signal(end)
+        sent, told = process.communicate(timeout=20)
+    assert process.returncode == 0, told
+    assert sent == b"b,150,1\nb,151,2\n"
+    assert b"4 of 5 readings sent" in told
+    assert b"a join of them needs a lateness of 100 at least" in told
 
 
 def test_the_command() -> None:

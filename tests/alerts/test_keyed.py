@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.alerts.brute_force import Joined, best_of_arrivals
-from tests.alerts.test_matching import in_a_window, together
+from tests.alerts.test_matching import EVERY, every, in_a_window, together
+from tests.alerts.test_matching import TOPOLOGIES as SMALL
 from tidegate import InputError
-from tidegate.alerts import AlarmFinder, KeyedFinder, KeyedRows, Topology, certify
+from tidegate.alerts import AlarmFinder, KeyedFinder, KeyedRows, Shape, Topology, certify
 
 Arrival = tuple[int, str, int, float]
 
@@ -89,6 +91,37 @@ def test_each_key_raises_what_it_raises_alone(kind: str, data: st.DataObject) ->
     steps = data.draw(some("".join(topology.streams)))
     finder = KeyedFinder(certify(SUMS[len(topology.streams)]), topology)
     assert raised(finder, steps) == wanted(finder, steps, together(topology))
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("shape", ["quasiconvex", "increasing"])
+def test_every_arrival_of_every_small_trace_raises_what_the_full_join_does(kind: str, shape: Shape) -> None:
+    """All traces of a few rows with a few values, each of them a key; rows come one a step, in some order."""
+    topology = SMALL[kind](within=2)
+    names = topology.streams
+    spread = [f"abs({one} - {other})" for one, other in combinations(names, 2)]
+    text = " + ".join(spread if shape == "quasiconvex" else names) + " > -1"
+    certificate = certify(text, dict.fromkeys(names, (0, 2)))
+    assert set(certificate.shapes().values()) == {shape}
+    rows = [(name, time) for name, times in zip(names, EVERY[kind], strict=True) for time in times]
+    values, joined = every(kind), together(topology)
+    key = np.arange(values.shape[1])
+    finder = KeyedFinder(certificate, topology)
+    came: dict[str, list[int]] = {name: [] for name in names}
+    for at in np.random.default_rng(len(rows)).permutation(len(rows)).tolist():
+        own, time = rows[at]
+        alarms = finder.step({own: KeyedRows(key, np.full(len(key), time), values[at])})
+        levels = [
+            certificate.condition.margin({rows[place][0]: values[place] for place in places})
+            for places in product(*([at] if name == own else came[name] for name in names))
+            if joined({rows[place][0]: rows[place][1] for place in places})
+        ]
+        order = np.argsort(alarms.key)
+        assert alarms.key[order].tolist() == (key.tolist() if levels else [])
+        assert not levels or (alarms.level[order] == np.max(levels, axis=0)).all()
+        came[own].append(at)
+    longest = max(names, key=lambda name: len(came[name]))
+    assert finder.counts[longest]["omitted"] > 0
 
 
 @pytest.mark.parametrize(("within", "hop"), [(6, 2), (5, 3), (2, 5)])
@@ -231,6 +264,30 @@ def test_every_row_is_accounted_for_and_what_is_past_leaves() -> None:
     assert finder.counts["a"]["omitted"] > arrived // 4
 
 
+@pytest.mark.parametrize("budget", [None, 40])
+def test_what_rows_carry_can_follow_them(budget: int | None) -> None:
+    rng = np.random.default_rng(8)
+    finder = KeyedFinder(certify("a - b > 2.5"), TOPOLOGIES["pair"], budget=budget)
+    carried = dict.fromkeys("ab", np.empty((0, 3)))
+    for step in range(12):
+        rows = {
+            name: KeyedRows(
+                rng.integers(0, 9, 60), rng.integers(20 * step, 20 * step + 20, 60), rng.normal(size=60)
+            )
+            for name in "ab"
+        }
+        rows["a"].value[::7] = np.nan
+        alarms = finder.step(rows, watermark=20 * step)
+        for name in "ab":
+            pool = np.concatenate((carried[name], np.stack(rows[name], axis=1)))
+            raised = np.stack((alarms.key, alarms.time[name], alarms.value[name]), axis=1)
+            assert (pool[alarms.place[name]] == raised).all()
+            carried[name] = pool[finder.kept[name]]
+            assert (carried[name] == np.stack(finder.rows[name], axis=1)).all()
+        assert len(alarms)
+        finder = KeyedFinder(finder.certificate, TOPOLOGIES["pair"], budget=budget).restore(finder.snapshot())
+
+
 def test_the_keys_share_a_budget() -> None:
     rng = np.random.default_rng(3)
     finder = KeyedFinder(certify(SUMS[2]), TOPOLOGIES["pair"], budget=10)
@@ -268,6 +325,22 @@ def test_the_chance_that_an_alarm_is_missed_is_told() -> None:
     assert 0 < again.chance == finder.chance < before
     old = {name: column for name, column in finder.snapshot().items() if name != "moved"}
     assert KeyedFinder(certify(SUMS[2]), pair, budget=20).restore(old).chance == 0
+
+
+def test_the_chance_of_a_miss_is_told_where_all_rows_are_kept() -> None:
+    rng = np.random.default_rng(3)
+    domain = {"a": (-2.0, 2.0), "b": (-2.0, 2.0)}
+    certificate = certify("pow(a, 3) - a > b", domain)
+    finder = KeyedFinder(certificate, Topology.clique("ab", 10), budget=200)
+    one = AlarmFinder(finder.topology, certificate.condition.margin, budget=200)
+    assert one.stores["a"].shape == "any"
+    time, value = np.arange(1000), rng.random(1000)
+    for some in np.split(np.arange(1000), 5):
+        finder.step({"a": KeyedRows(np.zeros(200, np.int64), time[some], value[some])})
+        one.step({"a": (time[some], value[some])})
+    assert finder.counts["a"]["shed"] == one.stores["a"].shed == 800
+    assert one.chance == 0.8
+    assert finder.chance == pytest.approx(0.8, abs=0.05)
 
 
 def test_the_budget_holds_where_keys_are_searched_apart() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from itertools import combinations, product
 from typing import Any
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.alerts.brute_force import Joined, Row, best_of_arrivals
 from tidegate import InputError
-from tidegate.alerts import AlarmFinder, Alarms, BracketStore, Closed, Topology, omittable
+from tidegate.alerts import AlarmFinder, Alarms, BracketStore, Closed, Shape, Topology, omittable
 from tidegate.types import Array
 
 Arrival = tuple[str, float, float]
@@ -231,6 +231,25 @@ def test_a_stream_that_stops_costs_the_least_set_and_recovers() -> None:
     assert len(finder.stores["a"]) <= 10
 
 
+def test_an_arrival_of_very_many_combinations_is_looked_at_in_parts() -> None:
+    """Of streams that may not be left to their extremes, all combinations are tried, but not all at a time."""
+    rng, most = np.random.default_rng(4), 0
+
+    def when(of: dict[str, Array]) -> Array:
+        nonlocal most
+        most = max(most, len(of["a"]))
+        levels: Array = np.sin(of["a"] + of["b"]) + of["c"]
+        return levels
+
+    finder = AlarmFinder(Topology.clique("abc", 1000, shapes=dict.fromkeys("abc", "any")), when)
+    a, b = rng.normal(size=(2, 700))
+    finder.step({"a": (np.arange(700), a), "b": (np.arange(700), b)})
+    alarms = finder.step({"c": ([300, 301], [0.0, 1.0])})
+    highest = np.sin(a[:, None] + b).max()
+    assert alarms.level.tolist() == [highest, highest + 1]
+    assert most < 300_000 < 700 * 700
+
+
 def test_what_says_nothing_is_counted() -> None:
     topology = Topology.clique("ab", 5)
     finder = AlarmFinder(topology, lambda of: np.log(of["a"]) + of["b"])
@@ -292,9 +311,22 @@ def test_what_cannot_be_used_is_named(call: Callable[..., object], told: str) ->
         call(Topology.clique("ab", 1), lambda _: 1.0)
 
 
-PROMISES: list[tuple[str, str]] = [
-    (shape, omitting) for shape in ("pair", "trio", "star", "chain") for omitting in ("one", "all")
-]
+PROMISES: list[tuple[str, str]] = [(shape, omitting) for shape in TOPOLOGIES for omitting in ("one", "all")]
+EVERY: dict[str, tuple[tuple[float, ...], ...]] = {
+    "pair": ((0, 1, 2, 3, 4), (1, 2, 3)),
+    "trio": ((0, 0, 1, 2, 2), (1, 2, 3), (3,)),
+    "four": ((0, 0, 1, 2, 2), (1, 2, 3), (3,), (2,)),
+    "star": ((2,), (0, 1, 2, 3, 4), (1, 2, 4), (3,)),
+    "chain": ((0, 1, 2, 3, 4), (2,), (3,), (2, 3, 5)),
+    "near": ((2,), (0, 0, 1, 2, 2), (3,), (1, 2, 3)),
+}
+"""The times of small traces, stream by stream, for rows that are joined up to 2 apart."""
+
+
+def every(shape: str) -> Array:
+    """All values of such a trace, a row each: three for the longest stream, two for the others."""
+    counts = [3 if len(times) == 5 else 2 for times in EVERY[shape] for _ in times]
+    return np.indices(counts).reshape(len(counts), -1).astype(np.float64)
 
 
 @pytest.mark.parametrize(("shape", "omitting"), PROMISES)
@@ -306,15 +338,45 @@ def test_what_is_promised_of_kept_rows_alone(
     """Promises 1, 2 and 4 of the room: all combinations of rows that are kept beside all combinations of all rows."""
     _, f = FUNCTIONS[function]
     topology = TOPOLOGIES[shape](within=data.draw(st.sampled_from([1, 2, 3])))
-    joined, told = together(topology), omittable(topology)
     names = topology.streams
     row = st.tuples(st.integers(0, 9).map(float), st.integers(0, 5).map(float))
-    most = 6 if len(names) > 2 else 12
-    whole = {name: data.draw(st.lists(row, max_size=most), label=name) for name in names}
+    most = {2: 12, 3: 6, 4: 4}[len(names)]
+    whole = {name: tuple(data.draw(st.lists(row, max_size=most), label=name)) for name in names}
+    check_promises(topology, whole, omitting, f)
+
+
+@pytest.mark.parametrize(("omitting", "function"), [("one", "spread"), ("all", "spread"), ("all", "rising")])
+@pytest.mark.parametrize("shape", EVERY)
+def test_what_is_promised_of_kept_rows_exhaustively(shape: str, omitting: str, function: str) -> None:
+    """The same for all traces of a few rows with a few values."""
+    topology = TOPOLOGIES[shape](within=2)
+    kind: Shape = "increasing" if function == "rising" else "quasiconvex"
+    ends = np.cumsum([len(times) for times in EVERY[shape]]).tolist()
+    some = 0
+    for values in every(shape).T.tolist():
+        whole = {
+            name: tuple(zip(times, values[end - len(times) : end], strict=True))
+            for name, times, end in zip(topology.streams, EVERY[shape], ends, strict=True)
+        }
+        some += check_promises(topology, whole, omitting, FUNCTIONS[function][1], kind)
+    assert some > 100
+
+
+def check_promises(
+    topology: Topology,
+    whole: dict[str, tuple[Row, ...]],
+    omitting: str,
+    f: Callable[..., float],
+    kind: Shape = "quasiconvex",
+) -> bool:
+    """Hold what is kept against all rows; tells whether anything was omitted."""
+    joined, told, names = together(topology), omittable(topology), topology.streams
     omits = [name for name in names if told[name].omega is not None]
     if omitting == "one":
         omits = omits[:1]
-    kept = {name: omitted(whole[name], told[name].omega) if name in omits else whole[name] for name in names}
+    kept = {
+        name: omitted(whole[name], told[name].omega, kind) if name in omits else whole[name] for name in names
+    }
     before, after = (levels_of(rows, names, joined, f) for rows in (whole, kept))
     assert set(after) <= set(before)  # promise 4
     if omitting == "one":
@@ -324,13 +386,15 @@ def test_what_is_promised_of_kept_rows_alone(
         assert any(
             other >= level and all(map(close, rows, moved, reach)) for moved, other in after.items()
         ), (rows, level)
+    return kept != whole
 
 
-def omitted(rows: list[Row], omega: float | None) -> list[Row]:
-    store = BracketStore(omega or 0)
+@cache
+def omitted(rows: tuple[Row, ...], omega: float | None, kind: Shape) -> tuple[Row, ...]:
+    store = BracketStore(omega or 0, kind)
     store.extend([time for time, _ in rows], [value for _, value in rows])
     time, value = store.retained()
-    return list(zip(time.tolist(), value.tolist(), strict=True))
+    return tuple(zip(time.tolist(), value.tolist(), strict=True))
 
 
 def close(one: Row, other: Row, reach: float | None) -> bool:
@@ -338,7 +402,7 @@ def close(one: Row, other: Row, reach: float | None) -> bool:
 
 
 def levels_of(
-    rows: dict[str, list[Row]], names: tuple[str, ...], joined: Joined, f: Callable[..., float]
+    rows: dict[str, tuple[Row, ...]], names: tuple[str, ...], joined: Joined, f: Callable[..., float]
 ) -> dict[tuple[Row, ...], float]:
     """The value of each combination."""
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -106,10 +106,14 @@ def arrivals(rows: Iterator[Any] | list[Any], key: str = "k") -> list[tuple[Any,
     return sorted((row[key], row["at"], row["stream"], row["margin"]) for row in rows)
 
 
+Joined = Callable[[Mapping[str, float]], bool]
+
+
 def expected(
     made: Batches,
     *,
     within: int = WITHIN,
+    joined: Joined | None = None,
     late: Callable[[int, Row], bool] = lambda batch, row: False,  # noqa: ARG005 - one of its kind
 ) -> list[tuple[Any, ...]]:
     """What arrivals raise with nothing omitted: each key by itself, batch by batch, in order of time."""
@@ -135,7 +139,7 @@ def expected(
         best = best_of_arrivals(
             came,
             names,
-            lambda times: max(times.values()) - min(times.values()) <= within,
+            joined or (lambda times: max(times.values()) - min(times.values()) <= within),
             lambda *values: sum(signs[n] * v for n, v in zip(names, values, strict=True)) - threshold,
         )
         found += [
@@ -217,6 +221,42 @@ def test_a_stream_raises_what_the_full_join_would(spark: SparkSession, tmp_path:
         tg.inspect(tmp_path / "checkpoint", "model", spark=spark)
 
 
+def in_a_window(times: Mapping[str, float]) -> bool:
+    """Windows begin at multiples of 1,500 ms after the epoch, and so after the first of these times."""
+    return max(times.values()) < min(times.values()) // 1_500 * 1_500 + WITHIN
+
+
+def in_a_chain(times: Mapping[str, float]) -> bool:
+    return max(abs(times["a"] - times["b"]), abs(times["b"] - times["c"])) <= WITHIN
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "joined"),
+    [
+        ({"hop": "1500 milliseconds"}, in_a_window),
+        ({"topology": [("a", "b"), ("b", "c")], "carry": "g"}, in_a_chain),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:every row of 'b' is kept")
+def test_a_stream_raises_what_the_full_join_would_in_windows_and_along_a_chain(
+    spark: SparkSession, tmp_path: Path, settings: dict[str, Any], joined: Joined
+) -> None:
+    made = readings("abc", seed=7, batches=3, disorder=2_000)
+    write(tmp_path, made)
+    query = alert(live(spark, tmp_path, "abc", "3 seconds"), **settings)
+    found = [
+        dict(zip(query.columns, row, strict=True)) for row in streams.run(query, tmp_path / "checkpoint")
+    ]
+    wanted = expected(made, joined=joined)
+    if "carry" in settings:
+        assert all(row[f"{name}_g"] == f"g{row['k']}" for row in found for name in "abc")
+    assert arrivals(found) == wanted != expected(made)
+    assert len(wanted) > 20
+    counted = counts(spark, tmp_path / "checkpoint")
+    assert [counted[name]["omitted"] > 0 for name in "abc"] == [True, "hop" in settings, True]
+
+
 def test_a_silent_stream_costs_little_and_nothing_is_missed(spark: SparkSession, tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     hours, pace = 6, 5_000
@@ -292,6 +332,34 @@ def test_several_columns_or_none_are_a_key_and_values_may_be_expressions(spark: 
     alone = alert(frames, on=None, buckets=None)
     assert alone.columns[0] == "at"
     assert alone.count() == 3
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_keys_of_any_size_go_together(spark: SparkSession, order: str) -> None:
+    small = spark.createDataFrame([(7, at(0), 9.0)], "k int, ts timestamp, a double")
+    large = spark.createDataFrame([(7, at(1), 1.0), (2**40, at(1), 1.0)], "k long, ts timestamp, b double")
+    frames = {"a": small, "b": large}
+    found = alert({name: frames[name] for name in order})
+    assert [row.k for row in found.collect()] == [7]
+    assert found.schema["k"].dataType.simpleString() == "bigint"
+
+
+def test_rows_carry_further_columns_into_their_alarm(spark: SparkSession) -> None:
+    hour = timedelta(hours=1)
+    one = spark.createDataFrame(
+        [(1, at(0), 9.0, "a1", at(0) - hour), (1, at(1), 5.0, "a2", None), (1, at(2), 6.0, None, None)],
+        "k int, ts timestamp, a double, sensor string, made timestamp",
+    )
+    two = spark.createDataFrame([(1, at(3), 1.0, "b1")], "k long, ts timestamp, b double, sensor string")
+    found = alert({"a": one, "b": two}, carry=["sensor", "made"])
+    assert found.columns[4:] == ["a_time", "a", "a_sensor", "a_made", "b_time", "b", "b_sensor"]
+    assert [tuple(row)[5:] for row in found.collect()] == [
+        (9.0, "a1", (at(0) - hour).replace(tzinfo=None), at(3).replace(tzinfo=None), 1.0, "b1")
+    ]
+    with pytest.raises(tg.InputError, match="carry names 'x', which no stream has: 'a' has k, ts"):
+        alert({"a": one, "b": two}, carry="x")
+    with pytest.raises(tg.InputError, match="two columns 'a_time'"):
+        alert({"a": one.withColumnRenamed("made", "time"), "b": two}, carry="time")
 
 
 def test_what_is_not_certified_is_kept_with_a_warning(spark: SparkSession) -> None:
@@ -380,13 +448,17 @@ def plan(when: str, budget: int | None = None) -> AlertPlan:
     topology = tg.alerts.Topology.clique("ab", 1_000 * WITHIN)
     stamp = pa.timestamp("us", "UTC")
     certificate = tg.alerts.certify(when)
-    return AlertPlan(certificate, topology, None, ("a", "b"), (pa.int64(),), stamp, budget, {"buckets": 1})
+    carried = {"a": (), "b": (pa.string(),)}
+    return AlertPlan(
+        certificate, topology, None, ("a", "b"), (pa.int64(),), stamp, carried, budget, {"buckets": 1}
+    )
 
 
 def packed(name: str, rows: list[Row]) -> pa.Table:
     """Rows as they reach a bucket; the key is its own hash."""
     sent = table(name, rows).select(["k", "ts", name]).rename_columns(["k", "t", "v"])
-    return sent.append_column("x", sent["k"]).append_column("c0", sent["k"])
+    named = pa.array([f"{name} at {row.time}" for row in rows])
+    return sent.append_column("x", sent["k"]).append_column("c0", sent["k"]).append_column("p0", named)
 
 
 def test_a_bucket_knows_its_keys_though_some_are_gone() -> None:
@@ -406,6 +478,21 @@ def test_a_bucket_knows_its_keys_though_some_are_gone() -> None:
     assert bucket.keys["c0"].to_pylist() == [7, 8, 5, 6]
 
 
+def test_a_bucket_keeps_what_its_rows_carry_and_no_more() -> None:
+    made = readings("ab", seed=3, batches=4, size=60)
+    bucket, raised = AlertBucket(plan(WHEN[2])), 0
+    for batch in range(4):
+        sent = {name: packed(name, made[name][batch]) for name in "ab"}
+        for alarms in bucket.step(sent, _micros(10_000 * batch)):
+            times = alarms.column(6).cast(pa.int64()).to_numpy() - _micros(0)
+            assert alarms.column(8).to_pylist() == [f"b at {time // 1000}" for time in times.tolist()]
+            raised += len(times)
+        bucket = AlertBucket.load(bucket.plan, bucket.save())
+        assert bucket.carried["b"].num_rows == len(bucket.finder.rows["b"].key) < 60
+    assert list(bucket.carried) == ["b"]
+    assert raised > 20
+
+
 def _micros(milliseconds: int) -> int:
     return int(at(milliseconds).timestamp()) * 1_000_000
 
@@ -414,14 +501,20 @@ def test_a_bucket_keeps_to_its_budget_and_to_its_query() -> None:
     bucket = AlertBucket(plan("abs(a - b) > 3.5", budget=12))
     made = readings("ab", seed=2, size=90)
     for name in "ab":
-        alarms = list(bucket.step({name: packed(name, made[name][0])}, watermark=-(10**15)))
+        with pytest.warns(
+            UserWarning, match=f"12 rows a bucket and stream is too small for {name}: rows are shed"
+        ):
+            alarms = list(bucket.step({name: packed(name, made[name][0])}, watermark=-(10**15)))
         bucket = AlertBucket.load(bucket.plan, bucket.save())
     assert alarms
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(bucket.step({"a": packed("a", made["a"][0][:1])}, watermark=-(10**15)))  # it has been said
     for name in "ab":
         counted = bucket.finder.counts[name]
         assert len(bucket.finder.rows[name].key) == 12
         assert counted["shed"] > 0
-        assert counted["shed"] + counted["omitted"] == bucket.counts[name]["arrived"] - 12 == 78
+        assert counted["shed"] + counted["omitted"] == bucket.counts[name]["arrived"] - 12
     layout = {"buckets": 1, "streams": ["a", "b"], "topology": [["a", "b"]], "on": []}
     bucket.plan = replace(bucket.plan, layout=layout)
     saved = (1).to_bytes(4, "little") + bucket.save()

@@ -90,8 +90,7 @@ class BracketStore:
         if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
             raise InputError(f"budget {budget!r} holds no rows; give a whole number, at least 1, or None")
         self.shape, self.closed, self.budget = shape, closed, budget
-        self.arrived = 0
-        self.shed = 0
+        self._arrived = self._gone = 0
         self._moved = np.zeros(2)
         self._seen = (math.inf, -math.inf)
         self._begin = self._end = 0
@@ -122,11 +121,11 @@ class BracketStore:
                 "a value is NaN, which is neither high nor low; leave such rows out and count them"
             )
         number = (
-            np.arange(self.arrived, self.arrived + len(when)) if ids is None else np.asarray(ids, np.int64)
+            np.arange(self._arrived, self._arrived + len(when)) if ids is None else np.asarray(ids, np.int64)
         )
         if len(number) != len(when):
             raise InputError(f"there are {len(number)} ids for {len(when)} rows; give one a row")
-        self.arrived += len(when)
+        self._arrived += len(when)
         self._merge(when, value, number)
         if self.budget is not None and self._end - self._begin > self.budget:
             self._shed(self.budget)
@@ -150,16 +149,34 @@ class BracketStore:
         return np.concatenate((np.arange(first), source, np.arange(last, before)))
 
     @property
+    def arrived(self) -> int:
+        """How many rows were offered."""
+        self._settle()
+        return self._arrived
+
+    @property
+    def shed(self) -> int:
+        """How many rows the budget had no room for."""
+        self._settle()
+        return self._gone
+
+    @property
     def chance(self) -> float:
         """The estimated chance that an alarm is missed: in what share of intervals shedding moved an extreme.
 
-        Highest and lowest are taken to be independent, and rows to be shed for no interval twice.
+        Highest and lowest are taken to be independent, and rows to be shed for no interval twice. For the shape "any"
+        each row is as likely as another to decide an alarm: it is the share of rows that were shed.
         """
-        return missing(self._moved, self._seen[1] - self._seen[0] + self.omega) if self.shed else 0.0
+        if not self.shed:
+            return 0.0
+        if self.shape == "any":
+            return self._gone / self._arrived
+        return missing(self._moved, self._seen[1] - self._seen[0] + self.omega)
 
     @property
     def moved(self) -> Array:
-        """For how long shedding moved the highest and the lowest of an interval."""
+        """For how long shedding moved the highest and the lowest of an interval; it says little for "any"."""
+        self._settle()
         return self._moved.copy()
 
     def trim(self, before: Time) -> None:
@@ -172,7 +189,7 @@ class BracketStore:
         self._settle()
         state = {name: self._column(name).copy() for name in _COLUMNS}
         return state | {
-            "counts": np.array([self.arrived, self.shed]),
+            "counts": np.array([self._arrived, self._gone]),
             "moved": np.array([*self._moved, *self._seen]),
         }
 
@@ -180,7 +197,7 @@ class BracketStore:
         """Take up what `snapshot` gave."""
         self._columns = {name: np.array(state[name]) for name in _COLUMNS}
         self._begin, self._end = 0, len(state["time"])
-        self.arrived, self.shed = state["counts"].tolist()
+        self._arrived, self._gone = state["counts"].tolist()
         self._moved = np.array(state["moved"][:2])
         self._seen = (float(state["moved"][2]), float(state["moved"][3]))
         self._waiting = ([], [])
@@ -275,7 +292,7 @@ class BracketStore:
             # Half of what is too much at a time: those that stay then reign for longer.
             going = np.argsort(lasting, kind="stable")[: max(over // 2, 1)]
             self._moved += both[:, going].sum(axis=1) * wanted
-            self.shed += len(going)
+            self._gone += len(going)
             stays = np.delete(np.arange(len(when)), going)
             self._moves = (0, self.kept()[stays], 0, 0)
             self._splice(0, len(when), {name: self._column(name) for name in _COLUMNS}, stays)
@@ -299,22 +316,40 @@ def check_length(value: Time, what: str) -> Time:
 
 def readings(times: ArrayLike, values: ArrayLike) -> tuple[Array, Array]:
     """Times as 64-bit integers or floats, and values as floats, one a time."""
-    when, value = np.asarray(times), np.asarray(values, np.float64)
+    when, value = _column(times, "times"), _numbers(values)
     if when.ndim != 1 or when.shape != value.shape:
         raise InputError(f"times are {when.shape} and values {value.shape}; give two columns of one length")
     if not len(when):
         return np.empty(0, np.int64), value
     if when.dtype.kind in "mM":
+        if np.isnat(when).any():
+            raise InputError("a time is NaT, which is never; leave such rows out and count them")
         when = when.astype(f"{when.dtype.kind}8[us]").view(np.int64)
-    elif when.dtype.kind in "iu":
-        when = when.astype(np.int64, copy=False)
-    elif when.dtype.kind == "f":
-        when = when.astype(np.float64, copy=False)
-    else:
+    elif when.dtype.kind not in "iuf":
         raise InputError(f"times of type {when.dtype} cannot be used; give numbers or calendar times")
-    if not (np.abs(when.min()) < FAR and np.abs(when.max()) < FAR):
-        raise InputError(f"times reach from {when.min()} to {when.max()}; give finite ones within 2**61 of 0")
-    return when, value
+    first, last = when.min().item(), when.max().item()  # of Python: its whole numbers have no end
+    if not (first > -FAR and last < FAR):
+        raise InputError(f"times reach from {first} to {last}; give finite ones within 2**61 of 0")
+    return when.astype(np.float64 if when.dtype.kind == "f" else np.int64, copy=False), value
+
+
+def _column(given: ArrayLike, what: str) -> Array:
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise InputError(f"the {what} are no column: {error}; give one number a row") from error
+
+
+def _numbers(given: ArrayLike) -> Array:
+    values = _column(given, "values")
+    try:
+        if values.dtype.kind in "iufbO":
+            return values.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"a value is no number: {error}; give numbers, NaN for those that are missing"
+        ) from error
+    raise InputError(f"values of type {values.dtype} cannot be used; give numbers")
 
 
 def _reading(time: Time, value: float) -> tuple[Time, float]:

@@ -49,6 +49,19 @@ class Plan(NamedTuple):
     shapes: Array
 
 
+class Search(NamedTuple):
+    """Where a search is: at which arrival and how deep, below 0 if it has not begun; which rows it has taken."""
+
+    at: Array
+    taken: Array
+    cursors: Array
+
+    @classmethod
+    def begin(cls, streams: int) -> Search:
+        """At the first arrival."""
+        return cls(np.array([0, -1]), np.empty(streams, np.int64), np.empty(streams, np.int64))
+
+
 @kernel
 def _tied(early: float, late: float, rule: Rule) -> bool:
     if rule.hop <= 0:
@@ -165,32 +178,36 @@ def _next(
 
 
 @kernel
-def combined(  # noqa: C901 - one compiled search
-    begin: int, ranks: Array, streams: Array, places: Array, pool: Pool, rule: Rule, plan: Plan
-) -> tuple[Array, int, int]:
-    """Find combinations for arrivals of these ranks, from the `begin`-th on: a place a stream, and the rank.
+def combined(  # noqa: C901, PLR0912 - one compiled search
+    search: Search, ranks: Array, streams: Array, places: Array, pool: Pool, rule: Rule, plan: Plan
+) -> tuple[Array, int]:
+    """Find combinations for arrivals of these ranks: a place a stream, and the rank; and how many there are.
 
-    Returns also how many there are, and the first arrival that was not looked at for want of room.
+    The search goes on from where it was, and stops where there are enough.
     """
     count = len(pool.offsets) - 1
     found = np.empty(256 * (count + 1), np.int64)
     size = 0
-    taken, cursors = np.empty(count, np.int64), np.empty(count, np.int64)
+    taken, cursors = search.taken, search.cursors
     ends = np.empty((2, count), np.int64)
-    for at in range(begin, len(ranks)):
-        if size >= ENOUGH:
-            return found, size, at
+    for at in range(search.at[0], len(ranks)):
         rank = ranks[at]
         own = streams[rank]
-        time = pool.time[places[rank]]
-        if not _tied(time, time, rule):
-            continue
-        for stream in range(count):
-            taken[stream] = cursors[stream] = -1
-        taken[own] = places[rank]
         inner = plan.inner[own]
-        depth = 0
+        depth = search.at[1]
+        search.at[1] = -1
+        if depth < 0:
+            time = pool.time[places[rank]]
+            if not _tied(time, time, rule):
+                continue
+            for stream in range(count):
+                taken[stream] = cursors[stream] = -1
+            taken[own] = places[rank]
+            depth = 0
         while depth >= 0:
+            if size >= ENOUGH:
+                search.at[0], search.at[1] = at, depth
+                return found, size
             if depth < inner:
                 if _next(depth, rank, own, cursors, taken, pool, rule, plan):
                     depth += 1
@@ -206,4 +223,5 @@ def combined(  # noqa: C901 - one compiled search
                         found[size * (count + 1) + count] = rank
                         size += 1
             depth -= 1
-    return found, size, len(ranks)
+    search.at[0] = len(ranks)
+    return found, size

@@ -35,13 +35,17 @@ class KeyedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyedAlarms:
-    """Alarms by columns: the key, whose arrival raised it, the margin, and each stream's row."""
+    """Alarms by columns: the key, whose arrival raised it, the margin, and each stream's row.
+
+    Of a row, `place` tells where it stood: among those that were kept, then the arrivals as they were given.
+    """
 
     key: Array
     stream: Array
     level: Array
     time: dict[str, Array]
     value: dict[str, Array]
+    place: dict[str, Array]
 
     def __len__(self) -> int:
         return len(self.level)
@@ -101,6 +105,8 @@ class KeyedFinder:
         self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.topology.streams}
         self._moved = {name: np.zeros(3) for name in self.topology.streams}
         self.rows = dict.fromkeys(self.topology.streams, _NONE)
+        self.kept = dict.fromkeys(self.topology.streams, _NONE.key)
+        """Where each row that is kept stood before the last step: among those kept then, or the arrivals."""
         steps = {name: max(topology.distances(name).values()) for name in topology.streams}
         self._reach: dict[str, Time] = {
             name: topology.within * (1 if hop else steps[name]) for name in topology.streams
@@ -121,12 +127,16 @@ class KeyedFinder:
 
         A `watermark` says that no row will follow with such a time or an earlier one.
         """
-        fresh = {name: self._taken(name, rows.get(name, _NONE)) for name in self.rows}
+        fresh, origin = {}, {}
+        for name, there in self.rows.items():
+            fresh[name], order = self._taken(name, rows.get(name, _NONE))
+            origin[name] = np.concatenate((np.arange(len(there.key)), len(there.key) + order))
         pools = {name: _joined(self.rows[name], fresh[name]) for name in self.rows}
         clocks, laps = self._clocks(pools)
         whole = sum(map(len, clocks.values()))
         raised = []
         stays: dict[str, list[Array]] = {name: [] for name in self.rows}
+        blindly = dict.fromkeys(self.rows, 0)
         for odd, places in self._groups(pools, laps):
             share = None
             if self.budget is not None:
@@ -140,7 +150,9 @@ class KeyedFinder:
                         _covered(clocks[name][some], store.omega)
                         for some in (places[name], places[name][old])
                     )
-                    self._moved[name] += [*store.moved, seen - before]
+                    alike = store.shape == "any"
+                    blindly[name] += store.shed if alike else 0
+                    self._moved[name] += [*(np.zeros(2) if alike else store.moved), seen - before]
                 stays[name].append(places[name][store.ids])
                 self.counts[name]["shed"] += store.shed
                 self.counts[name]["omitted"] += len(places[name]) - len(store) - store.shed
@@ -152,17 +164,24 @@ class KeyedFinder:
             # Every group of keys has a row at least, which a small budget may not have room for.
             over = 0 if self.budget is None else max(0, len(kept) - self.budget)
             self.counts[name]["shed"] += over
-            self._moved[name][:2] += (
-                over * 2 * self.topology.within
-            )  # no bracket is longer, so none reigned for longer
-            kept = kept[over:]
-            self.rows[name] = pools[name].take(kept)
+            moved = self._moved[name]
+            moved[:2] += over * 2 * self.topology.within  # no bracket is longer, so none reigned for longer
+            self.rows[name] = pools[name].take(kept[over:])
+            self.kept[name] = origin[name][kept[over:]]
+            # Of rows that are all alike, each decides an equal share of what was seen.
+            moved[0] += blindly[name] * moved[2] / max(1, self._arrived(name))
         if watermark is not None:
             self._trim(watermark)
-        return _together(list(self.rows), raised)
+        return _together(origin, raised)
 
-    def _taken(self, name: str, given: KeyedRows) -> KeyedRows:
-        """The arrivals that can be compared, in an order that does not depend on how they came."""
+    def _arrived(self, name: str) -> int:
+        """How many rows there were to compare, those that are kept and those that are gone."""
+        return len(self.rows[name].key) + sum(
+            self.counts[name][gone] for gone in ("omitted", "shed", "expired")
+        )
+
+    def _taken(self, name: str, given: KeyedRows) -> tuple[KeyedRows, Array]:
+        """The arrivals that can be compared, in an order that does not depend on how they came, and that order."""
         key, time, value = (
             np.asarray(column, kind)
             for column, kind in zip(given, (np.int64, np.int64, np.float64), strict=True)
@@ -170,8 +189,8 @@ class KeyedFinder:
         there = np.flatnonzero(~np.isnan(value))
         self.counts[name]["nan"] += len(value) - len(there)
         self.counts[name]["outside"] += int((~self.certificate.covers(name, value[there])).sum())
-        order = np.lexsort((value[there], time[there], key[there]))
-        return KeyedRows(key, time, value).take(there[order])
+        order = there[np.lexsort((value[there], time[there], key[there]))]
+        return KeyedRows(key, time, value).take(order), order
 
     def _clocks(self, pools: Mapping[str, KeyedRows]) -> tuple[dict[str, Array], dict[str, Array]]:
         """Where on the one clock the rows lie, and in which lap: keys apart, and no nothing longer than needed."""
@@ -265,7 +284,8 @@ class KeyedFinder:
     def _told(
         self, alarms: Alarms, pools: Mapping[str, KeyedRows], places: Mapping[str, Array]
     ) -> KeyedAlarms:
-        rows = {name: pool.take(places[name][alarms.id[name]]) for name, pool in pools.items()}
+        chosen = {name: places[name][alarms.id[name]] for name in pools}
+        rows = {name: pool.take(chosen[name]) for name, pool in pools.items()}
         for at, name in enumerate(pools):
             self.counts[name]["alarms"] += int((alarms.stream == at).sum())
         return KeyedAlarms(
@@ -274,13 +294,14 @@ class KeyedFinder:
             alarms.level,
             {name: row.time for name, row in rows.items()},
             {name: row.value for name, row in rows.items()},
+            chosen,
         )
 
     def _trim(self, watermark: Time) -> None:
         for name, pool in self.rows.items():
             stays = np.flatnonzero(pool.time >= watermark - self._reach[name])
             self.counts[name]["expired"] += len(pool.key) - len(stays)
-            self.rows[name] = pool.take(stays)
+            self.rows[name], self.kept[name] = pool.take(stays), self.kept[name][stays]
 
     def snapshot(self) -> dict[str, Array]:
         """All that is to be known of it, as arrays."""
@@ -307,6 +328,7 @@ class KeyedFinder:
         }
         moved = state.get("moved", np.zeros(3 * len(self.rows)))  # which states had not at first
         self._moved = dict(zip(self.rows, np.array(moved).reshape(-1, 3), strict=True))
+        self.kept = {name: np.arange(len(rows.key)) for name, rows in self.rows.items()}
         self.undefined = int(state["undefined"][0])
         return self
 
@@ -328,11 +350,12 @@ def _joined(stored: KeyedRows, fresh: KeyedRows) -> KeyedRows:
     return KeyedRows(*(np.concatenate(columns) for columns in zip(stored, fresh, strict=True)))
 
 
-def _together(names: list[str], some: list[KeyedAlarms]) -> KeyedAlarms:
+def _together(origin: Mapping[str, Array], some: list[KeyedAlarms]) -> KeyedAlarms:
     return KeyedAlarms(
         np.concatenate([one.key for one in some]),
         np.concatenate([one.stream for one in some]),
         np.concatenate([one.level for one in some]),
-        {name: np.concatenate([one.time[name] for one in some]) for name in names},
-        {name: np.concatenate([one.value[name] for one in some]) for name in names},
+        {name: np.concatenate([one.time[name] for one in some]) for name in origin},
+        {name: np.concatenate([one.value[name] for one in some]) for name in origin},
+        {name: come[np.concatenate([one.place[name] for one in some])] for name, come in origin.items()},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import select
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from json import dumps, loads
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -191,17 +191,33 @@ class Reader:
         return numbers
 
 
-def blocks(source: BinaryIO, size: int = _BLOCK) -> Iterator[bytes]:
-    """Whole lines, as many as are there at a time, at most about `size` bytes; the last line gets its end."""
+def blocks(
+    source: BinaryIO,
+    size: int = _BLOCK,
+    due: Callable[[], float | None] = lambda: None,
+    cut_short: Callable[[], bool] = lambda: False,
+) -> Iterator[bytes]:
+    """Whole lines, as many as are there at a time, at most about `size` bytes.
+
+    Nothing is given where nothing came for as many seconds as `due` allows, if the source is one to be waited for.
+    The last line gets its end, unless the source was `cut_short`: then it may be only the beginning of one.
+    """
     rest = b""
-    while data := _available(source, size):
+    while True:
+        wait = due()
+        if wait is not None and not _ready(source, wait, unknown=True):
+            yield b""
+            continue
+        data = _available(source, size)
+        if not data:
+            break
         cut = data.rfind(b"\n") + 1
         if cut:
             yield rest + data[:cut]
             rest = data[cut:]
         else:
             rest += data
-    if rest:
+    if rest and not cut_short():
         yield rest + b"\n"
 
 
@@ -210,17 +226,18 @@ def _available(source: BinaryIO, size: int) -> bytes:
     read = getattr(source, "read1", source.read)
     parts = [read(size)]
     total = len(parts[0])
-    while parts[-1] and total < size and _ready(source):
+    while parts[-1] and total < size and _ready(source, 0, unknown=False):
         parts.append(read(size - total))
         total += len(parts[-1])
     return b"".join(parts)
 
 
-def _ready(source: BinaryIO) -> bool:
+def _ready(source: BinaryIO, wait: float, *, unknown: bool) -> bool:
+    """Whether there is something to read, or the end, within so many seconds; `unknown` if none can tell."""
     try:
-        return bool(select.select([source], [], [], 0)[0])
+        return bool(select.select([source], [], [], wait)[0])
     except (io.UnsupportedOperation, OSError, ValueError, TypeError):
-        return False
+        return unknown
 
 
 def names(header: bytes) -> list[str]:

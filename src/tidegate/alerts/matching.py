@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias
 import numpy as np
 
 from tidegate.alerts.bracket_store import BracketStore, Closed, check_length, readings
-from tidegate.alerts.combinations import Plan, Pool, Rule, combined
+from tidegate.alerts.combinations import Plan, Pool, Rule, Search, combined
 from tidegate.alerts.planning import bounding, planned
 from tidegate.types import Array, InputError, Time, check_choice
 
@@ -181,7 +181,7 @@ class AlarmFinder:
         """Match arrivals in their order, then offer them to their stores."""
         pool, times, ids = self._pool(own, when, value, number)
         streams = list(self.stores)
-        raised = []
+        best, level = np.empty((0, len(streams) + 1), np.int64), np.empty(0)
         if len(when) and np.diff(pool.offsets).all():
             rule = self._rule(pool)
             fresh = np.flatnonzero(pool.rank >= 0)
@@ -194,22 +194,21 @@ class AlarmFinder:
                     for found in _found(ranks, own, places, pool, rule, self._loose)
                 ]
                 ranks = np.unique(np.concatenate(some))
-            for found in _found(ranks, own, places, pool, rule, self._plan):
-                best, level = self._best(found, pool)
-                raised.append((own[best[:, -1]], level, best))
+            parts = [
+                (best, level),
+                *(self._best(found, pool) for found in _found(ranks, own, places, pool, rule, self._plan)),
+            ]
+            best, level = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+            first = _highest(best[:, -1], level)  # an arrival of very many combinations is in several parts
+            best, level = best[first], level[first]
         for number_of, name in enumerate(streams):
             its = own == number_of
             self.stores[name].extend(when[its], value[its], number[its])
-        chosen = (
-            np.concatenate([best for _, _, best in raised])
-            if raised
-            else np.empty((0, len(streams) + 1), np.int64)
-        )
         return Alarms(
-            np.concatenate([stream for stream, _, _ in raised]) if raised else np.empty(0, np.int64),
-            np.concatenate([level for _, level, _ in raised]) if raised else np.empty(0),
+            own[best[:, -1]],
+            level,
             *(
-                {name: column[chosen[:, at]] for at, name in enumerate(streams)}
+                {name: column[best[:, at]] for at, name in enumerate(streams)}
                 for column in (times, pool.value, ids)
             ),
         )
@@ -248,11 +247,8 @@ class AlarmFinder:
     def _best(self, found: Array, pool: Pool) -> tuple[Array, Array]:
         """The highest combination of each arrival, if it is an alarm."""
         level = self._levels(found, pool)
-        blank = np.isnan(level)
-        self.undefined += int(blank.sum())
-        order = np.lexsort((np.where(blank, np.inf, -level), found[:, -1]))
-        first = np.flatnonzero(np.diff(found[order, -1], prepend=-1))
-        best = order[first]
+        self.undefined += int(np.isnan(level).sum())
+        best = _highest(found[:, -1], level)
         best = best[level[best] > self.threshold]
         return found[best], level[best]
 
@@ -312,10 +308,17 @@ def _reached(there: Array, when: Array, reach: Time) -> slice:
 
 def _found(ranks: Array, own: Array, places: Array, pool: Pool, rule: Rule, plan: Plan) -> Iterator[Array]:
     """Combinations for arrivals of these ranks, some at a time; a row each."""
-    begin, wide = 0, len(pool.offsets)
-    while begin < len(ranks):
-        flat, size, begin = combined(begin, ranks, own, places, pool, rule, plan)
+    wide = len(pool.offsets)
+    search = Search.begin(wide - 1)
+    while search.at[0] < len(ranks):
+        flat, size = combined(search, ranks, own, places, pool, rule, plan)
         yield flat[: size * wide].reshape(size, wide)
+
+
+def _highest(rank: Array, level: Array) -> Array:
+    """Where each rank has its highest level, in order of rank."""
+    order = np.lexsort((np.where(np.isnan(level), np.inf, -level), rank))
+    return order[np.flatnonzero(np.diff(rank[order], prepend=-1))]
 
 
 def _together(names: list[str], alarms: list[Alarms]) -> Alarms:

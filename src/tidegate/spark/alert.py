@@ -7,15 +7,24 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import BooleanType, DoubleType, NumericType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DoubleType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from tidegate.alerts import Certificate, Topology, certify
 from tidegate.alerts.proof import KnownShape
-from tidegate.spark.alert_bucket import ALERT, TIME, VALUE, AlertPlan
+from tidegate.spark.alert_bucket import ALERT, TIME, VALUE, AlertPlan, carried
 from tidegate.spark.alert_processor import AlertProcessor, alert_job
 from tidegate.spark.columns import travelled
 from tidegate.spark.durations import microseconds
@@ -45,6 +54,7 @@ def alert(
     hop: str | timedelta | None = None,
     topology: Sequence[tuple[str, str]] | None = None,
     lateness: str | timedelta | None = None,
+    carry: str | Sequence[str] = (),
     budget: Budget | int | None = None,
     buckets: int | None = None,
 ) -> DataFrame:
@@ -85,9 +95,12 @@ def alert(
         Which pairs of streams must be close: `[("h", "a"), ("a", "s")]` for a chain. By default all of them.
     lateness
         Sets a watermark with this delay on all streams.
+    carry
+        Further columns, of the streams that have them, that an alarm is to tell of its rows: "sensor". They are kept
+        with each row that is. Of rows alike in key, time and value it is any one's.
     budget
         How many rows the whole query may keep, an even share for each stream and bucket. Beyond it rows are shed,
-        alarms may be missed, and `inspect` counts them. None: as many as must be kept.
+        alarms may be missed, a worker warns, and `inspect` counts them. None: as many as must be kept.
     buckets
         Into how many parts keys and state are divided. By default as many as the session has shuffle partitions, at
         most 64. A restart needs the same number.
@@ -97,36 +110,42 @@ def alert(
     DataFrame
         The key's columns; `at`, the time of the arrival that raised the alarm; `stream`, its stream; `margin`, by how
         much the threshold is exceeded; then for each stream the time (`h_time`) and the value (`h`, a double) of its
-        row, under the stream's name.
+        row, and what it carries (`h_sensor`), under the stream's name.
     """
     sources, names = _sources(streams), _key_names(on)
     certificate = certify(when, domain, vouch=vouch)
     _check_inputs(certificate, sources)
     length, step = _length(within, "within"), None if hop is None else _length(hop, "hop")
     joined = _topology(topology, list(sources), length)
-    frames = _frames(sources, names, time, lateness)
+    extra = _carried(carry, sources)
+    frames = _frames(sources, names, time, lateness, extra)
     spark = next(iter(frames.values())).frame.sparkSession
     _check_understood(when, certificate, next(iter(frames.values())))
     streaming = bool(next(iter(frames.values())).frame.isStreaming)
     if streaming:
         check_provider(spark)
     count = bucket_count(buckets, KEY, spark.conf.get(PARTITIONS) or "200") if names else _one(buckets)
-    schema = _schema(frames, names)
-    first = next(iter(frames.values()))
+    keys, clock = {name: _widest(name, frames) for name in names}, _widest(time, frames)
+    along = {
+        name: {column: frame.by_name(column).dataType for column in extra[name]}
+        for name, frame in frames.items()
+    }
+    schema = _schema(keys, clock, along)
     plan = AlertPlan(
         certificate,
         joined,
         step,
         tuple(frames),
-        tuple(travelled(to_arrow_type(first.by_name(name).dataType, timezone="UTC")) for name in names),
-        travelled(to_arrow_type(first.by_name(time).dataType, timezone="UTC")),
+        tuple(map(_arrow, keys.values())),
+        _arrow(clock),
+        {name: tuple(map(_arrow, columns.values())) for name, columns in along.items()},
         _share(budget, count, len(frames)),
-        _layout(certificate, joined, step, frames, names, count),
+        _layout(certificate, joined, step, keys, along, count),
     )
     _warn(certificate, plan.finder().topology)
     packs = [
         frame.mapInArrow(Pack(number, count, KEY), PACKED)
-        for number, frame in enumerate(_travelling(frames, names))
+        for number, frame in enumerate(_travelling(frames, names, extra))
     ]
     grouped = reduce(DataFrame.union, packs).groupBy("bucket")
     if streaming:
@@ -212,8 +231,23 @@ def _topology(pairs: Sequence[tuple[str, str]] | None, names: list[str], within:
     return found
 
 
+def _carried(carry: str | Sequence[str], sources: dict[str, tuple[DataFrame, str]]) -> dict[str, list[str]]:
+    """The columns that the rows of each stream carry."""
+    names = [carry] if isinstance(carry, str) else list(carry)
+    known = {name: frame.columns for name, (frame, _) in sources.items()}
+    for name in names:
+        if not any(name in columns for columns in known.values()):
+            listed = "; ".join(f"{of!r} has {', '.join(columns)}" for of, columns in known.items())
+            raise InputError(f"carry names {name!r}, which no stream has: {listed}")
+    return {of: [name for name in dict.fromkeys(names) if name in columns] for of, columns in known.items()}
+
+
 def _frames(
-    sources: dict[str, tuple[DataFrame, str]], keys: list[str], time: str, lateness: str | timedelta | None
+    sources: dict[str, tuple[DataFrame, str]],
+    keys: list[str],
+    time: str,
+    lateness: str | timedelta | None,
+    carry: dict[str, list[str]],
 ) -> dict[str, SideFrame]:
     """The columns that are needed of each stream, looked over."""
     frames = {}
@@ -224,7 +258,7 @@ def _frames(
                     f"stream {name!r} has no column {column!r}; it has {', '.join(frame.columns)}"
                 )
         try:
-            needed = dict.fromkeys((*keys, time))
+            needed = dict.fromkeys((*keys, time, *carry[name]))
             hidden = "v" + "_" * max(map(len, needed))  # a name that none of these has
             narrow = frame.select(*(F.col(quoted(column)) for column in needed), F.expr(value).alias(hidden))
             kind = narrow.schema.fields[-1].dataType
@@ -238,10 +272,10 @@ def _frames(
                 f"e.g. (df, 'cast({value} as double)')"
             )
         frames[name] = SideFrame.of(name, narrow, time, lateness, streaming=bool(frame.isStreaming))
-        for carried, column in zip(frames[name].carriers, narrow.columns, strict=True):
-            if carried:
+        for how, column in zip(frames[name].carriers, narrow.columns, strict=True):
+            if how:
                 raise InputError(
-                    f"{column!r} is of type {carried.kind.simpleString()}, which is no key here; cast it to a string"
+                    f"{column!r} is of type {how.kind.simpleString()}, which cannot be used here; cast it to a string"
                 )
     _check_alike(frames, [*keys, time])
     return frames
@@ -260,6 +294,16 @@ def _check_alike(frames: dict[str, SideFrame], columns: list[str]) -> None:
                     f"{column!r} is {a.simpleString()} in {one!r}, {b.simpleString()} in {name!r}; cast one, "
                     f"e.g. F.col({column!r}).cast({a.simpleString()!r})"
                 )
+
+
+def _widest(column: str, frames: dict[str, SideFrame]) -> DataType:
+    """The type that holds every stream's key: of whole numbers the largest."""
+    kinds = [frame.by_name(column).dataType for frame in frames.values()]
+    return max(kinds, key=lambda kind: INTEGERS.index(type(kind)) if isinstance(kind, INTEGERS) else 0)
+
+
+def _arrow(kind: DataType) -> pa.DataType:
+    return travelled(to_arrow_type(kind, timezone="UTC"))
 
 
 def _check_understood(when: str, certificate: Certificate, frame: SideFrame) -> None:
@@ -286,7 +330,9 @@ def _share(budget: Budget | int | None, buckets: int, streams: int) -> int | Non
     if whole is None:
         return None
     if whole.unit != "rows":
-        raise InputError(f"budget={budget!r} counts bytes; give a number of rows: each takes 24 bytes")
+        raise InputError(
+            f"budget={budget!r} counts bytes; give a number of rows: each takes 24 bytes, and what it carries"
+        )
     share = whole.limit // (buckets * streams)
     if not share:
         raise InputError(
@@ -296,18 +342,17 @@ def _share(budget: Budget | int | None, buckets: int, streams: int) -> int | Non
     return share
 
 
-def _schema(frames: dict[str, SideFrame], keys: list[str]) -> StructType:
-    first = next(iter(frames.values()))
-    time = first.by_name(first.time).dataType
-    fields = [StructField(name, first.by_name(name).dataType, nullable=False) for name in keys]
+def _schema(keys: dict[str, DataType], time: DataType, carried: dict[str, dict[str, DataType]]) -> StructType:
+    fields = [StructField(name, kind, nullable=False) for name, kind in keys.items()]
     fields += [
         StructField("at", time, nullable=False),
         StructField("stream", StringType(), nullable=False),
         StructField("margin", DoubleType(), nullable=False),
     ]
-    for name in frames:
+    for name, columns in carried.items():
         fields.append(StructField(f"{name}_time", time, nullable=False))
         fields.append(StructField(name, DoubleType(), nullable=False))
+        fields += [StructField(f"{name}_{column}", kind) for column, kind in columns.items()]
     folded = [field.name.casefold() for field in fields]
     double = next((field.name for field in fields if folded.count(field.name.casefold()) > 1), None)
     if double is not None:
@@ -322,16 +367,21 @@ def _layout(
     certificate: Certificate,
     topology: Topology,
     hop: int | None,
-    frames: dict[str, SideFrame],
-    keys: list[str],
+    keys: dict[str, DataType],
+    carried: dict[str, dict[str, DataType]],
     buckets: int,
 ) -> dict[str, object]:
-    first = next(iter(frames.values()))
-    return {
+    told = {
+        name: [[column, kind.json()] for column, kind in columns.items()]
+        for name, columns in carried.items()
+        if columns
+    }
+    # Which states had not at first: it is only compared where it is asked for.
+    return ({"carry": told} if told else {}) | {
         "kind": ALERT,
         "buckets": buckets,
-        "streams": list(frames),
-        "on": [[name, first.by_name(name).dataType.json()] for name in keys],
+        "streams": list(carried),
+        "on": [[name, kind.json()] for name, kind in keys.items()],
         "when": certificate.condition.sql,
         "shapes": dict(certificate.shapes()),
         "domain": {name: list(map(str, ends)) for name, ends in certificate.domain.items()},
@@ -351,19 +401,22 @@ def _warn(certificate: Certificate, topology: Topology) -> None:
             warnings.warn(f"every row of {name!r} is kept: {omission.reason}", stacklevel=3)
 
 
-def _travelling(frames: dict[str, SideFrame], keys: list[str]) -> list[DataFrame]:
-    """What is sent of each stream: hashes of the key, its columns, the time and the value."""
+def _travelling(
+    frames: dict[str, SideFrame], keys: list[str], carry: dict[str, list[str]]
+) -> list[DataFrame]:
+    """What is sent of each stream: hashes of the key, its columns, the time, the value, and what rows carry."""
     (_, first), *others = frames.items()
     hashes = [{KEY: "0L"} for _ in frames]
     if keys:
         found = [keyed(first, frame, keys, "=", None) for _, frame in others]
         hashes = [found[0].left, *(pair.right for pair in found)]
     sent = []
-    for frame, expressions in zip(frames.values(), hashes, strict=True):
+    for (name, frame), expressions in zip(frames.items(), hashes, strict=True):
         # Rows without a key are only counted, wherever they go.
         whole = {CHECK: "0L", CONTENT: "0L"} | expressions
-        columns = [F.expr(sql).alias(name) for name, sql in whole.items()]
-        columns += [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(keys)]
+        columns = [F.expr(sql).alias(hidden) for hidden, sql in whole.items()]
+        columns += [F.col(quoted(key)).alias(f"c{i}") for i, key in enumerate(keys)]
+        columns += [F.col(quoted(column)).alias(carried(i)) for i, column in enumerate(carry[name])]
         columns.append(F.col(quoted(frame.time)).alias(TIME))
         columns.append(F.col(quoted(frame.names[-1])).cast("double").alias(VALUE))
         sent.append(frame.frame.select(*columns))

@@ -7,6 +7,7 @@ and the batch job both run this.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -36,6 +37,11 @@ COUNTS: Final = ("arrived", "late", "null")
 _ALARMS_TOGETHER: Final = 1 << 16
 
 
+def carried(number: int) -> str:
+    """The name under which a column travels that is carried into an alarm."""
+    return f"p{number}"
+
+
 @dataclass(frozen=True)
 class AlertPlan:
     """Everything that a bucket needs to know; shipped to the workers.
@@ -50,6 +56,8 @@ class AlertPlan:
         The types of the key's columns.
     time
         The type of times.
+    carried
+        The types of the columns that each stream's rows carry into an alarm.
     budget
         How many rows of each stream a bucket may keep.
     layout
@@ -62,6 +70,7 @@ class AlertPlan:
     streams: tuple[str, ...]
     keys: tuple[pa.DataType, ...]
     time: pa.DataType
+    carried: dict[str, tuple[pa.DataType, ...]]
     budget: int | None
     layout: dict[str, Any]
 
@@ -70,6 +79,10 @@ class AlertPlan:
         """A key as it is kept: two hashes (or the number that it is), and the user's columns."""
         hashes = [pa.field(name, pa.int64()) for name in (KEY, CHECK)]
         return pa.schema([*hashes, *(pa.field(f"c{i}", kind) for i, kind in enumerate(self.keys))])
+
+    def carried_schema(self, name: str) -> pa.Schema:
+        """What is kept of a stream's row beside key, time and value."""
+        return pa.schema([pa.field(carried(i), kind) for i, kind in enumerate(self.carried[name])])
 
     def finder(self) -> KeyedFinder:
         """What finds the alarms of one bucket. Hopping windows are Spark's: without their end."""
@@ -85,12 +98,18 @@ class AlertBucket:
     finder: KeyedFinder = field(init=False)
     keys: pa.Table = field(init=False)
     counts: dict[str, dict[str, int]] = field(init=False)
+    carried: dict[str, pa.Table] = field(init=False)
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         self.finder = self.plan.finder()
         self.keys = self.plan.key_schema.empty_table()
         self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.plan.streams}
+        self.carried = {
+            name: self.plan.carried_schema(name).empty_table()
+            for name, kinds in self.plan.carried.items()
+            if kinds
+        }
 
     def step(self, tables: dict[str, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
         """Take the arrivals of a micro-batch, or of a whole batch job, for which there is no watermark."""
@@ -102,11 +121,25 @@ class AlertBucket:
             name: KeyedRows(code, micros(table, TIME), column(table, VALUE))
             for (name, table), code in zip(taken.items(), codes, strict=True)
         }
+        kept_all = [name for name, counted in self.finder.counts.items() if not counted["shed"]]
         alarms = self.finder.step(rows, watermark)
-        whole = self._laid_out(alarms)
+        self._warn(kept_all)
+        pools = {name: self._with_arrivals(name, taken) for name in self.carried}
+        whole = self._laid_out(alarms, pools)
+        self.carried = {name: pool.take(pa.array(self.finder.kept[name])) for name, pool in pools.items()}
         self._forget()
         for begin in range(0, whole.num_rows, _ALARMS_TOGETHER):
             yield whole.slice(begin, _ALARMS_TOGETHER)
+
+    def _warn(self, kept_all: list[str]) -> None:
+        """Say of streams that had kept all that they need, if now they have not."""
+        shed = [name for name in kept_all if self.finder.counts[name]["shed"]]
+        if shed:
+            warnings.warn(
+                f"the budget of {self.plan.budget} rows a bucket and stream is too small for {', '.join(shed)}: rows "
+                f"are shed, and alarms may be missed, by now with a chance of {self.finder.chance:.2g}",
+                stacklevel=3,
+            )
 
     def _taken(self, name: str, table: pa.Table, *, timely: bool) -> pa.Table:
         """The rows that have a key and a time, and are not late."""
@@ -140,8 +173,16 @@ class AlertBucket:
         ends = np.cumsum([known, *(table.num_rows for table in tables)])
         return [code[begin:end] for begin, end in pairwise(ends)]
 
-    def _laid_out(self, alarms: KeyedAlarms) -> pa.RecordBatch:
-        """The columns of the result: the key, when, who and how high, and the rows."""
+    def _with_arrivals(self, name: str, taken: dict[str, pa.Table]) -> pa.Table:
+        """What the rows of a stream carry: those that were kept, then the arrivals."""
+        there = self.carried[name]
+        if name not in taken:
+            return there
+        fresh = taken[name].select(there.schema.names).cast(there.schema)
+        return pa.concat_tables([there, fresh]).combine_chunks()
+
+    def _laid_out(self, alarms: KeyedAlarms, pools: dict[str, pa.Table]) -> pa.RecordBatch:
+        """The columns of the result: the key, when, who and how high, and the rows with what they carry."""
         streams = self.plan.topology.streams
         times = np.array([alarms.time[name] for name in streams])
         own = times[alarms.stream, np.arange(len(alarms))] if len(alarms) else np.empty(0, np.int64)
@@ -155,6 +196,8 @@ class AlertBucket:
         ]
         for name in self.plan.streams:
             columns += [self._times(alarms.time[name][order]), pa.array(alarms.value[name][order])]
+            if name in pools:
+                columns += map(one_chunk, pools[name].take(pa.array(alarms.place[name][order])).columns)
         return pa.record_batch(columns, [f"o{i}" for i in range(len(columns))])
 
     def _times(self, times: Array) -> pa.Array:
@@ -179,6 +222,7 @@ class AlertBucket:
             "arrivals": counted.ravel(),
             "keys": to_bytes(self.keys),
         }
+        state |= {f"{name}.carried": to_bytes(table) for name, table in self.carried.items()}
         return pack(state | self.finder.snapshot(), compressed=True)
 
     @classmethod
@@ -191,6 +235,7 @@ class AlertBucket:
         check_layout(json.loads(state["layout"].tobytes()), plan.layout)
         bucket.finder.restore(state)
         bucket.keys = from_bytes(state["keys"].tobytes())
+        bucket.carried = {name: from_bytes(state[f"{name}.carried"].tobytes()) for name in bucket.carried}
         bucket.counts = arrivals(state, plan.streams)
         bucket.clock = Clock(*state["clock"].tolist())
         return bucket
