@@ -146,8 +146,8 @@ class _Asked:
             level=self.level,
             method=self.method,
             stratum="owner" if reservoirs else None,
-            window=windows and windows.length,
-            every=windows and windows.apart,
+            window=windows.length if windows else None,
+            every=windows.apart if windows else None,
             time="w",
         )
 
