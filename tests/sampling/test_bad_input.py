@@ -25,6 +25,7 @@ LEFT, RIGHT = stream(10, 1), stream(10, 2)
         ({"p": True}, r"p=True is not a sampling fraction"),
         ({"overflow": 0.0}, r"overflow 0.0 is not a chance"),
         ({"overflow": 1}, r"overflow 1 is not a chance"),
+        ({"overflow": "0.1"}, r"overflow '0.1' is not a chance"),
         ({"model": "keys"}, r"model 'keys' does not tell"),
         ({"model": (None, 3)}, r"does not tell"),
         ({"rates": (1, 0)}, r"rate on the right is 0"),

@@ -165,6 +165,7 @@ def test_a_tail_that_the_sample_does_not_reach_has_no_end() -> None:
         ({"time": [1, None]}, {"window": 5}, "has None at row 1"),
         ({}, {"every": 5}, "needs a window"),
         ({}, {"level": 90}, r"give 0\.9"),
+        ({}, {"level": "0.9"}, r"level='0\.9' is not between 0 and 1"),
         ({}, {"method": "guess"}, "method 'guess' is not known"),
         ({}, {"method": "eq_cluster"}, "no column 'owner'"),
         ({}, {"stratum": "x"}, "for method='counted'"),

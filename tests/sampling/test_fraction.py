@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -14,7 +15,7 @@ import tidegate as tg
 from tests.sampling.reference import poisson_quantile
 from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate.models import AgeCurve, sample_rows
-from tidegate.sampling import proportional, safe_mean
+from tidegate.sampling import EqCluster, PpsCluster, Sampler, Uniform, proportional, safe_mean
 from tidegate.sampling.fraction import cutoff_stairs, held_time, poisson_cutoff, poisson_cutoffs
 
 
@@ -120,6 +121,23 @@ def test_a_learned_fraction_fills_the_budget(sampler: str) -> None:
     assert filled.max() <= 100
     assert filled.mean() > 0.65 * 100
     assert report.estimate == pytest.approx(report.exact, rel=0.25)
+
+
+@pytest.mark.parametrize("overflow", [0.3, 0.1, 0.01])
+@pytest.mark.parametrize("sampler", [Uniform, EqCluster, PpsCluster], ids=lambda sampler: sampler.name)
+def test_memory_overflows_no_more_often_than_was_asked(sampler: type[Sampler], overflow: float) -> None:
+    """The fraction that a budget gives would, were it never lowered, exceed that budget so often."""
+    streams, budget = (stream(6000, 3), stream(6000, 4)), 60
+    chosen = sampler(model=MODEL, rates=(1.0, 1.0), overflow=overflow)
+    report = tg.simulate_sample(*streams, window=(100, 50), budget=budget, sampler=chosen, step=50)
+    later = report.times > 300
+    assert report.rows[later].mean() == pytest.approx(safe_mean(budget, overflow), rel=0.1)
+    given = replace(chosen, p=float(np.median(report.fraction[later])))
+    unbounded = tg.simulate_sample(*streams, window=(100, 50), sampler=given, step=50).rows[later]
+    exceeded = (unbounded > budget).mean()
+    assert exceeded <= overflow
+    # Nor is room left for nothing.
+    assert overflow < 0.3 or exceeded > 0.1
 
 
 def test_an_age_curve_gives_every_row_the_same_chance() -> None:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tidegate.sampling import estimate
 from tidegate.sampling.intervals import half_width, of_total, student
 from tidegate.sampling.moments import Draws, Moments
 
@@ -39,6 +40,15 @@ def test_without_a_lean_it_is_the_normal_interval() -> None:
     zero, one = np.zeros(1), np.ones(1)
     low, high = of_total(Moments(10 * one, 4 * one, zero, zero, one, one), 0.9)
     assert (low[0], high[0]) == pytest.approx((10 - 2 * 1.644854, 10 + 2 * 1.644854))
+
+
+def test_draws_that_are_all_alike_leave_no_width() -> None:
+    for few in (
+        {"x": np.ones(100), "probability": np.full(100, 0.25)},
+        {"x": [0, 0], "probability": [0.5, 0.5]},
+    ):
+        [row] = estimate(few, "avg(x)", method="uniform").to_pylist()
+        assert row["low"] == row["estimate"] == row["high"] == few["x"][0]
 
 
 def test_one_draw_tells_nothing_of_a_mean_and_a_census_everything() -> None:

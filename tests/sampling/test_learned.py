@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import pytest
 
 import tidegate as tg
+from tidegate.engine.encode import encode
+from tidegate.engine.operator import Join, collected
+from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.sampling.correction import Correction
 from tidegate.sampling.uniform import _first
-from tidegate.types import Array
+from tidegate.streams import Trace
+from tidegate.types import Array, Budget, Window
 
 _BIDS = 20
 
@@ -41,6 +46,18 @@ def test_keys_that_live_for_one_window_lose_nothing(step: int, lateness: float) 
         sampler = tg.sampling.Uniform(p=p, model=model if budget else None)
         sample = tg.simulate_sample(*streams, window=(600, 0), sampler=sampler, step=step, budget=budget)
         assert sample.estimate == pytest.approx(sample.exact, rel=0.05)
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "pps_cluster"])
+def test_what_rows_in_memory_meet_corrects_what_others_expect(sampler: str) -> None:
+    traces = [Trace.of(side) for side in auctions(1_500, 1.0)]
+    window = Window(600, 0)
+    arrivals = encode(*traces, window, "=", None).arrivals
+    operator = SamplingOperator(Join(window, Budget(rows=100)), sampler)
+    for left, right, moment in arrivals.steps(arrivals.cuts(100), whole_instants=False):
+        collected(operator.step(left, right, moment))
+    unseen = replace(arrivals.left.take(np.arange(1)), key=np.array([-1]))
+    assert 10 < operator.sampling.expecting.matches(unseen)[0] < 40
 
 
 def test_large_steps_of_which_some_rows_are_looked_at_lose_nothing() -> None:

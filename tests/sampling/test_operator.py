@@ -29,6 +29,26 @@ def test_a_whole_sample_is_the_join_in_every_window(window: tuple[WindowSpan, Wi
             assert (found.probability == 1).all()
 
 
+def test_without_a_fraction_and_a_budget_a_burst_is_waited_for_to_its_end() -> None:
+    rare, burst = np.arange(1000), 2000 + np.arange(1000)
+    burst[500:540] = 499
+    left, right = ({"key": keys, "time": np.arange(1000)} for keys in (rare, burst))
+    found = tg.simulate_sample(left, right, window=(100, 100), step=10)
+    assert (found.results, found.exact) == (40, 40)
+    assert (found.pairs.probability == 1).all()
+
+
+def test_a_reservoir_that_needs_a_part_lets_rows_go_that_would_wait_for_all() -> None:
+    operator = SamplingOperator(Join(Window(60, 60)), Uniform())
+    run(operator, 10)
+    whole = operator.rows
+    operator = SamplingOperator(Join(Window(60, 60)), Uniform())
+    operator.sampling.cap(0.005)
+    run(operator, 10)
+    assert whole > 110
+    assert operator.rows < whole / 2
+
+
 def test_a_whole_cluster_sample_is_the_join_by_every_condition() -> None:
     conditions: tuple[Condition, ...] = ("<", "!=", tg.Band(-1, 1))
     for condition in conditions:

@@ -15,6 +15,7 @@ from tidegate.engine.snapshot import pack, unpack
 from tidegate.sampling import (
     ProgressiveReservoir,
     inclusion_chances,
+    merge,
     recovery_count,
     retained_chances,
     uniformity_confidence,
@@ -111,6 +112,15 @@ def test_a_restart_amid_a_refill_changes_nothing() -> None:
         one.offer({"x": np.arange(110, 500)})
     assert running.sample().columns["x"].tolist() == restored.sample().columns["x"].tolist()
     assert (running.size, running.confidence) == (restored.size, restored.confidence)
+
+
+def test_amid_a_refill_it_cannot_be_merged() -> None:
+    running, other = shown(0, until=100), shown(1, until=100)
+    missing = running.grow(5)
+    with pytest.raises(InputError, match=f"refilled, from {missing} more rows.*merge when it is"):
+        merge([running.sample(), other.sample()])
+    running.offer({"x": np.arange(missing)})
+    assert merge([running.sample(), other.sample()]).seen == 200 + missing
 
 
 def test_what_cannot_grow_is_refused() -> None:

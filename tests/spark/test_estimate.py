@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import PySparkException
 
@@ -79,15 +80,58 @@ def test_batch_is_as_the_core_has_it(
     assert rounded(found) == of_core(table, what, by=by, method=method)
 
 
-def test_reservoirs_are_as_the_core_has_them(spark: SparkSession) -> None:
+def halved() -> pa.Table:
+    """Two reservoirs, merged."""
     table = sampled()
     half = pa.array(np.arange(len(table)) % 2)
-    table = table.append_column("half", half).set_column(
-        3, "probability", pa.array(0.1 + 0.2 * half.to_numpy())
-    )
+    chances = pa.array(0.1 + 0.2 * half.to_numpy())
+    return table.append_column("half", half).set_column(3, "probability", chances)
+
+
+def test_reservoirs_are_as_the_core_has_them(spark: SparkSession) -> None:
+    table = halved()
     frame = spark.createDataFrame(table)
     found = tg.estimate(frame, "sum(price)", by="city", method="counted", stratum="half").collect()
     assert rounded(found) == of_core(table, "sum(price)", by="city", method="counted", stratum="half")
+
+
+@pytest.mark.parametrize("by", [None, "city"])
+def test_reservoirs_are_counted_as_wholes_however_windows_overlap(
+    spark: SparkSession, by: str | None
+) -> None:
+    table = halved()
+    found = tg.estimate(
+        spark.createDataFrame(table), "sum(price)", by=by, method="counted", stratum="half",
+        window="10 minutes", every="5 minutes", time="ts",
+    )  # fmt: skip
+    flat = found.selectExpr(*([by] if by else []), "window.end", "estimate", "low", "high", "rows").collect()
+    assert rounded(flat) == of_core(
+        table, "sum(price)", by=by, method="counted", stratum="half", window=600 * 10**6, every=300 * 10**6
+    )
+
+
+def test_windows_of_reservoirs_are_sparks_own_too(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(halved())
+    cut: dict[str, Any] = {"window": "7 minutes", "every": "4 minutes", "time": "ts"}
+    found = tg.estimate(frame, "count(*)", method="counted", stratum="half", **cut)
+    plain = tg.estimate(frame, "count(*)", method="uniform", **cut)
+    assert found.schema == plain.schema
+    counts = [one.select("window", "rows").collect() for one in (found, plain)]
+    assert sorted(counts[0]) == sorted(counts[1])
+
+
+def test_a_null_time_stops_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    table = sampled()
+    holed = table.set_column(4, "ts", pa.array([None, *table["ts"].to_pylist()[1:]], table["ts"].type))
+    cut: dict[str, Any] = {"window": "5 minutes", "time": "ts"}
+    for method in ("uniform", "counted"):
+        even = holed.set_column(3, "probability", pa.array(np.full(len(holed), 0.5)))
+        found = tg.estimate(spark.createDataFrame(even), "count(*)", method=method, **cut)
+        with pytest.raises(PySparkException, match=r"sample.ts has a null; give the time of each"):
+            found.collect()
+    stream = streams.read(spark, streams.write(tmp_path / "in", [holed]), "ts", "1 minute")
+    with pytest.raises(PySparkException, match=r"sample.ts has a null; give the time of each"):
+        streams.run(tg.estimate(stream, "count(*)", **cut), tmp_path / "checkpoint")
 
 
 def test_expressions_and_windows_are_sparks_own(spark: SparkSession) -> None:
@@ -123,6 +167,59 @@ def test_streaming_is_as_batch(spark: SparkSession, tmp_path: Path, what: str) -
     assert rounded(streams.run(flat, tmp_path / "checkpoint")) == of_core(
         table, what, by="city", window=300 * 10**6
     )
+
+
+def joinable(side: str, batch: int, rows: int = 200) -> pa.Table:
+    """A row a second, of a few keys."""
+    rng = np.random.default_rng(2 * batch + (side == "left"))
+    seconds = rows * batch + np.arange(rows)
+    return pa.table(
+        {
+            "k": rng.integers(0, 6, rows),
+            "ts": pa.array([EPOCH + timedelta(seconds=int(s)) for s in seconds], pa.timestamp("us", "UTC")),
+            f"{side}_price": rng.lognormal(3, 0.5, rows),
+        }
+    )
+
+
+def test_a_sample_that_streams_is_written_and_estimated_over_sliding_windows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for side in ("left", "right"):
+        streams.write(tmp_path / side, [joinable(side, batch) for batch in range(4)])
+    settings: dict[str, Any] = {"on": "k", "time": "ts", "window": ("40 seconds", "40 seconds"), "buckets": 1}
+    sides = [streams.read(spark, tmp_path / side, "ts", "0 seconds") for side in ("left", "right")]
+    sample = tg.sample(*sides, **settings, method="eq_cluster", p=0.5)
+    counts = []
+
+    def save(batch: DataFrame, _: int) -> None:
+        batch.write.mode("append").parquet(str(tmp_path / "sample"))
+        counts.extend(row.estimate for row in tg.estimate(batch, "count(*)", method="eq_cluster").collect())
+
+    query = sample.writeStream.foreachBatch(save).option("checkpointLocation", str(tmp_path / "drawn"))
+    query.trigger(availableNow=True).start().awaitTermination()
+    asked: dict[str, Any] = {"window": "4 minutes", "every": "1 minute", "time": "ts", "method": "eq_cluster"}
+    stream = streams.read(spark, tmp_path / "sample", "ts", "1 minute")
+    answers = tg.estimate(stream, "sum(left_price)", **asked)
+    flat = answers.selectExpr("window.end", "estimate", "low", "high", "rows")
+    found = streams.run(flat, tmp_path / "told")
+    written = spark.read.parquet(str(tmp_path / "sample")).toArrow()
+    assert sum(counts) == pytest.approx(np.sum(1 / written["probability"].to_numpy()))
+    spans = {"window": 240 * 10**6, "every": 60 * 10**6}
+    over = pc.max(written["ts"]).as_py() - timedelta(minutes=1)
+    core = tg.sampling.estimate(written, "sum(left_price)", time="ts", method="eq_cluster", **spans)
+    complete = core.filter(pc.less_equal(core["window_end"], over))
+    assert rounded(found) == rounded([tuple(row.values()) for row in complete.to_pylist()])
+    assert len(found) > 10
+    exact = tg.join(*(spark.read.parquet(str(tmp_path / side)) for side in ("left", "right")), **settings)
+    whole = exact.toArrow().append_column("probability", pa.array(np.ones(exact.count())))
+    truth = {
+        row["window_end"]: row["estimate"]
+        for row in tg.sampling.estimate(whole, "sum(left_price)", time="ts", **spans).to_pylist()
+    }
+    # Windows overlap, and so do their errors: more often than not is what fifteen of them can show.
+    hold = [row[2] <= truth[row[0].astimezone(UTC)] <= row[3] for row in found]
+    assert np.mean(hold) > 0.6
 
 
 def test_what_cannot_be_answered_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -58,6 +58,13 @@ def _due(matches: Array, wait: Array, hits: Array) -> Array:
 
 
 @kernel
+def _count(matches: Array, owner: Array) -> None:
+    """Count matches by whose they are."""
+    for i in range(len(owner)):
+        matches[owner[i]] += 1
+
+
+@kernel
 def _by_owner(left: Array, right: Array, at_left: Array, at_right: Array) -> tuple[Array, Array]:
     """Which of these pairs the left row owns, by the numbers of the rows, and which the right one."""
     mine, others = np.empty(len(at_left), np.int32), np.empty(len(at_left), np.int32)
@@ -237,6 +244,8 @@ class SamplingOperator(Operator):
         at: dict[Side, Places] = {side: places, other: arrivals}
         times = {which: self.buffers[which].rows.time for which in SIDES}
         for local in index.pairs(axes, chunk):
+            if rows.wait is None:
+                _count(rows.matches, local.left if side == "left" else local.right)
             if watched:
                 found = {"left": local.left, "right": local.right}
                 at_owner, at_other = (placed(at[which], found[which]) for which in (side, other))

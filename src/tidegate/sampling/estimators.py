@@ -40,13 +40,20 @@ def estimate(
     AVG is the ratio of the two (Hajek), biased in small samples where large clusters have other values than small
     ones: with sizes 1 and 9 and values to match, by 2 % on 10 clusters (a fifth of its standard error) and by 0.2 %
     on 50; with sizes of Zipf's law and values that grow with their root, by 11 % on 30 clusters and by 2 % on 100.
-    Quantiles are those of the weighted sample.
+    Quantiles are those of the weighted sample; of 15 results, they were off by up to 2 % in the mean. The average of
+    values that are all alike has an interval of no width: such a sample does not tell how far others are apart.
 
     Intervals at 90 % held the truth in 87 to 93 of 100 samples of 120 draws: COUNT, SUM, AVG and median, all designs,
     the whole and groups of a fifth to a half of it. Of 20 draws, in groups as few as 4, it was 85 to 99. The
     exception are clusters of very unequal size drawn with equal chances, of which the few largest may all be missed:
     with sizes of Zipf's law, 20, 50, 100 and 200 clusters gave 79, 85, 86 and 88 for COUNT, 86, 86, 89 and 88 for
-    AVG, and 86, 76, 72 and 71 for the quantile at 0.9. Drawn by (guessed) size, all were between 89 and 93.
+    AVG, and 86, 76, 72 and 71 for the quantile at 0.9. Drawn by (guessed) size, all were between 89 and 93. No
+    interval can mend that: where values went along with sizes, and the largest of 2,000 clusters had an eighth of
+    all results, 200 clusters gave 89 for AVG if that one was among them, and 36 if not, as in nine samples of ten.
+
+    From what the samplers draw, with given fractions, within a budget, and in a reservoir of 120 results, intervals
+    at 90 % of all five aggregates held the truth in 87 to 93 of 100 runs; in groups of 15 results, those of the
+    quantile at 0.9 in 94 to 97.
 
     Parameters
     ----------

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tidegate.compiled import kernel
+from tidegate.models.numbers import is_number
 from tidegate.sampling.ladder import LOWEST
 from tidegate.sampling.stairs import Stairs, climbed, stairs
 from tidegate.types import InputError
@@ -75,7 +76,7 @@ class Taking(ABC):
 
 def check_overflow(overflow: float) -> None:
     """Refuse a chance that is none."""
-    if not 0 < overflow < 1:
+    if not is_number(overflow) or not 0 < overflow < 1:
         raise InputError(f"overflow {overflow!r} is not a chance; give one between 0 and 1, such as 0.01")
 
 

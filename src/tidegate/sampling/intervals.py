@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.models.numbers import is_number
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 def check_level(level: float) -> None:
     """Refuse what an interval cannot promise."""
-    if not 0 < level < 1:
+    if not is_number(level) or not 0 < level < 1:
         raise InputError(f"level={level!r} is not between 0 and 1; for nine times in ten give 0.9")
 
 
@@ -61,12 +62,15 @@ def _uncubed(x: Array, b: Array) -> Array:
 
 
 def half_width(residuals: Moments, level: float) -> Array:
-    """Half the interval of a mean, from the moments of its residuals; NaN if one draw is all there is."""
+    """Half the interval of a mean, from the moments of its residuals; NaN if one draw is all there is.
+
+    Where all draws are alike it is 0: nothing in such a sample tells how far others may be apart.
+    """
     draws, variance = residuals.draws, residuals.variance
     with np.errstate(divide="ignore", invalid="ignore"):
         # Twice the squared mean of an estimated variance over its own variance.
         uncertain = residuals.fourth / variance**2 - 1 / draws
-        freedom = np.minimum(2 / np.maximum(uncertain, 1e-9), draws - 1)
+        freedom = np.minimum(2 / np.fmax(uncertain, 1e-9), draws - 1)  # no number if all draws are alike
         # The mean was fitted to the same draws, which costs one of them.
         width = student(freedom, level) * np.sqrt(variance * draws / (draws - 1))
     return np.where(draws > 1, width, np.where(draws > 0, np.nan, 0.0))

@@ -46,6 +46,12 @@ def merge(samples: Sequence[Sample], size: int | None = None, seed: int = 0) -> 
     """
     if not samples:
         raise InputError("no samples to merge; give at least one")
+    unready = next((sample for sample in samples if sample.refilling), None)
+    if unready is not None:
+        raise InputError(
+            f"a reservoir that has grown is being refilled, from {unready.refilling} more rows, and until then no "
+            "uniform sample; merge when it is"
+        )
     names = {tuple(sorted(sample.columns)) for sample in samples if len(sample)}
     if len(names) > 1:
         raise InputError(f"the samples differ in their columns: {sorted(names)}; give all the same")

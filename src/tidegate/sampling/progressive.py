@@ -156,8 +156,8 @@ class RunningProgressive:
         return Taken.last(slots + self._kept, rows)
 
     def sample(self) -> Sample:
-        """The rows it holds, and how many it saw."""
-        return Sample(self.seen, self._slots.columns())
+        """The rows it holds, and how many it saw; these are no uniform sample until it is refilled, as it says."""
+        return Sample(self.seen, self._slots.columns(), self.refilling)
 
     def snapshot(self) -> dict[str, Array]:
         """The rows it holds, and how far it is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -45,10 +45,13 @@ class Sample:
         How many rows they were chosen from.
     columns
         The rows, in an order that means nothing.
+    refilling
+        How many more rows must be seen until this is such a sample, where a reservoir has grown; 0 for one that is.
     """
 
     seen: int
     columns: Mapping[str, Array]
+    refilling: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         rows = length_of(self.columns)

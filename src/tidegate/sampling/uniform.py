@@ -54,8 +54,8 @@ class Uniform(Sampler):
     cutoff
         Up to which of its matches a row is waited for: those that a Poisson variable of the expected mean exceeds no
         more often than `1 - cutoff`; or "mean" for the expected number itself, which is right only if every row has
-        exactly that many. By default 0.999; with p=1 and no budget every match is waited for, so that the sample is
-        the join.
+        exactly that many. By default 0.999; without a budget, as long as p is 1, every match is waited for, so that
+        the sample is the join.
 
     Examples
     --------
@@ -215,9 +215,17 @@ class UniformSampling(Sampling):
 
     def __init__(self, config: Uniform, setting: Setting) -> None:
         super().__init__(config, setting, base=1.0 if config.p is None else float(config.p))
-        self._patient = config.cutoff is None and config.p == 1 and setting.budget is None
-        self._cutoffs = _unending if self._patient else config.cutoffs
+        self._boundless = config.cutoff is None and self.base == 1 and setting.budget is None
+        self._cutoff_of = config.cutoffs
         self._printed = config.cutoff == "mean"
+
+    @property
+    def _patient(self) -> bool:
+        """Whether every match is waited for: without a budget, and unless a reservoir needs but a part of them."""
+        return self._boundless and self.control.level == 0
+
+    def _cutoffs(self, matches: Array) -> Array:
+        return _unending(matches) if self._patient else self._cutoff_of(matches)
 
     def cutoffs(self, rows: Rows) -> Array:
         """The number of the last match that is waited for, of each row."""

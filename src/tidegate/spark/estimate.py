@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -108,14 +108,20 @@ def estimate(
         F.col(quoted(probability)).cast("double").alias("probability"),
         _unit(owners).alias("owner"),
     ]
+    windows = None
     if window is not None and time is not None:
-        columns.append(_windows(time, window, every).alias("w"))
+        windows = _Windows.of(window, every)
+        frame = _timed(frame, time)
+        columns.append((windows.uncut(frame, time) if method == "counted" else windows.cut(time)).alias("w"))
     elif every is not None:
         raise InputError(f"every={every!r} needs a window; give window= and time=, or leave it out")
     asked = _Asked(_of_value(aggregate), level, method, clustered=clustered)
     drawn = frame.select(*columns)
     keys = [name for name in drawn.columns if name not in _DRAWN]
-    answers = (_streaming if frame.isStreaming else _batch)(drawn, keys, asked)
+    if windows is not None and method == "counted":
+        answers = _reservoirs(drawn, keys, asked, windows)
+    else:
+        answers = (_streaming if frame.isStreaming else _batch)(drawn, keys, asked)
     shown = [F.col(f"k{i}").alias(name) for i, name in enumerate(names)]
     return answers.select(*shown, *([F.col("w").alias("window")] if "w" in keys else []), *FIGURES)
 
@@ -129,8 +135,8 @@ class _Asked:
     method: Design | None
     clustered: bool
 
-    def answers(self, table: pa.Table, by: Sequence[str]) -> pa.Table:
-        """Estimate for each group, from columns `value`, `probability` and `owner`."""
+    def answers(self, table: pa.Table, by: Sequence[str], windows: _Windows | None = None) -> pa.Table:
+        """Estimate for each group, from columns `value`, `probability` and `owner`; for windows also from `w`."""
         whole = table if self.clustered else table.drop_columns(["owner"])
         reservoirs = self.method == "counted"
         return of_columns(
@@ -140,6 +146,9 @@ class _Asked:
             level=self.level,
             method=self.method,
             stratum="owner" if reservoirs else None,
+            window=windows.length if windows else None,
+            every=windows.apart if windows else None,
+            time="w",
         )
 
 
@@ -220,14 +229,38 @@ def _unit(names: list[str]) -> Column:
     return F.when(complete, F.xxhash64(*columns))
 
 
-def _windows(time: str, window: str | timedelta, every: str | timedelta | None) -> Column:
-    length = microseconds(window, "window")
-    apart = length if every is None else microseconds(every, "every")
-    if not 0 < apart <= length:
-        raise InputError(
-            f"windows of {window!r} every {every!r}: give lengths above 0, the second at most the first"
-        )
-    return F.window(F.col(quoted(time)), f"{length} microseconds", f"{apart} microseconds")
+def _timed(frame: DataFrame, time: str) -> DataFrame:
+    """Refuse a null time, which windows of Spark's pass over in silence; a watermark stays."""
+    complaint = f"sample.{time} has a null; give the time of each result, or leave such rows out"
+    known = F.coalesce(F.col(quoted(time)), F.raise_error(F.lit(complaint)))
+    return frame.withColumn(time, known.alias(time, metadata=frame.schema[time].metadata))
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Windows of time, as Spark's own `window` cuts them, in microseconds; they begin at multiples of `apart`."""
+
+    length: int
+    apart: int
+
+    @classmethod
+    def of(cls, window: str | timedelta, every: str | timedelta | None) -> _Windows:
+        length = microseconds(window, "window")
+        apart = length if every is None else microseconds(every, "every")
+        if not 0 < apart <= length:
+            raise InputError(
+                f"windows of {window!r} every {every!r}: give lengths above 0, the second at most the first"
+            )
+        return cls(length, apart)
+
+    def cut(self, time: str) -> Column:
+        """The windows of each result, of which there then is one a window."""
+        return F.window(F.col(quoted(time)), f"{self.length} microseconds", f"{self.apart} microseconds")
+
+    def uncut(self, frame: DataFrame, time: str) -> Column:
+        """The time of each result, as windows would tell it."""
+        [window] = frame.select(self.cut(time)).schema.fields
+        return F.col(quoted(time)).cast(cast("StructType", window.dataType)["start"].dataType)
 
 
 def _batch(drawn: DataFrame, keys: list[str], asked: _Asked) -> DataFrame:
@@ -243,6 +276,26 @@ def _batch(drawn: DataFrame, keys: list[str], asked: _Asked) -> DataFrame:
 
     dealt = flat.withColumn("bucket", bucket).groupBy("bucket")
     return _structured(dealt.applyInArrow(answers, _schema(fields)), keys)
+
+
+def _reservoirs(drawn: DataFrame, keys: list[str], asked: _Asked, windows: _Windows) -> DataFrame:
+    """Bring all to one worker and cut windows there: a result that several have counts once in its reservoir."""
+    by = [name for name in keys if name != "w"]
+    fields = [StructField(name, drawn.schema[name].dataType) for name in by]
+    fields += [StructField(name, drawn.schema["w"].dataType) for name in ("start", "end")]
+    # The core has windows end at multiples, not begin.
+    shift, length = (
+        pa.scalar(span, pa.duration("us")) for span in (windows.length % windows.apart, windows.length)
+    )
+
+    def answers(table: pa.Table) -> pa.Table:
+        shifted = table.drop_columns(["w"]).append_column("w", pc.subtract(table.column("w"), shift))
+        found = asked.answers(shifted, by, windows)
+        end = pc.add(found.column("window_end"), shift)
+        columns = {name: found.column(name) for name in by} | {"start": pc.subtract(end, length), "end": end}
+        return pa.table(columns | {name: found.column(name) for name in FIGURES})
+
+    return _structured(drawn.groupBy().applyInArrow(answers, _schema(fields)), keys)
 
 
 def _streaming(drawn: DataFrame, keys: list[str], asked: _Asked) -> DataFrame:
