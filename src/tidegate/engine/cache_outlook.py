@@ -143,6 +143,11 @@ class Foreseeing:
         """What the references are thought to follow."""
         return self._learner.belief
 
+    @property
+    def steady(self) -> bool:
+        """While there is no process: by one, what is worth most moves on."""
+        return self.belief is None and self._otherwise.steady
+
     def observe(self, codes: Array, places: Array, now: int) -> None:
         """See references; codes are the keys themselves."""
         self._otherwise.observe(codes, places, now)
