@@ -301,6 +301,22 @@ def test_postgresql_that_is_silent_does_not_answer(monkeypatch: pytest.MonkeyPat
             silent.accept()[0].close()  # lest it waits for ever
 
 
+def test_postgresql_that_gives_up_on_a_query_may_answer_if_asked_again(server: postgres.Server) -> None:
+    """As where the server lets no query wait for a lock for ever."""
+    dsn = f"{server.dsn}?options=-c%20statement_timeout%3D100"
+    from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - only where there is a server
+
+    source = relations.PostgreSQL(dsn, "hidden").open()
+    column = Column("id", pa.int32(), "integer")
+    with dbapi.connect(server.dsn) as other, other.cursor() as cursor:
+        cursor.execute("lock table hidden")
+        with pytest.raises(UnreachableError, match="statement timeout"):
+            source.rows(column, pa.array([1]), [])
+        other.rollback()
+    assert source.rows(column, pa.array([1]), []).num_rows == 0
+    source.close()
+
+
 def test_postgresql_has_the_deadlines_that_were_given_and_its_own_where_none_were(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
