@@ -203,7 +203,9 @@ class LookupCache:
         """
         store, count = self._store, len(fetched.found)
         load = len(store) + count if budget.unit == "rows" else store.nbytes + int(fetched.sizes.sum())
-        if load <= budget.limit:
+        if (
+            load <= budget.limit and ranking.steady
+        ):  # a process is looked at for the first time while there is room
             self._add(fetched, np.ones(count, bool), now)
             return
         slots = store.slots(weak=ranking.steady)
