@@ -442,6 +442,7 @@ def test_a_markov_process_of_ones_own(survival: Survival) -> None:
         (lambda: tg.simulate_cache([1], 2, "lru", process=Oracle([1])), "with process=.*; use 'heeb'"),
         (lambda: tg.simulate_cache([1], 2, "heeb", survival=Fixed(1)), "without a process to weigh it by"),
         (lambda: tg.simulate_cache(["a"], 2, "heeb", process=Oracle([1])), "are not numbers"),
+        (lambda: tg.simulate_cache(["a"], 2, "heeb", process=Stationary({1: 1.0})), "not numbers, such as a"),
     ],
 )
 def test_what_cannot_be_is_refused(call: Any, message: str) -> None:  # noqa: ANN401

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
+from tidegate.engine import lookup_cache
 from tidegate.engine.cache_outlook import Foreseeing
-from tidegate.engine.cache_policies import Retention
+from tidegate.engine.cache_policies import Ranking, Retention
 from tidegate.engine.key_codes import key_codes
 from tidegate.engine.lookup_cache import Fetch, LookupCache
 from tidegate.models import AR1, LinearTrend, Noise, Process, RandomWalk
@@ -102,6 +103,78 @@ def test_one_reference_at_a_time_hits_as_simulated(
     ]
     assert 0 < sum(hits) < len(hits)
     assert hits == tg.simulate_cache(references, capacity, policy, probabilities=told).hit.tolist()
+
+
+class Counting:
+    """Ranks as another does, counts the rows, and says whether their order is steady."""
+
+    def __init__(self, by: Ranking, *, steady: bool) -> None:
+        self._by, self.steady, self.rows = by, steady, 0
+        self.observe = by.observe
+
+    def scores(self, codes: Array, last: Array, lifetime: float) -> Array:
+        self.rows += len(codes)
+        return self._by.scores(codes, last, lifetime)
+
+
+def counted(policy: Retention, capacity: int, *, steady: bool) -> tuple[LookupCache, Counting]:
+    shares = {f"{i}": 1.0 / (1 + i % 97) for i in range(2_000)} if policy == "a0" else None
+    cache = LookupCache(pa.schema([("id", pa.string())]), Budget(rows=capacity), policy, probabilities=shares)
+    assert cache._ranking is not None
+    cache._ranking = ranking = Counting(cache._ranking, steady=steady)
+    return cache, ranking
+
+
+@pytest.mark.parametrize("policy", ["lru", "lfu", "a0", "heeb"])
+@pytest.mark.parametrize("size", [1, 7, 40])
+def test_to_rank_the_weak_alone_is_as_good_as_to_rank_all(policy: Retention, size: int) -> None:
+    some, every = (counted(policy, 200, steady=steady) for steady in (True, False))
+    # What is frequent moves on.
+    numbers = np.random.default_rng(4).zipf(1.2, 3_000) % 400 + np.arange(3_000) // 10
+    references = pa.array(numbers).cast(pa.string())
+    for begin in range(0, len(references), size):
+        part = references.slice(begin, size)
+        hits = [
+            cache.resolve(part, lambda keys: pa.table({"id": keys}), 0.0).hit for cache, _ in (some, every)
+        ]
+        assert hits[0] == hits[1]
+    assert some[1].rows < every[1].rows
+
+
+def test_a_chunk_costs_no_more_where_the_cache_is_large() -> None:
+    """Of many rows few are ranked, and none are copied but those that came of late."""
+    rows, (cache, ranking) = 100_000, counted("lru", 100_000, steady=True)
+    cache.resolve(pa.array(range(rows)).cast(pa.string()), lambda keys: pa.table({"id": keys}), 0.0)
+    settled = set()
+    for i in range(50):
+        keys = pa.array(range(rows + 100 * i, rows + 100 * i + 100)).cast(pa.string())
+        cache.resolve(keys, lambda keys: pa.table({"id": keys}), 0.0)
+        settled.add(cache._store.rows[0].column(0).chunk(0).buffers()[2].address)
+        assert len(cache) == rows
+        assert cache._store.used - 1 <= rows * 9 // 8
+    assert ranking.rows < 5 * rows
+    assert len(settled) <= 2
+
+
+def test_keys_that_share_a_code_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup_cache, "key_codes", lambda keys: key_codes(keys) % 3)
+    cache = LookupCache(RELATION.schema, Budget(rows=8), "lru")
+    hits = 0
+    for batch in ([0, 2, 6, 8], [6, 8, 3], [3, 9], [9, 12, 6], [0, 1, 2], [2, 1, 0]):
+        resolved = cache.resolve(pa.array(batch), asking(RELATION), 0.0)
+        assert resolved.rows["name"].to_pylist() == [None if key % 2 else f"name {key}" for key in batch]
+        hits += sum(resolved.hit.to_pylist())
+        assert len(cache) <= 8
+    assert hits > 0
+
+
+@pytest.mark.slow
+def test_more_text_than_an_array_holds_comes_in_chunks() -> None:
+    relation = pa.table({"id": [1, 2], "text": ["x" * 40_000, "y" * 40_000]})
+    cache = LookupCache(relation.schema, Budget(rows=2), "lru")
+    rows = cache.resolve(pa.array([1, 2] * 30_000), asking(relation), 0.0).rows
+    assert (rows.num_rows, rows["text"].num_chunks) == (60_000, 2)
+    assert [chunk[-1].as_py()[0] for chunk in rows["text"].chunks] == ["y", "y"]
 
 
 def test_a_row_that_is_cached_is_not_asked_for_and_neither_is_what_is_known_to_be_missing() -> None:

@@ -35,6 +35,8 @@ from tidegate.streams import Stochastic
 from tidegate.types import InputError
 
 AXES = ("stream", "memory", "policy")
+DATA = Path(os.environ.get("TIDEGATE_DATA") or Path(__file__).parents[3] / "shared" / "data")
+"""Recorded streams, which are not part of the project: by default in a folder beside it."""
 
 
 def counted(
@@ -253,21 +255,25 @@ def test_the_paper_s_length_is_the_grid_s() -> None:
         assert (grid.axes["rows"], grid.runs) == ((5000,), 50)
 
 
-@pytest.mark.skipif("TIDEGATE_DATA" not in os.environ, reason="recorded streams are not part of the project")
-def test_the_temperatures_have_the_printed_model() -> None:
-    tenths = recorded.temperatures(os.environ["TIDEGATE_DATA"])
+@pytest.mark.skipif(
+    not (DATA / "melbourne_temps").is_dir(),
+    reason=f"no melbourne_temps in {DATA}; TIDEGATE_DATA names another folder",
+)
+def test_the_temperatures_have_the_printed_model_and_hits() -> None:
+    tenths = recorded.temperatures(DATA)
     assert (len(tenths), len(np.unique(tenths))) == (3650, 309)
     level = AR1.fit(tenths)
     assert (level.phi1, level.phi0 / 10, level.sigma / 10) == pytest.approx((0.72, 5.59, 4.22), abs=0.01)
     # Seasons and skewness are not in the model.
     assert level.goodness(tenths) < 1e-6
-    data = os.environ["TIDEGATE_DATA"]
-    few, many = (
-        [hits(policy=policy, memory=memory, data=data, seed=0)["hits"] for policy in ("lfd", "lru", "lfu")]
-        for memory in (10, 300)
+    policies = ("lfd", "lru", "lfu", "heeb", "heeb, a tenth")
+    few, some, many = (
+        [hits(policy=policy, memory=memory, data=str(DATA), seed=0)["hits"] for policy in policies]
+        for memory in (10, 100, 300)
     )
-    assert few == [1231, 362, 303]
-    assert many == [3341, 3340, 3340]
+    assert few == [1231, 362, 303, 256, 365]
+    assert some == [2805, 1962, 2287, 2170, 2366]
+    assert many == [3341, 3340, 3340, 3341, 3341]
 
 
 def shares(**changed: float) -> list[str]:

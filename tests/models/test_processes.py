@@ -227,7 +227,13 @@ def test_histories_are_the_time_and_the_last_value() -> None:
         (lambda: AR1(np.inf, 0.5, 1), "phi0 is inf"),
         (lambda: AR1.fit([3, 3, 3]), "do not vary"),
         (lambda: Oracle([0.5]), "values contain 0.5"),
-        (lambda: Oracle(["a"]), "are not numbers"),
+        (lambda: Oracle(["a"]), "are not numbers, such as a; give whole numbers$"),
+        (lambda: Oracle(["1"]), "are not numbers, such as 1; give whole numbers$"),
+        (
+            lambda: Oracle([1, None] * 9_999),  # type: ignore[arg-type]
+            r"are not all numbers of 64 bits \(.{,80}\); give whole numbers$",
+        ),
+        (lambda: Oracle([2**70]), "are not all numbers of 64 bits"),
         (lambda: Oracle([[1]]), "shape"),
         (lambda: Process.made_of({"process": "Psychic"}), "'Psychic' is not known; use one of AR1"),
         (lambda: Stationary({1: 1.0}).goodness([]), "goodness of no values"),

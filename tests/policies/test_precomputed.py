@@ -86,6 +86,41 @@ def test_between_control_points_the_error_is_below_a_thousandth(level: AR1, prob
     assert 0 < error(level, problem) < 1e-3
 
 
+def compared(level: AR1, alpha: float, points: int | None) -> tuple[float, float]:
+    """The largest error beside the largest benefit; and what the tenth of values ranked highest has of the best's."""
+    survival, deviation = Exponential(alpha), level.sigma / (1 - level.phi1**2) ** 0.5
+    surface = h2(level, survival, problem="caching", points=points)
+    worst, least = 0.0, 1.0
+    for last in (deviation * np.array([-2.1, -0.7, 0.03, 1.3])).astype(int).tolist():
+        around = last + np.arange(-90, 91, 7)
+        values = np.union1d(np.linspace(-3 * deviation, 3 * deviation, 200).astype(int), around)
+        summed = expected_benefit(level, History(0, last), values, survival, problem="caching")
+        told, tenth = surface.of(values, last), len(values) // 10
+        worst = max(worst, float(np.abs(told - summed).max() / summed.max()))
+        least = min(least, float(summed[np.argsort(told)[-tenth:]].sum() / np.sort(summed)[-tenth:].sum()))
+    return worst, least
+
+
+@pytest.mark.parametrize(
+    ("phi1", "points", "error", "worth"),
+    [
+        pytest.param(0.95, None, 0.0035, 0.999, marks=pytest.mark.slow),
+        pytest.param(0.99, None, 0.035, 0.999, marks=pytest.mark.slow),
+        pytest.param(0.999, None, 0.18, 0.99, marks=pytest.mark.slow),
+        (0.72, 32, 0.035, 0.99),
+        (0.95, 32, 0.09, 0.99),
+        (0.99, 32, 0.35, 0.94),
+    ],
+)
+def test_where_control_points_are_far_apart_the_error_is_as_stated(
+    phi1: float, points: int | None, error: float, worth: float
+) -> None:
+    (short, kept), (long, _) = (compared(AR1(0, phi1, 30.0), alpha, points) for alpha in (6.0, 50.0))
+    assert error / 2 < short < error
+    assert long < short * 0.55
+    assert kept > worth
+
+
 def test_fewer_control_points_err_more() -> None:
     level = AR1(56, 0.72, 42.2)
     errors = [error(level, "joining", points) for points in (16, 32, 64, 128)]

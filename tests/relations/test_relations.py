@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import sqlite3
 import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import duckdb
 import pyarrow as pa
@@ -19,6 +22,7 @@ import pytest
 
 from tests import postgres
 from tidegate import relations
+from tidegate.relations import postgresql
 from tidegate.relations.relation import Column, Relation, UnreachableError
 from tidegate.types import InputError
 
@@ -280,6 +284,55 @@ def test_postgresql_says_what_is_wrong_and_no_password(server: postgres.Server) 
     more = relations.PostgreSQL("postgresql://h/d?password=a%2Bb&sslpassword=k%20ey&host=a", "users")
     assert more.without_secret("a%2Bb a+b k%20ey k ey") == "*** *** *** ***"
     assert pickle.loads(pickle.dumps(relation)) == relation  # noqa: S301 - our own
+
+
+def test_postgresql_that_is_silent_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a server that hangs: its host takes the connection, and nobody says a word."""
+    pytest.importorskip("adbc_driver_postgresql")
+    monkeypatch.setitem(postgresql._DEADLINES, "connect_timeout", 2)
+    monkeypatch.delenv("PGCONNECT_TIMEOUT", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as aside:
+        dsn = f"postgresql://ann@127.0.0.1:{silent.getsockname()[1]}/d?sslmode=disable"
+        asked = aside.submit(relations.PostgreSQL(dsn, "users").open().columns)
+        try:
+            with pytest.raises(UnreachableError, match="timeout"):
+                asked.result(timeout=10)
+        finally:
+            silent.accept()[0].close()  # lest it waits for ever
+
+
+def test_postgresql_that_gives_up_on_a_query_may_answer_if_asked_again(server: postgres.Server) -> None:
+    """As where the server lets no query wait for a lock for ever."""
+    dsn = f"{server.dsn}?options=-c%20statement_timeout%3D100"
+    from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - only where there is a server
+
+    source = relations.PostgreSQL(dsn, "hidden").open()
+    column = Column("id", pa.int32(), "integer")
+    with dbapi.connect(server.dsn) as other, other.cursor() as cursor:
+        cursor.execute("lock table hidden")
+        with pytest.raises(UnreachableError, match="statement timeout"):
+            source.rows(column, pa.array([1]), [])
+        other.rollback()
+    assert source.rows(column, pa.array([1]), []).num_rows == 0
+    source.close()
+
+
+def test_postgresql_has_the_deadlines_that_were_given_and_its_own_where_none_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def deadlines(dsn: str) -> dict[str, str]:
+        address = relations.PostgreSQL(dsn, "t").address
+        assert address.startswith(dsn)
+        return dict(parse_qsl(urlsplit(address).query, strict_parsing=True))
+
+    monkeypatch.delenv("PGCONNECT_TIMEOUT", raising=False)
+    ours = {name: str(value) for name, value in postgresql._DEADLINES.items()}
+    for dsn in ("postgresql://", "postgresql://h", "postgresql://h/d?"):
+        assert deadlines(dsn) == ours
+    given = {"sslmode": "require", "connect_timeout": "3"}
+    assert deadlines("postgresql://h/d?sslmode=require&connect_timeout=3") == ours | given
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "4")
+    assert "connect_timeout" not in deadlines("postgresql://h/d")
 
 
 @pytest.mark.parametrize(

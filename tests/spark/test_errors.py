@@ -11,12 +11,17 @@ import pytest
 
 import tidegate as tg
 from tests.spark.streams import conf
+from tidegate.models import LinearTrend, Noise
+from tidegate.policies import FlowExpect, Heeb, Life, Prob, Random
 from tidegate.types import Budget, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
+
+LINE = LinearTrend(1, 0, Noise(bound=8))
+LINED = (Prob, Life, Random)
 
 Frames = Callable[[bool], tuple["DataFrame", "DataFrame"]]
 
@@ -51,6 +56,18 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
             {"policy": "offline"},
             "policy 'offline' needs to know what will arrive",
             "use it in tidegate.simulate",
+        ),
+        *(
+            (
+                {"policy": policy},
+                f"policy {policy.name!r} was given processes",
+                "leave processes out: 'heeb' finds",
+            )
+            for policy in (
+                Heeb(LINE, LINE),
+                FlowExpect(LINE, LINE),
+                *(kind(left=LINE, right=LINE) for kind in LINED),
+            )
         ),
         ({"on": [("k", "key")]}, "right has no column 'key'", "it has k, u, s, b"),
         ({"on": []}, "on= names no column", "write on='key'"),

@@ -1,4 +1,4 @@
-"""On Spark heeb finds the trend of a numeric key in every bucket; a key that travels as a hash has shares."""
+"""On Spark heeb finds the trend or walk of a numeric key in every bucket; a key that travels as a hash has shares."""
 
 from __future__ import annotations
 
@@ -30,6 +30,18 @@ def source(folder: Path, kind: pa.DataType) -> None:
         rows = np.arange(BATCHES * ROWS)
         keys = pa.array(np.round(rows - lag + rng.normal(0, 20, len(rows))).astype(np.int64)).cast(kind)
         times = pa.array([streams.at(10 * i) for i in rows.tolist()], pa.timestamp("us", "UTC"))
+        table = pa.table({"k": keys, "t": times})
+        streams.write(folder / side, [table.slice(i * ROWS, ROWS) for i in range(BATCHES)])
+
+
+def wandering(folder: Path) -> None:
+    """Keys that walk, and on the right follow after half a second."""
+    rng = np.random.default_rng(5)
+    rows = BATCHES * ROWS
+    walk = np.cumsum(np.round(rng.normal(0, 3, rows + 50)).astype(np.int64))
+    for lag, side in zip((0, 50), SIDES, strict=True):
+        keys = walk[50 - lag : 50 - lag + rows]
+        times = pa.array([streams.at(10 * i) for i in range(rows)], pa.timestamp("us", "UTC"))
         table = pa.table({"k": keys, "t": times})
         streams.write(folder / side, [table.slice(i * ROWS, ROWS) for i in range(BATCHES)])
 
@@ -93,6 +105,18 @@ def test_a_numeric_key_that_drifts(spark: SparkSession, tmp_path: Path) -> None:
     scores = [row.score for row in tg.inspect(tmp_path / "heeb", spark=spark).collect()]
     assert len(scores) == 80
     assert max(scores) > 0
+
+
+@pytest.mark.spark
+def test_a_numeric_key_that_walks(spark: SparkSession, tmp_path: Path) -> None:
+    wandering(tmp_path)
+    assert run(spark, tmp_path, tmp_path / "heeb", "heeb") > 0
+    told = believed(spark, tmp_path / "heeb")
+    for bucket in range(BUCKETS):
+        for side in SIDES:
+            # From row to row of the bucket, which are as many steps of the walk as there are buckets.
+            assert told[bucket, side, "RandomWalk.step.sigma"] == pytest.approx(3 * BUCKETS**0.5, rel=0.1)
+            assert told[bucket, side, "RandomWalk.drift"] == pytest.approx(0, abs=0.3)
 
 
 @pytest.mark.spark

@@ -7,6 +7,7 @@ import uuid
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -18,10 +19,10 @@ import tidegate as tg
 from tidegate.engine.cache_outlook import Foreseeing
 from tidegate.engine.lookup_cache import LookupCache
 from tidegate.models import AR1
-from tidegate.relations import OpenRelation, PostgreSQL, Relation
+from tidegate.relations import DuckDB, OpenRelation, PostgreSQL, Relation, SQLite, UnreachableError
 from tidegate.relations.relation import Column
 from tidegate.spark import lookup_task, seats
-from tidegate.spark.lookup import _name, _tasks_at_once
+from tidegate.spark.lookup import _columns_of, _name, _tasks_at_once
 from tidegate.spark.lookup_task import LookupTask
 from tidegate.types import InputError
 
@@ -179,6 +180,30 @@ def test_what_will_never_work_is_not_asked_again(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(InputError, match="no such column"):
         run(a_task())
     assert [source.asked for source in Squares.opened] == [1]
+
+
+def test_a_database_that_is_down_for_a_moment_is_waited_for_before_the_query_starts_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a foreachBatch that calls lookup() while somebody writes the file."""
+
+    def columns(self: _OpenSquares) -> list[Column]:
+        self.asked += 1
+        if self.asked <= 2:
+            raise UnreachableError("locked")
+        return [ID, NAME]
+
+    monkeypatch.setattr(_OpenSquares, "columns", columns)
+    assert _columns_of(Squares(), patience=5.0) == [ID, NAME]
+    with pytest.raises(InputError, match=r"squares cannot be reached, asked 1 times in 0 s \(locked\)"):
+        _columns_of(Squares(), patience=0.05)
+    assert [(source.asked, source.closed) for source in Squares.opened] == [(3, True), (1, True)]
+
+
+def test_a_file_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
+    for kind in (DuckDB, SQLite):
+        with pytest.raises(InputError, match=r"cannot be reached: there is no such file"):
+            _columns_of(kind(str(tmp_path / "nowhere"), "users"), patience=600.0)
 
 
 def test_by_default_a_cache_has_as_many_parts_as_tasks_run_at_once() -> None:

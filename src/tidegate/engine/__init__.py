@@ -8,7 +8,7 @@ Which file has what:
 - recorded streams: `simulate`, `simulate_sample` and `reservoir_join`. `encode` makes rows of traces (`valuing`
   with their importance), `arrivals` cuts them into steps, and `unit_steps` is one loop for steps of one row;
 - caches: `cache` for recorded references (`foretold` where they follow a process), `lookup_cache` for batches, with
-  `cache_policies`, `cache_outlook`, `key_codes` and `row_sizes`.
+  `cache_store`, `cache_policies`, `cache_outlook`, `key_codes` and `row_sizes`.
 """
 
 from tidegate.engine.cache import CacheReport, simulate_cache

@@ -127,11 +127,11 @@ def simulate_cache(
         raise InputError(f"{encoded.null_count} references are null and match no row; leave them out")
     keys = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     names = len(encoded.dictionary)
+    values = None if process is None else whole(encoded.dictionary.to_pylist())
     if policy == "random":
         drawn = draws(np.arange(len(keys)), int(mix(np.uint64(seed % 2**64)) >> np.uint64(1)))
         hit = _run_at_random(keys, drawn, names, int(capacity), bypass)
-    elif process is not None and not isinstance(process, Stationary):
-        values = whole(encoded.dictionary.to_pylist())
+    elif values is not None and process is not None and not isinstance(process, Stationary):
         hit = run_foretold(keys, values, int(capacity), process, survival, bypass=bypass)
     else:
         if isinstance(process, Stationary):

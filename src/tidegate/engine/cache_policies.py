@@ -27,6 +27,10 @@ _KEYS_A_ROW: Final = 4
 class Ranking(Protocol):
     """What ranks the rows of a cache: it is shown every reference, and scores whoever may stay."""
 
+    @property
+    def steady(self) -> bool:
+        """Whether rows that nobody refers to keep their order, and are never above one that was above them."""
+
     def observe(self, codes: Array, places: Array, now: int) -> None:
         """See references, of which there were `now` so far: the codes of the keys, and to which of them each was."""
 
@@ -91,6 +95,8 @@ def ranking(
 class _Recency:
     """Who was referred to last."""
 
+    steady: Final = True
+
     def observe(self, codes: Array, places: Array, now: int) -> None:
         pass
 
@@ -100,6 +106,8 @@ class _Recency:
 
 class _Share:
     """Who has the greatest share of all references."""
+
+    steady: Final = True
 
     def __init__(self, model: LearnedFrequency) -> None:
         self._learner = model.start()
@@ -114,6 +122,8 @@ class _Share:
 
 class _Given:
     """Who is most probable, by what was said; a key that is not listed is not."""
+
+    steady: Final = True
 
     def __init__(self, probabilities: Mapping[Any, float], key: pa.DataType) -> None:
         try:
@@ -140,6 +150,8 @@ class _Given:
 
 class _Chance:
     """Whoever is drawn, each time anew."""
+
+    steady: Final = False
 
     def __init__(self, seed: int) -> None:
         self._seed, self._now = np.uint64(seed % 2**64), 0

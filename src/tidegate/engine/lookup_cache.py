@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.cache_policies import Retention, ranking
+from tidegate.engine.cache_policies import Ranking, Retention, ranking
+from tidegate.engine.cache_store import NOTED, NOWHERE, CacheStore, taken
 from tidegate.engine.key_codes import key_codes
 from tidegate.engine.row_sizes import row_sizes
 from tidegate.policies.selection import best
-from tidegate.types import InputError
+from tidegate.types import Budget, InputError
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Budget
+    from tidegate.types import Array
 
 Fetch: TypeAlias = Callable[[pa.Array], pa.Table]
 """Asks the relation for the rows of these keys, all different: their key first, then the other columns."""
-
-_NOWHERE: Final = -1
 
 
 class Resolved(NamedTuple):
@@ -36,28 +36,14 @@ class Resolved(NamedTuple):
     hit: pa.Array
 
 
-@dataclass(frozen=True)
-class _Entries:
-    """What is known of some keys: their rows, the key first; whether the relation has them; since when; codes."""
+class _Fetched(NamedTuple):
+    """What the relation said of keys: their rows, the key first; whether it has them; codes, references and bytes."""
 
     rows: pa.Table
     found: Array
-    since: Array
-    last: Array
     codes: Array
-
-    def take(self, places: Array) -> Self:
-        columns = (self.found, self.since, self.last, self.codes)
-        return type(self)(self.rows.take(pa.array(places)).combine_chunks(), *(c[places] for c in columns))
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(
-            pa.concat_tables([self.rows, other.rows]).combine_chunks(),
-            *(
-                np.concatenate([getattr(self, name), getattr(other, name)])
-                for name in ("found", "since", "last", "codes")
-            ),
-        )
+    last: Array
+    sizes: Array
 
 
 class LookupCache:
@@ -119,19 +105,20 @@ class LookupCache:
             None if budget is None else ranking(policy, budget, schema[0].type, probabilities, seed)
         )
         self._seen = 0
+        self._ranked = 0  # how many references there were when all rows were ranked last
+        self._oldest = np.inf  # no row was fetched before
         self._entered = self._left = self._spent = 0  # rows, and the references during which rows were cached
-        nothing = pa.Table.from_arrays([pa.nulls(1, field.type) for field in schema], schema=schema)
-        # The first entry is of no key: where references without a row find their nulls.
-        self._held = _Entries(nothing, *(np.zeros(1, kind) for kind in (bool, float, np.int64, np.int64)))
+        self._store = CacheStore(schema)
+        self._schema = schema
 
     def __len__(self) -> int:
         """How many keys are cached."""
-        return len(self._held.found) - 1
+        return len(self._store)
 
     @property
     def nbytes(self) -> int:
         """What a budget of bytes counts."""
-        return int(_sizes(self._held)[1:].sum())
+        return self._store.nbytes
 
     def resolve(self, keys: pa.Array, fetch: Fetch, now: float) -> Resolved:
         """Give each reference its row; `now` in seconds, for the time to live."""
@@ -139,46 +126,35 @@ class LookupCache:
         names = encoded.dictionary
         # Behind the last name stands that of a null.
         places = encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
-        at = self._places(names, now)
-        missed = np.flatnonzero(at == _NOWHERE)
-        hit = np.append(at != _NOWHERE, values=False)
-        codes = key_codes(names) if self._ranking else np.zeros(len(names), np.int64)
-        held = self._held
-        if len(missed):
-            at[missed] = len(held.found) + np.arange(len(missed))
-            held += self._fetched(names.take(pa.array(missed)), codes[missed], fetch, now)
-        rows = np.append(np.where(held.found[at], at, 0), 0)
-        valid = places < len(names)
-        known = places[valid] if encoded.null_count else places
-        self._remember(held, at, codes, known, now, changed=bool(len(missed)))
-        chosen = rows.take(places)
-        columns = held.rows.select(range(1, held.rows.num_columns))
-        return Resolved(
-            columns.take(pa.array(chosen)),
-            pa.array(chosen > 0),
-            pa.array(hit[places], mask=~valid if encoded.null_count else None),
+        codes, store = key_codes(names), self._store
+        at = store.find(names, codes)
+        at[self._is_stale(store.since[at], now)] = NOWHERE
+        missed = np.flatnonzero(at == NOWHERE)
+        fetched = self._fetched(names.take(pa.array(missed)), codes[missed], fetch)
+        # Those that were fetched stand behind all slots.
+        rows = np.append(np.where(store.found[at], at, 0), 0)
+        rows[missed] = np.where(fetched.found, store.used + np.arange(len(missed)), 0)
+        tables, valid = [*store.rows, fetched.rows], places < len(names)
+        hit = np.append(at != NOWHERE, values=False)[places]
+        resolved = Resolved(
+            taken([table.drop_columns([self._schema[0].name]) for table in tables], rows, places),
+            pa.array((rows > 0)[places]),
+            pa.array(hit, mask=~valid if encoded.null_count else None),
         )
+        self._remember(at, codes, fetched, places[valid] if encoded.null_count else places, now)
+        return resolved
 
-    def _places(self, names: pa.Array, now: float) -> Array:
-        """Where each key is cached, if it still counts."""
-        at: Array = (
-            pc.index_in(names, self._held.rows.column(0).combine_chunks(), skip_nulls=True)
-            .fill_null(_NOWHERE)
-            .to_numpy(zero_copy_only=False)
-            .astype(np.int64)
-        )
-        at[self._stale(self._held, now)[at]] = _NOWHERE
-        return at
-
-    def _stale(self, entries: _Entries, now: float) -> Array:
-        stale: Array = now - entries.since >= (np.inf if self._ttl is None else self._ttl)
+    def _is_stale(self, since: Array, now: float) -> Array:
+        stale: Array = now - since >= (np.inf if self._ttl is None else self._ttl)
         return stale
 
-    def _fetched(self, names: pa.Array, codes: Array, fetch: Fetch, now: float) -> _Entries:
-        schema = self._held.rows.schema
+    def _fetched(self, names: pa.Array, codes: Array, fetch: Fetch) -> _Fetched:
+        schema, none = self._schema, np.zeros(len(names), np.int64)
+        if not len(names):
+            return _Fetched(schema.empty_table(), none.astype(bool), codes, none, none)
         rows = pa.Table.from_arrays(
             [c.cast(f.type) for c, f in zip(fetch(names).columns, schema, strict=True)], schema=schema
-        ).combine_chunks()
+        )
         key = rows.column(0)
         at = pc.index_in(names, key)
         if len(key) != len(key.unique()) and (double := _double(key, names)) is not None:
@@ -188,40 +164,93 @@ class LookupCache:
             )
         found = at.is_valid().to_numpy(zero_copy_only=False)
         entries = rows.take(at).set_column(0, schema[0], names)
-        return _Entries(entries, found, np.full(len(names), now), np.zeros(len(names), np.int64), codes)
+        return _Fetched(entries, found, codes, none, NOTED + row_sizes(entries))
 
-    def _remember(
-        self, held: _Entries, at: Array, codes: Array, places: Array, now: float, *, changed: bool
-    ) -> None:
+    def _remember(self, at: Array, codes: Array, fetched: _Fetched, places: Array, now: float) -> None:
         """Learn from the references, and keep the best of all that is at hand."""
         if self._ranking is None or self._budget is None:
             return
         last = np.zeros(len(at), np.int64)
         last[places] = np.arange(len(places))  # of several to one key the last stays
-        held.last[at] = self._seen + last
+        last += self._seen
+        hits = at != NOWHERE
+        self._store.last[at[hits]] = last[hits]
         self._seen += len(places)
         self._spent += len(self) * len(places)
         if len(places):
             self._ranking.observe(codes, places, self._seen)
-        if not changed:
+        if len(fetched.codes):
+            self._drop_stale(now)
+            self._keep(fetched._replace(last=last[~hits]), self._ranking, self._budget, now)
+
+    def _drop_stale(self, now: float) -> None:
+        """What is too old makes room, asked for again or not."""
+        store = self._store
+        if not self._is_stale(np.array(self._oldest), now):
             return
-        here = 1 + np.flatnonzero(~self._stale(held, now)[1:])
+        slots = store.slots()
+        stale = self._is_stale(store.since[slots], now)
+        self._oldest = store.since[slots[~stale]].min(initial=np.inf)
+        self._left += int(stale.sum())
+        store.drop(slots[stale])
+
+    def _keep(self, fetched: _Fetched, ranking: Ranking, budget: Budget, now: float) -> None:
+        """Keep the best of what is cached and what was fetched.
+
+        Under most policies rows that nobody refers to keep their order, so that not all need be ranked each time. The
+        lowest are marked as weak; so is whoever comes. As long as one of the weak to which nobody referred since is
+        among those that stay, all others rank above it, and above whoever goes.
+        """
+        store, count = self._store, len(fetched.found)
+        load = len(store) + count if budget.unit == "rows" else store.nbytes + int(fetched.sizes.sum())
+        if (
+            load <= budget.limit and ranking.steady
+        ):  # a process is looked at for the first time while there is room
+            self._add(fetched, np.ones(count, bool), now)
+            return
+        slots = store.slots(weak=ranking.steady)
+        scores, kept = self._best(slots, fetched, ranking, budget)
+        if len(slots) < len(store) and not (store.last[slots[kept[: len(slots)]]] < self._ranked).any():
+            slots = store.slots()
+            scores, kept = self._best(slots, fetched, ranking, budget)
+        every, (old, new) = len(slots) == len(store), np.split(kept, [len(slots)])
+        self._left += int((~old).sum())
+        store.drop(slots[~old])
+        self._add(fetched, new, now)
+        if every and ranking.steady:
+            self._mark(scores[kept], int((~kept).sum()))
+
+    def _add(self, fetched: _Fetched, some: Array, now: float) -> None:
+        self._entered += int(some.sum())
+        self._oldest = min(self._oldest, now)
+        rows = fetched.rows.filter(pa.array(some))
+        noted = {name: getattr(fetched, name)[some] for name in ("found", "codes", "last", "sizes")}
+        self._store.add(rows, since=now, **noted)
+
+    def _best(self, slots: Array, fetched: _Fetched, ranking: Ranking, budget: Budget) -> tuple[Array, Array]:
+        """Scores of these rows and of those fetched, and which of them stay beside the others."""
+        store = self._store
+        last = np.concatenate([store.last[slots], fetched.last])
         # Until a row has left nobody knows for how long they stay: about until so many others have come.
-        lifetime = self._spent / self._entered if self._left else float(len(here))
-        scores = self._ranking.scores(held.codes[here], held.last[here], lifetime)
-        sizes = _sizes(held)[here] if self._budget.unit == "bytes" else None
-        kept = here[best(scores, [held.last[here]], sizes, self._budget)]
-        stayed = int((kept <= len(self)).sum())
-        self._entered += len(kept) - stayed
-        self._left += len(self) - stayed
-        self._held = held.take(np.insert(kept, 0, 0))
+        lifetime = self._spent / self._entered if self._left else float(len(store) + len(fetched.last))
+        scores = ranking.scores(np.concatenate([store.codes[slots], fetched.codes]), last, lifetime)
+        others, sizes = len(store) - len(slots), None
+        if budget.unit == "bytes":
+            sizes = np.concatenate([store.sizes[slots], fetched.sizes])
+            others = store.nbytes - int(store.sizes[slots].sum())
+        room = max(1, budget.limit - others)
+        return scores, best(scores, [last], sizes, replace(budget, **{budget.unit: room}))
 
-
-def _sizes(entries: _Entries) -> Array:
-    """Bytes of each entry, what is noted of it included."""
-    noted = sum(c.itemsize for c in (entries.found, entries.since, entries.last, entries.codes))
-    sizes: Array = row_sizes(entries.rows) + noted
-    return sizes
+    def _mark(self, scores: Array, left: int) -> None:
+        """Mark the weak, as many that to rank them each time, and all when they are used up, costs about the same."""
+        store = self._store
+        slots = store.slots()
+        store.weak[slots] = True
+        count = max(2 * left, math.isqrt(left * len(slots)))
+        if 0 < count < len(slots):
+            strong = best(scores, [store.last[slots]], None, Budget(rows=len(slots) - count))
+            store.weak[slots[strong]] = False
+            self._ranked = self._seen
 
 
 def _double(key: pa.ChunkedArray, names: pa.Array) -> object:

@@ -144,11 +144,15 @@ def whole(values: ArrayLike) -> Array:
     found = np.asarray(values)
     if found.ndim != 1:
         raise InputError(f"values of a stream have the shape {found.shape}; give a list of whole numbers")
+    if len(found) and found.dtype.kind not in "biufO":
+        raise InputError(f"values are not numbers, such as {found[0]!s:.80}; give whole numbers")
     with np.errstate(invalid="ignore"):
         try:
             copy = found.astype(np.int64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"values {values!r} are not numbers; give whole numbers") from error
+            raise InputError(
+                f"values are not all numbers of 64 bits ({error!s:.80}); give whole numbers"
+            ) from error
     if not np.array_equal(copy, found):
         raise InputError(f"values contain {found[copy != found][0]}; give whole numbers, such as by rounding")
     return copy

@@ -12,8 +12,9 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from tidegate.models.numbers import ByValue
+from tidegate.models.process import Process
 from tidegate.registry import called, named
-from tidegate.types import InputError, Learned, Order
+from tidegate.types import SIDES, InputError, Learned, Order
 
 if TYPE_CHECKING:
     from tidegate.models import Payoff
@@ -52,6 +53,10 @@ class Policy(ABC):
     def is_fixed(self) -> bool:
         """Whether a row's score never changes after it arrived, and nothing is learned."""
         return False
+
+    def counts_steps(self) -> bool:
+        """Whether it was given processes, which bring a row a side at each whole time from 0 on."""
+        return any(isinstance(getattr(self, side, None), Process) for side in SIDES)
 
     def start(self, setting: Setting) -> Policy:  # noqa: ARG002 - most policies need nothing from it
         """Bind to a join and return what runs."""

@@ -183,7 +183,9 @@ def h2(
     points
         How many control points there are on an axis at most; by default four a standard deviation of the noise, and
         128 at most. Where that makes them whole numbers next to each other, there is no error. Else it is below a
-        thousandth of the largest benefit as long as the default is not cut short at 128 (`phi1` up to 0.85).
+        thousandth of the largest benefit as long as the default is not cut short at 128 (`phi1` up to 0.85). Beyond,
+        it grows as control points are farther apart, the more the shorter rows stay: with an alpha of 6 it is 0.3 %
+        at 0.95, 3 % at 0.99 and 17 % at 0.999; with one of 50, about half of that or less.
 
     Examples
     --------

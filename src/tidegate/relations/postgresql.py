@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,14 @@ _AS_TEXT: Final = ("uuid", "json", "jsonb")
 _TEXTS: Final = re.compile(r"text|name|character varying(\(\d+\))?")
 _PADDED: Final = re.compile(r"bpchar|character\(\d+\)")
 _SECRETS: Final = ("password", "sslpassword")
+_DEADLINES: Final = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 20_000,
+}
+"""By when a server that is silent counts as gone, in seconds and (the last) milliseconds, as libpq has them."""
 _NUMERIC: Final = re.compile(r"numeric\((\d+),(\d+)\)")
 _MOST_DIGITS: Final = 38
 _UUID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
@@ -60,6 +69,9 @@ class PostgreSQL(Relation):
 
     A process of the query keeps one connection, and makes a new one if it fails. `numeric(p, s)` comes as a decimal;
     uuid, json and enumerations as text; `char(n)` without the blanks that pad it.
+
+    A server that does not finish a connection within 10 s, or whose host is silent for 20 s, counts as one that does
+    not answer, unless the URL says otherwise (`?connect_timeout=30&tcp_user_timeout=60000`).
 
     Parameters
     ----------
@@ -101,6 +113,15 @@ class PostgreSQL(Relation):
         url = urlsplit(self.dsn)
         where = f"{url.hostname or 'localhost'}:{url.port or 5432}{url.path}"
         return f"{self.table!r} in PostgreSQL at {where}"
+
+    @property
+    def address(self) -> str:
+        """The URL, with a deadline wherever it sets none: without one, a host that vanished is waited for in vain."""
+        given = {unquote(pair.partition("=")[0]) for pair in urlsplit(self.dsn).query.split("&")}
+        if "PGCONNECT_TIMEOUT" in os.environ:
+            given.add("connect_timeout")
+        missing = [f"{name}={value}" for name, value in _DEADLINES.items() if name not in given]
+        return "&".join([self.dsn if "?" in self.dsn else f"{self.dsn}?", *missing]).replace("?&", "?")
 
     def open(self) -> OpenRelation:
         """Get ready to ask, in this process."""
@@ -152,7 +173,7 @@ class _OpenPostgreSQL(OpenRelation):
 
         try:
             if self._connection is None:
-                self._connection = dbapi.connect(self._relation.dsn, autocommit=True)
+                self._connection = dbapi.connect(self._relation.address, autocommit=True)
             with self._connection.cursor() as cursor:
                 cursor.execute(sql, pa.RecordBatch.from_arrays([parameter], ["keys"]))
                 return cursor.fetch_arrow_table()

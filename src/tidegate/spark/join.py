@@ -12,7 +12,7 @@ from tidegate.spark.plan import How
 from tidegate.spark.pool import Member
 from tidegate.spark.query import Query
 from tidegate.spark.settings import online
-from tidegate.types import Budget, Combine, Condition, Split, check_choice
+from tidegate.types import Budget, Combine, Condition, InputError, Split, check_choice
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -110,7 +110,7 @@ def join(
     core = Join(
         window_of(window),
         budget.budget if isinstance(budget, Member) else Budget.of(budget),
-        online(policy),
+        _timely(policy),
         split,
         condition=condition,
         combine=combine,
@@ -123,3 +123,14 @@ def join(
         member.check(find(policy), split, core.window, count, streaming=query.streaming)
     valuation = stated(importance, query.frames, find(policy), streaming=query.streaming)
     return query.run(core, count, how=how, where=where, suffix=suffix, valuation=valuation, member=member)
+
+
+def _timely(policy: Policy | str) -> Policy:
+    """The policy that is meant, if it can go by the times of a query."""
+    meant = online(policy)
+    if meant.counts_steps():
+        raise InputError(
+            f"policy {meant.label()!r} was given processes (left=, right=), which move from one whole time to the "
+            "next, and on Spark these are microseconds; leave processes out: 'heeb' finds them itself, row by row"
+        )
+    return meant

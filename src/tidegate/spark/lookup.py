@@ -6,6 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
@@ -30,17 +31,17 @@ from pyspark.sql.types import (
 
 from tidegate.engine.cache_policies import Retention, check_probabilities, ranking
 from tidegate.relations import Relation, UnreachableError, find
+from tidegate.relations.file import FileRelation
 from tidegate.relations.relation import Column
 from tidegate.spark.columns import travelled
 from tidegate.spark.durations import microseconds
-from tidegate.spark.lookup_task import FOUND, HIT, LookupTask
+from tidegate.spark.lookup_task import FOUND, HIT, LookupTask, patiently
 from tidegate.spark.session import PARTITIONS
 from tidegate.spark.side import INTEGERS, On, pairs_of, quoted
 from tidegate.types import Budget, InputError, check_choice, first_missing
 
 if TYPE_CHECKING:
     from datetime import timedelta
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -132,8 +133,8 @@ def lookup(
     if budget is None:
         raise InputError("cache=None has no bound; give a number of rows, or bytes like '64 MB'")
     ours, theirs = _key_names(on)
-    where = find(relation, table)
-    every = {column.name: column for column in _columns_of(where)}
+    where, waits = find(relation, table), _seconds(patience, "patience")
+    every = {column.name: column for column in _columns_of(where, waits)}
     key, added = _wanted(where, every, theirs, columns, shared=ours == theirs)
     kind = _checked_key(stream, ours, key)
     spark = stream.sparkSession
@@ -152,7 +153,7 @@ def lookup(
         ttl=None if ttl is None else _seconds(ttl, "ttl"),
         probabilities=probabilities,
         seed=seed,
-        patience=_seconds(patience, "patience"),
+        patience=waits,
         chunk=chunk,
     )
     ranking(policy, budget, task.key_type, probabilities, seed)  # which refuses keys of another type
@@ -221,12 +222,16 @@ def _key_names(on: On) -> tuple[str, str]:
     return pairs[0]
 
 
-def _columns_of(relation: Relation) -> list[Column]:
+def _columns_of(relation: Relation, patience: float) -> list[Column]:
+    if isinstance(relation, FileRelation) and not Path(relation.path).exists():
+        raise InputError(f"{relation.described} cannot be reached: there is no such file; correct the path")
     source = relation.open()
     try:
-        return source.columns()
+        return patiently(source.columns, patience)
     except UnreachableError as error:
-        raise InputError(f"{relation.described} cannot be reached: {error}") from None
+        raise InputError(
+            f"{relation.described} cannot be reached, {error}; see that it is there and answers"
+        ) from None
     finally:
         source.close()
 

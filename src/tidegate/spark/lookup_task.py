@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -13,8 +13,9 @@ from tidegate.engine.cache_policies import Retention
 from tidegate.engine.lookup_cache import LookupCache, Resolved
 from tidegate.relations.relation import Column, OpenRelation, Relation, UnreachableError
 from tidegate.spark.seats import leave_seat, take_seat
-from tidegate.streams.trace import one_chunk
 from tidegate.types import Budget
+
+T = TypeVar("T")
 
 FOUND: Final = "found"
 HIT: Final = "hit"
@@ -78,7 +79,7 @@ class LookupTask:
         try:
             for keys in chunked(batches, self.chunk):
                 found = held.cache.resolve(keys.cast(self.key_type), held.fetch, time.monotonic())
-                yield _as_structs(found, self.tells)
+                yield from _as_structs(found, self.tells)
         finally:
             held.used = time.monotonic()
             held.rest()
@@ -109,21 +110,15 @@ class _WorkerCache:
 
     def fetch(self, keys: pa.Array) -> pa.Table:
         """Ask the relation, again and again if it does not answer."""
-        task, begin, wait, tries = self.task, time.monotonic(), _FIRST_WAIT, 0
-        while True:
-            tries += 1
-            try:
-                return self._relation.rows(task.key, keys, task.columns)
-            except UnreachableError as error:
-                waited = time.monotonic() - begin
-                if waited + wait > task.patience:
-                    raise LookupFailedError(
-                        f"{task.relation.described} did not answer, asked {tries} times in {waited:.0f} s ({error}); "
-                        "nothing of this micro-batch was written: start the query again from its checkpoint when the "
-                        "database is back, and give it more patience= if this happens often"
-                    ) from None
-            time.sleep(wait)
-            wait = min(2 * wait, _LONGEST_WAIT)
+        task = self.task
+        try:
+            return patiently(lambda: self._relation.rows(task.key, keys, task.columns), task.patience)
+        except UnreachableError as error:
+            raise LookupFailedError(
+                f"{task.relation.described} did not answer, {error}; nothing of this micro-batch was written: start "
+                "the query again from its checkpoint when the database is back, and give it more patience= if this "
+                "happens often"
+            ) from None
 
     def rest(self) -> None:
         """Let go of what should not stay open between tasks."""
@@ -135,6 +130,21 @@ class _WorkerCache:
         self._relation.close()
         if self._seat is not None:
             leave_seat(self.task.name, self._seat)
+
+
+def patiently(ask: Callable[[], T], patience: float) -> T:
+    """What a relation answers, asked again, ever less often, for so many seconds as long as it does not."""
+    begin, wait, tries = time.monotonic(), _FIRST_WAIT, 0
+    while True:
+        tries += 1
+        try:
+            return ask()
+        except UnreachableError as error:
+            waited = time.monotonic() - begin
+            if waited + wait > patience:
+                raise UnreachableError(f"asked {tries} times in {waited:.0f} s ({error})") from None
+        time.sleep(wait)
+        wait = min(2 * wait, _LONGEST_WAIT)
 
 
 _KEPT: Final[dict[str, _WorkerCache]] = {}
@@ -179,9 +189,8 @@ def chunked(batches: Iterator[pa.Array], rows: int) -> Iterator[pa.Array]:
         yield pa.concat_arrays(waiting)
 
 
-def _as_structs(found: Resolved, tells: Sequence[str]) -> pa.Array:
-    columns: Sequence[pa.ChunkedArray] = found.rows.columns
-    return pa.StructArray.from_arrays(
-        [*(getattr(found, told) for told in tells), *map(one_chunk, columns)],
-        [*tells, *found.rows.column_names],
-    )
+def _as_structs(found: Resolved, tells: Sequence[str]) -> Iterator[pa.Array]:
+    """In one array, or in as many as the rows have chunks."""
+    told = pa.table({name: getattr(found, name) for name in tells})
+    rows = pa.Table.from_arrays([*told.columns, *found.rows.columns], [*tells, *found.rows.column_names])
+    return (batch.to_struct_array() for batch in rows.to_batches())
