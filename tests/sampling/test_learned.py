@@ -50,9 +50,9 @@ def test_keys_that_live_for_one_window_lose_nothing(step: int, lateness: float) 
 
 @pytest.mark.parametrize("sampler", ["uniform", "pps_cluster"])
 def test_what_rows_in_memory_meet_corrects_what_others_expect(sampler: str) -> None:
-    traces = [Trace.of(side) for side in auctions(1_500, 1.0)]
+    opened, bids = (Trace.of(side) for side in auctions(1_500, 1.0))
     window = Window(600, 0)
-    arrivals = encode(*traces, window, "=", None).arrivals
+    arrivals = encode(opened, bids, window, "=", None).arrivals
     operator = SamplingOperator(Join(window, Budget(rows=100)), sampler)
     for left, right, moment in arrivals.steps(arrivals.cuts(100), whole_instants=False):
         collected(operator.step(left, right, moment))

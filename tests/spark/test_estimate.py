@@ -190,7 +190,7 @@ def test_a_sample_that_streams_is_written_and_estimated_over_sliding_windows(
     settings: dict[str, Any] = {"on": "k", "time": "ts", "window": ("40 seconds", "40 seconds"), "buckets": 1}
     sides = [streams.read(spark, tmp_path / side, "ts", "0 seconds") for side in ("left", "right")]
     sample = tg.sample(*sides, **settings, method="eq_cluster", p=0.5)
-    counts = []
+    counts: list[float] = []
 
     def save(batch: DataFrame, _: int) -> None:
         batch.write.mode("append").parquet(str(tmp_path / "sample"))
@@ -205,7 +205,7 @@ def test_a_sample_that_streams_is_written_and_estimated_over_sliding_windows(
     found = streams.run(flat, tmp_path / "told")
     written = spark.read.parquet(str(tmp_path / "sample")).toArrow()
     assert sum(counts) == pytest.approx(np.sum(1 / written["probability"].to_numpy()))
-    spans = {"window": 240 * 10**6, "every": 60 * 10**6}
+    spans: dict[str, Any] = {"window": 240 * 10**6, "every": 60 * 10**6}
     over = pc.max(written["ts"]).as_py() - timedelta(minutes=1)
     core = tg.sampling.estimate(written, "sum(left_price)", time="ts", method="eq_cluster", **spans)
     complete = core.filter(pc.less_equal(core["window_end"], over))
