@@ -147,6 +147,22 @@ def test_any_grouping_of_offers_leaves_the_same_results(groups: list[int], cuts:
         assert (counts >= np.minimum(np.bincount(codes, minlength=10), 4)).all()
 
 
+def test_a_group_has_its_least_whatever_other_parts_miss() -> None:
+    config, groups = GroupedJoinReservoir(44, 90, 10), [np.zeros(50, int), 1 + np.arange(3000) % 60]
+    parts = [config.start(1, number) for number in range(2)]
+    none = np.empty(0, np.int64)
+    held = [
+        some[part.offer(np.ones(len(some)), groups=(none, some)).rows]
+        for part, some in zip(parts, groups, strict=True)
+    ]
+    ranks, pooled = (np.concatenate([getattr(part, name) for part in parts]) for name in ("ranks", "pooled"))
+    both = np.concatenate(held)
+    found = merged_groups(ranks, both, pooled, [part.told for part in parts], 44, 10)
+    assert (np.bincount(both[found.rows])[:4] >= 10).all()
+    assert pooled[found.rows].sum() == 10
+    assert not len(merged_groups(np.empty(0), none, np.empty(0, bool), [config.start().told], 44, 10).rows)
+
+
 def test_groups_beyond_the_places_are_told() -> None:
     groups = np.arange(3000) % 60
     running = GroupedJoinReservoir(404, 900, 100).start(2)

@@ -165,7 +165,7 @@ def test_a_partition_that_holds_nothing_bounds_the_others() -> None:
     assert set(chance.tolist()) == {0.25}
 
 
-@pytest.mark.parametrize(("sizes", "fractions"), [((20, 20), (1.0, 0.6)), ((20, 250), (1.0, 1.0))])
+@pytest.mark.parametrize(("sizes", "fractions"), [((20, 20), (1.0, 0.6)), ((6, 250), (1.0, 1.0))])
 def test_weights_of_merged_partitions_add_up_to_the_number_of_results(
     sizes: tuple[int, int], fractions: tuple[float, float]
 ) -> None:

@@ -107,13 +107,13 @@ class RankedGroups(RankedReservoir):
     def sharing(self) -> float:
         """How many results the groups that share a place have had, as far as ranks tell."""
         ranks = self._ranks[self._pooled]
-        bound = _bound(ranks, self.told)
+        bound = float(ranks.max()) if len(ranks) == self.quota else self._least
         return float((ranks < bound).sum() / bound)
 
     @property
     def told(self) -> Part:
         """What a merge must know of it."""
-        return Part(len(self), self._least, self.quota, self.pools)
+        return Part(len(self), self._least, self.quota)
 
     def offer(
         self,
@@ -182,7 +182,6 @@ class Part(NamedTuple):
     held: int
     bound: float
     quota: int
-    pools: bool
 
 
 def merged_groups(
@@ -190,8 +189,8 @@ def merged_groups(
 ) -> Merged:
     """Make one sample of the reservoirs with groups of disjoint parts of a join.
 
-    Of each group it has the results below the least rank that bounds it anywhere, and no more than a quota. Their
-    probability is that rank, or the next where the quota ends.
+    Of each group it has those of the lowest ranks, up to a quota. A result's probability is the rank where that ends,
+    or the one that bounds it in its own part if that is lower: results of one group may differ where parts do.
 
     Parameters
     ----------
@@ -205,42 +204,35 @@ def merged_groups(
     least
         How many results a group keeps at least, of those that are there.
     """
-    count = int(groups.max(initial=-1)) + 1
-    bounds, begin = np.ones(count), 0
-    for part in parts:
-        some = slice(begin, begin + part.held)
-        bounds = np.minimum(bounds, _bounds(ranks[some], groups[some], pooled[some], part, count))
-        begin += part.held
-    below = np.flatnonzero(ranks < bounds[groups])
+    starts = np.cumsum([0, *(part.held for part in parts)])
+    bounds = np.empty(len(ranks))
+    for part, begin, end in zip(parts, starts, starts[1:], strict=False):
+        some = slice(begin, end)
+        bounds[some] = _bounds(ranks[some], groups[some], pooled[some], part)
+    below = np.flatnonzero(ranks < bounds)
+    sizes = np.bincount(groups[below], minlength=1)
+    quota = max(least, quota_of(sizes[sizes > 0], size))
     place = _place(groups[below], ranks[below])
-    sizes = np.bincount(groups[below])
-    quota = max(least, quota_of(sizes[sizes > 0], size)) if len(below) else least
-    ends = below[place == quota]
-    bounds[groups[ends]] = ranks[ends]
+    ends, ending = np.ones(len(sizes)), below[place == quota]
+    ends[groups[ending]] = ranks[ending]
     rows = below[place < quota]
-    return Merged(rows, bounds[groups[rows]])
+    rows = rows[np.argsort(ranks[rows], kind="stable")]
+    return Merged(rows, np.minimum(bounds[rows], ends[groups[rows]]))
 
 
-def _bounds(ranks: Array, groups: Array, pooled: Array, part: Part, count: int) -> Array:
-    """Below which rank one part holds all of each group."""
-    shared = _bound(ranks[pooled], part) if part.pools else part.bound
-    bounds = np.full(count, shared)
-    own, its = groups[~pooled], ranks[~pooled]
-    bounds[own] = part.bound
-    last = np.zeros(count)
-    np.maximum.at(last, own, its)
-    full = np.bincount(own, minlength=count) >= part.quota
-    bounds[full] = last[full]
+def _bounds(ranks: Array, groups: Array, pooled: Array, part: Part) -> Array:
+    """Below which rank a part holds all that are in one place with each of its results."""
+    places = np.where(pooled, groups.max(initial=0) + 1, groups)
+    last = np.zeros(places.max(initial=0) + 1)
+    np.maximum.at(last, places, ranks)
+    full = np.bincount(places, minlength=len(last)) >= part.quota
+    bounds: Array = np.where(full, last, part.bound)[places]
     return bounds
 
 
 def _places(size: int, least: int) -> int:
     """How many groups have a place of their own, of one result more than is shown, beside the one that is shared."""
     return max(0, size // (least + 1) - 1)
-
-
-def _bound(ranks: Array, part: Part) -> float:
-    return float(ranks.max()) if len(ranks) >= part.quota else part.bound
 
 
 def _place(strata: Array, ranks: Array) -> Array:

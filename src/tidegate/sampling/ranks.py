@@ -163,7 +163,7 @@ def chance_of(ranks: Array, size: int, bound: float) -> float:
 
 
 class Merged(NamedTuple):
-    """One reservoir out of several: which of all their results it has, and with what probability it has each."""
+    """One reservoir out of several: which of all their results it has, by rank, and with what probability each."""
 
     rows: Array
     chance: Array
