@@ -202,6 +202,8 @@ def test_groups_without_a_place_are_weighed_rightly(
     settings: dict[str, Any] = {"method": "reservoir", "size": 60, "by": ["k", "t"], "least": 4}
     sample = tg.sample(*sides(spark, folder), **SETTINGS | settings).cache()
     assert 60 <= sample.count() <= 120
+    # Eleven groups of each bucket have a place; hardly any would have so many by chance.
+    assert sample.groupBy("k", "t").count().where("count >= 4").count() > 11
     assert not results(sample) - exact
     answer = tg.estimate(sample, "count(*)", method="reservoir", level=0.999).collect()[0]
     assert answer.low < exact.total() < answer.high
