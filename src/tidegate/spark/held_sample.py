@@ -76,7 +76,7 @@ class HeldSample:
         return self.rows if taken.kept is None or self.rows is None else self.rows.take(pa.array(taken.kept))
 
     def told(self, batch: int) -> pa.RecordBatch:
-        """The results that are held, with their ranks; and what `merged` must know, even of a bucket without any."""
+        """The results that are held, with their ranks, and what a merge must know, even of a bucket without any."""
         kept = self.reservoir
         note: dict[str, object] = {"size": kept.size, "bound": kept.fraction, "batch": batch}
         columns = {RANK: kept.ranks}

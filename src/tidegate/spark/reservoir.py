@@ -33,7 +33,8 @@ def reservoir(
 ) -> DataFrame:
     """The sample that a query with `method="reservoir"` holds: uniform over all results of the join so far.
 
-    Each bucket holds the results of its lowest ranks; the lowest of all of them are those of the whole query.
+    Each bucket holds the results of its lowest ranks; the lowest of all of them are those of the whole query. It is
+    the sample that the query gave after its last micro-batch; with `by=` there, so many results of each group.
 
     Parameters
     ----------
