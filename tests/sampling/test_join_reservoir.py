@@ -25,7 +25,7 @@ from tidegate.sampling import (
 )
 from tidegate.sampling.printed_join import PrintedJoinReservoir
 from tidegate.sampling.progressive_join import PrintedProgressiveJoin, RunningProgressiveJoin
-from tidegate.sampling.ranks import RankedReservoir
+from tidegate.sampling.ranks import Merged, RankedReservoir, merged
 from tidegate.sampling.slots import Slots, Taken
 from tidegate.types import Array
 
@@ -119,11 +119,9 @@ def test_ranks_are_those_of_a_slow_reference(seed: int, size: int, parts: int) -
     assert sorted(held) == sorted(lowest)
 
 
-def lowest(parts: list[RankedReservoir], size: int) -> list[Array]:
-    """The slots that make up one reservoir of all partitions: the lowest ranks that all could still take."""
-    bound = min(part.fraction for part in parts)
-    last = np.sort(np.concatenate([part.ranks for part in parts]))[:size][-1:].max(initial=0.0)
-    return [np.flatnonzero(part.ranks <= min(bound, last)) for part in parts]
+def whole(parts: list[RankedReservoir], size: int) -> Merged:
+    """One reservoir of all partitions."""
+    return merged(np.concatenate([part.ranks for part in parts]), [part.fraction for part in parts], size)
 
 
 def test_partitions_merge_into_a_uniform_sample() -> None:
@@ -135,10 +133,9 @@ def test_partitions_merge_into_a_uniform_sample() -> None:
         for number, some in enumerate(fractions):
             parts.append(JoinReservoir(2, 9).start(seed, number))
             held.append(6 * number + watched(2 * seed + number, len(some), parts[-1], some)[1])
-        slots = lowest(parts, 2)
-        merged = np.concatenate([some[which] for some, which in zip(held, slots, strict=True)])
-        if len(merged) == 2:
-            found[tuple(sorted(merged.tolist()))] += 1
+        both = np.concatenate(held)[whole(parts, 2).rows]
+        if len(both) == 2:
+            found[tuple(sorted(both.tolist()))] += 1
             full += 1
     counts = [found[pair] for pair in combinations(range(9), 2)]
     assert full > 0.9 * runs
@@ -146,14 +143,39 @@ def test_partitions_merge_into_a_uniform_sample() -> None:
 
 
 def test_partitions_that_are_not_full_merge_at_the_lowest_fraction() -> None:
-    runs, held = 400, np.zeros(2)
+    runs, held = 400, np.zeros(2, int)
     for seed in range(runs):
         parts = [JoinReservoir(50, 90).start(seed, number) for number in range(2)]
         for part, fraction in zip(parts, (1.0, 0.3), strict=True):
             watched(seed, 20, part, np.full(20, fraction))
             part.offer(np.empty(0), least=fraction)
-        held += [len(slots) for slots in lowest(parts, 50)]
+        rows, chance = whole(parts, 50)
+        assert set(chance.tolist()) == {0.3}
+        held += np.bincount(rows >= len(parts[0]), minlength=2)
     assert held / (20 * runs) == pytest.approx([0.3, 0.3], abs=4 * (0.21 / (20 * runs)) ** 0.5)
+
+
+def test_a_partition_that_holds_nothing_bounds_the_others() -> None:
+    parts = [JoinReservoir(50, 90).start(1, number) for number in range(2)]
+    watched(1, 40, parts[0], np.ones(40))
+    parts[1].offer(np.empty(0), least=0.25)
+    rows, chance = whole(parts, 50)
+    assert rows.tolist() == np.argsort(parts[0].ranks)[: (parts[0].ranks <= 0.25).sum()].tolist()
+    assert 0 < len(rows) < 40
+    assert set(chance.tolist()) == {0.25}
+
+
+@pytest.mark.parametrize(("sizes", "fractions"), [((20, 20), (1.0, 0.6)), ((6, 250), (1.0, 1.0))])
+def test_weights_of_merged_partitions_add_up_to_the_number_of_results(
+    sizes: tuple[int, int], fractions: tuple[float, float]
+) -> None:
+    totals = []
+    for seed in range(400):
+        parts = [JoinReservoir(size, 900).start(seed, number) for number, size in enumerate(sizes)]
+        for number, (part, fraction) in enumerate(zip(parts, fractions, strict=True)):
+            watched(2 * seed + number, (70, 200)[number], part, np.full((70, 200)[number], fraction))
+        totals.append((1 / whole(parts, max(sizes)).chance).sum())
+    assert np.mean(totals) == pytest.approx(270, abs=2 * float(np.std(totals)) / 400**0.5)
 
 
 def test_a_printed_reservoir_refuses_to_tell_ranks() -> None:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 ROWS, BATCHES, BUDGET = 500, 3, 120
 SETTINGS: dict[str, Any] = {"on": "k", "time": "t", "window": ("60 seconds", "60 seconds"), "buckets": 2}
-TOLD = {"probability", "weight", "owner", "rank", "bound", "batch"}
+TOLD = {"probability", "weight", "owner", "batch"}
 
 
 def table(side: str, batch: int) -> pa.Table:
@@ -119,30 +119,48 @@ def test_a_reservoir_is_held_shown_and_read(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
 ) -> None:
     frame = streamed(spark, folder, budget=400, method="reservoir", size=80)
-    assert [name for name in frame.columns if name in TOLD] == [
-        "probability", "weight", "owner", "rank", "bound", "batch",
-    ]  # fmt: skip
-    shown = streams.run(frame, tmp_path / "checkpoint")
-    names = frame.columns
-    last = max(row[names.index("batch")] for row in shown)
-    final = sorted(
-        (row for row in shown if row[names.index("batch")] == last), key=lambda row: row[names.index("rank")]
-    )
-    assert 80 < len(final) <= 160
-    held = tg.reservoir(tmp_path / "checkpoint")
-    columns = [name for name in held.columns if name not in TOLD]
-    lowest = Counter(tuple(row[names.index(name)] for name in columns) for row in final[:80])
-    assert results(held) == lowest
-    assert not lowest - exact
+    assert frame.columns[-4:] == ["probability", "weight", "owner", "batch"]
+    shown = streams.Running.start(frame, tmp_path / "checkpoint").table().cache()
+    assert [tuple(row) for row in shown.groupBy("batch").count().orderBy("batch").collect()] == [
+        (batch, 80) for batch in range(BATCHES)
+    ]
+    last = shown.where(f"batch = {BATCHES - 1}")
+    assert not results(last) - exact
     # The number of results is told by the ranks: five standard errors of 1 / sqrt(80 - 2).
-    assert abs(held.groupBy().sum("weight").collect()[0][0] / exact.total() - 1) < 5 / 78**0.5
+    assert abs(last.groupBy().sum("weight").collect()[0][0] / exact.total() - 1) < 5 / 78**0.5
+    held = tg.reservoir(tmp_path / "checkpoint")
+    told = held.columns
+    assert Counter(map(tuple, held.collect())) == Counter(map(tuple, last.select(told).collect()))
     assert tg.reservoir(tmp_path / "checkpoint", size=10).count() == 10
-    told = {row.model for row in tg.inspect(tmp_path / "checkpoint", "model").collect()}
-    assert {"fraction", "lowered"} <= told
+    models = {row.model for row in tg.inspect(tmp_path / "checkpoint", "model").collect()}
+    assert {"fraction", "lowered"} <= models
     policies = {row.policy for row in tg.inspect(tmp_path / "checkpoint", "counts").collect()}
     assert policies == {"uniform"}
     with pytest.raises(InputError, match="size=81 is not within the reservoir's 80; give 1 to 80"):
         tg.reservoir(tmp_path / "checkpoint", size=81)
+
+
+def test_a_batch_gives_one_reservoir_of_all_buckets(
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]]
+) -> None:
+    sample = tg.sample(*sides(spark, folder), **SETTINGS, method="reservoir", size=80, step=200).cache()
+    assert sample.count() == 80
+    assert not results(sample) - exact
+    answer = tg.estimate(sample, "count(*)", method="reservoir", level=0.9999).collect()[0]
+    assert answer.low < exact.total() < answer.high
+
+
+def test_the_sampler_below_a_reservoir_can_be_chosen(
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]]
+) -> None:
+    settings = SETTINGS | {"method": "reservoir", "size": 80, "budget": 400, "step": 100}
+    sample = tg.sample(*sides(spark, folder), **settings, sampler="eq_cluster").cache()
+    assert 0 < sample.count() <= 80
+    assert not results(sample) - exact
+    # Rows are shown with all their results or with none.
+    shown = sample.select("owner").distinct().count()
+    alone = tg.sample(*sides(spark, folder), **settings, sampler=tg.sampling.Uniform(cutoff="mean"))
+    assert shown < alone.select("owner").distinct().count()
 
 
 def test_a_progressive_reservoir_takes_over_memory(
@@ -157,6 +175,38 @@ def test_a_progressive_reservoir_takes_over_memory(
     assert not results(held) - exact
     buffered = tg.inspect(tmp_path, "counts").groupBy().sum("buffered").collect()[0][0]
     assert buffered + held.count() <= 400
+
+
+def test_a_reservoir_with_groups_has_enough_of_each(
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
+) -> None:
+    keys = Counter(str(row[0]) for row in exact.elements())
+    settings: dict[str, Any] = {"method": "reservoir", "size": 300, "budget": 2000, "by": "k", "least": 5}
+    shown = streams.Running.start(streamed(spark, folder, **settings), tmp_path / "checkpoint").table()
+    last = shown.where(f"batch = {BATCHES - 1}").cache()
+    assert not results(last) - exact
+    found = Counter(row.k for row in last.select("k").collect())
+    assert len(keys) > 25
+    assert all(found[key] >= min(5, count) for key, count in keys.items())
+    counts = tg.estimate(last, "count(*)", by="k", method="reservoir", level=0.999).collect()
+    assert sum(row.low <= keys[row.k] <= row.high for row in counts) >= len(keys) - 1
+    held = tg.reservoir(tmp_path / "checkpoint")
+    assert Counter(map(tuple, held.collect())) == Counter(map(tuple, last.select(held.columns).collect()))
+    told = tg.inspect(tmp_path / "checkpoint", "model").where("model = 'sharing'").collect()
+    assert [row.value for row in told] == [0.0, 0.0]
+
+
+def test_groups_without_a_place_are_weighed_rightly(
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]]
+) -> None:
+    settings: dict[str, Any] = {"method": "reservoir", "size": 60, "by": ["k", "t"], "least": 4}
+    sample = tg.sample(*sides(spark, folder), **SETTINGS | settings).cache()
+    assert 60 <= sample.count() <= 120
+    # Eleven groups of each bucket have a place; hardly any would have so many by chance.
+    assert sample.groupBy("k", "t").count().where("count >= 4").count() > 11
+    assert not results(sample) - exact
+    answer = tg.estimate(sample, "count(*)", method="reservoir", level=0.999).collect()[0]
+    assert answer.low < exact.total() < answer.high
 
 
 def test_another_fraction_needs_a_new_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
@@ -181,7 +231,14 @@ def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp
         ({"p": 0.0}, r"p=0.0 is not a sampling fraction; give one above 0 and at most 1"),
         ({"method": "unifrom"}, "method='unifrom' is not known; use one of uniform"),
         ({"method": "reservoir"}, "needs a size; give the number of results"),
-        ({"size": 10}, "size=10 and use_at=None are for method='reservoir' and 'progressive'"),
+        ({"size": 10}, "size=10 is for method='reservoir' or 'progressive', and this is 'uniform'"),
+        ({"sampler": "uniform"}, "sampler='uniform' is for method='reservoir'"),
+        ({"method": "reservoir", "size": 10, "sampler": "equal"}, "sampler 'equal' is not known"),
+        ({"method": "reservoir", "size": 10, "sampler": "pps_cluster"}, "use 'uniform' or 'eq_cluster'"),
+        (
+            {"method": "reservoir", "size": 10, "sampler": tg.sampling.Uniform(), "p": 0.1},
+            "p=0.1 was given beside",
+        ),
         ({"method": "progressive", "size": 10, "budget": 90}, "needs use_at, and None is no time"),
         (
             {"method": "progressive", "size": 10, "use_at": "2026-01-02"},
@@ -197,6 +254,16 @@ def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp
         (
             {"method": "reservoir", "size": 10, "where": "concat(l.k, r.k) like '%1%'"},
             "can only be asked of whole results",
+        ),
+        ({"by": "k"}, "by='k' is for method='reservoir', with by=, and this is 'uniform'"),
+        ({"method": "reservoir", "size": 10, "least": 3}, "least=3 is for method='reservoir', with by="),
+        (
+            {"method": "reservoir", "size": 10, "by": "k"},
+            "least is 10, but size is 10; hold at least 22 results",
+        ),
+        (
+            {"method": "reservoir", "size": 90, "by": "city"},
+            "by='city' is no column of the result; it has k, t",
         ),
         ({"method": tg.sampling.EqCluster(p=0.5), "p": 0.1}, "p=0.1 was given beside EqCluster"),
     ],

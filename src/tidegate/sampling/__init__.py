@@ -8,8 +8,8 @@ Which file has what:
   `control` which one new draws have; `ladder` holds probabilities in a byte, `stairs` looks cutoffs up;
 - reservoirs of rows: `reservoir`, `progressive` and `grouped`; `slots` keeps their rows, `merge` makes one sample
   of several, `uniformity` and `chances` say what growing costs;
-- reservoirs of a join's results: `join_reservoir` and `progressive_join` are what users write, `ranks` and
-  `printed_join` what runs, `memory` how large one should be;
+- reservoirs of a join's results: `join_reservoir`, `progressive_join` and `grouped_join` are what users write,
+  `ranks` and `printed_join` what runs, `memory` how large one should be;
 - answers: `estimators` is the front door. `aggregate` reads what is asked, `drawn` how the sample came about,
   `windows` which rows lie in which window; `moments`, `intervals` and `quantiles` do the sums.
 """
@@ -18,6 +18,7 @@ from tidegate.sampling.eq_cluster import EqCluster
 from tidegate.sampling.estimators import estimate
 from tidegate.sampling.fraction import proportional, safe_mean
 from tidegate.sampling.grouped import GroupedReservoir, GroupedSample
+from tidegate.sampling.grouped_join import GroupedJoinReservoir
 from tidegate.sampling.join_reservoir import JoinReservoir
 from tidegate.sampling.memory import best_size, reservoir_memory, sample_error
 from tidegate.sampling.merge import merge
@@ -39,6 +40,7 @@ from tidegate.sampling.uniformity import (
 
 __all__ = [
     "EqCluster",
+    "GroupedJoinReservoir",
     "GroupedReservoir",
     "GroupedSample",
     "JoinReservoir",

@@ -141,7 +141,7 @@ class RunningGroups:
         places = self._known(groups)
         counts = self._counts + np.bincount(places, minlength=len(self._counts))
         self.seen += count
-        self._counts, self.quota = counts, _quota(counts, self.config.size)
+        self._counts, self.quota = counts, quota_of(counts, self.config.size)
         new = np.flatnonzero(drawn < self._highest[places])
         held = np.arange(self._slots.filled, self._slots.filled + len(new))
         self._slots.put(block, Taken(held, new))
@@ -198,7 +198,7 @@ class RunningGroups:
         return self
 
 
-def _quota(counts: Array, size: int) -> int:
+def quota_of(counts: Array, size: int) -> int:
     """The most rows a group that all may have, so that together they have no more than `size`."""
     ascending = np.sort(counts)
     before = np.cumsum(ascending) - ascending

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -89,6 +89,13 @@ class RankedReservoir:
             The least probability that any result since the last offer had, shown or not; by default that of those
             shown.
         """
+        kept, rows, ranks = self._ranked(probability, numbers, least)
+        return self._take(rows, ranks, kept)
+
+    def _ranked(
+        self, probability: Array, numbers: Array | None, least: float | None
+    ) -> tuple[Array | None, Array, Array]:
+        """Who stays, who of those shown has a rank that is of use, and these ranks."""
         shown = checked(probability)
         lowest = min(1.0, float(shown.min(initial=1.0))) if least is None else _fraction(least)
         names = np.arange(self.seen, self.seen + len(shown)) if numbers is None else np.asarray(numbers)
@@ -96,8 +103,7 @@ class RankedReservoir:
             raise InputError(f"{len(names)} numbers for {len(shown)} results; give one each")
         self.seen += len(shown)
         kept = self._lower(min(self._least, lowest))
-        rows, ranks = _below(self.fraction, shown, names.astype(np.int64), self._salt)
-        return self._take(rows, ranks, kept)
+        return kept, *_below(self.fraction, shown, names.astype(np.int64), self._salt)
 
     def _lower(self, least: float) -> Array | None:
         """Let go of ranks that others like them no longer reach."""
@@ -142,18 +148,51 @@ class RankedReservoir:
 def chance_of(ranks: Array, size: int, bound: float) -> float:
     """With what probability each result of a join is among those of these lowest ranks; one over it is its weight.
 
-    A sample that is full tells by its highest rank how many results there are, as an estimate without bias; weights
-    add up to that. One that is not holds all ranks up to the bound.
+    A sample that is full, or ends with the rank that bounds it, tells by its highest rank how many results there are,
+    as an estimate without bias; weights add up to that. Any other holds all ranks up to the bound.
 
     Examples
     --------
     >>> chance_of(np.array([0.1, 0.2]), 2, 1.0), chance_of(np.array([0.1]), 2, 0.5)
     (0.4, 0.5)
     """
-    held = len(ranks)
-    if held < size or held == 1:
+    held, last = len(ranks), float(ranks.max(initial=0.0))
+    if held <= 1 or (held < size and last < bound):
         return bound
-    return min(1.0, float(ranks.max()) * held / (held - 1))
+    return min(1.0, last * held / (held - 1))
+
+
+class Merged(NamedTuple):
+    """One reservoir out of several: which of all their results it has, by rank, and with what probability each."""
+
+    rows: Array
+    chance: Array
+
+
+def merged(ranks: Array, bounds: Sequence[float], size: int) -> Merged:
+    """Make one reservoir of those of disjoint parts of a join.
+
+    Each holds the lowest ranks of its part, so that the lowest of all are those of the whole: up to the least bound,
+    since a part that could not take higher ones any more misses some that are like those of the others.
+
+    Parameters
+    ----------
+    ranks
+        Those of all results that are held, wherever.
+    bounds
+        The `fraction` of each reservoir, be it empty or not.
+    size
+        How many results are wanted; no more than any reservoir has room for.
+
+    Examples
+    --------
+    >>> merged(np.array([0.3, 0.1, 0.2, 0.05]), [0.5, 0.25], 2)
+    Merged(rows=array([3, 1]), chance=array([0.2, 0.2]))
+    """
+    bound = min(bounds)
+    order = np.argsort(ranks, kind="stable")[:size]
+    rows = order[ranks[order] <= bound]
+    return Merged(rows, np.full(len(rows), chance_of(ranks[rows], size, bound)))
 
 
 def checked(probability: Array) -> Array:

@@ -71,7 +71,7 @@ class BucketJoin:
             SamplingOperator(self.plan.join, sampling.sampler) if sampling else Operator(self.plan.join)
         )
         if sampling and sampling.reservoir:
-            self.sample = HeldSample(sampling.reservoir.start(self.plan.join.seed, number))
+            self.sample = HeldSample(sampling.reservoir.start(self.plan.join.seed, number), sampling.by)
         self.held = Held(dict(self.plan.valuation.found)) if self.plan.valuation else None
         self.marks = {side: np.full(_MARKS, _NEVER, np.int64) for side in SIDES}
 
@@ -130,7 +130,7 @@ class BucketJoin:
     def shown(self) -> Iterator[pa.RecordBatch]:
         """The reservoir as it is after this micro-batch."""
         if self.sample:
-            yield from self.sample.told(self.clock.batch)
+            yield self.sample.told(self.clock.batch)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """End of a batch job: whoever still waits for a match will not find one."""
@@ -420,7 +420,7 @@ class BucketJoin:
                 "sampler": self.plan.sampling.sampler.name,
                 "fraction": drawing.fraction,
                 "lowered": drawing.control.lowered,
-            }
+            } | (self.sample.noted() if self.sample else {})
             state["sampling"] = json.dumps(told).encode()
         if self.sample:
             state |= self.sample.snapshot()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.reservoir_join import settled
+from tidegate.sampling.drawn import Coded
+from tidegate.sampling.grouped_join import Part, RankedGroups, merged_groups
 from tidegate.sampling.progressive_join import RunningProgressiveJoin
-from tidegate.sampling.ranks import RankedReservoir
+from tidegate.sampling.ranks import RankedReservoir, merged
 from tidegate.spark.packing import from_bytes, to_bytes
 from tidegate.types import Budget, as_part, parts_of
 
@@ -25,29 +27,40 @@ PROBABILITY: Final = "probability"
 WEIGHT: Final = "weight"
 OWNER: Final = "owner"
 RANK: Final = "rank"
-BOUND: Final = "bound"
 BATCH: Final = "batch"
 
+_NOTE: Final = "reservoir"
 _PART: Final = "reservoir"
 _ROWS: Final = "reservoir rows"
+_BY: Final = "reservoir by"
+_POOLED: Final = "pooled"
 
 
 @dataclass
 class HeldSample:
-    """Results in slots, as the reservoir says who comes to which."""
+    """Results in slots, as the reservoir says who comes to which; `by` names the columns of their groups, if any."""
 
     reservoir: RankedReservoir
+    by: Sequence[str] = ()
     rows: pa.Table | None = field(default=None)
 
     def offer(self, results: pa.RecordBatch, probability: Array, numbers: Array) -> None:
         """Show results, with the probability of each and a number that no other has."""
-        taken = self.reservoir.offer(probability, numbers)
+        taken = self._taken(results, probability, numbers)
         held = self._kept(taken) or results.schema.empty_table()
         count = max(held.num_rows, 1 + int(taken.slots.max(initial=-1)))
         source = np.arange(count)
         source[taken.slots] = held.num_rows + np.arange(len(taken.slots))
         arrived = pa.Table.from_batches([results.take(pa.array(taken.rows))])
         self.rows = pa.concat_tables([held, arrived]).take(pa.array(source)).combine_chunks()
+
+    def _taken(self, results: pa.RecordBatch, probability: Array, numbers: Array) -> Taken:
+        if not isinstance(self.reservoir, RankedGroups):
+            return self.reservoir.offer(probability, numbers)
+        held = len(self.reservoir)
+        parts = [table.select(self.by) for table in (self.rows, pa.Table.from_batches([results])) if table]
+        codes = _codes(pa.concat_tables(parts), self.by) if parts else np.empty(0, np.int64)
+        return self.reservoir.offer(probability, numbers, groups=(codes[:held], codes[held:]))
 
     def settle(self, operator: SamplingOperator) -> None:
         """After a step: hold no rank below which results may stay hidden from now on, nor have more shown."""
@@ -62,29 +75,29 @@ class HeldSample:
     def _kept(self, taken: Taken) -> pa.Table | None:
         return self.rows if taken.kept is None or self.rows is None else self.rows.take(pa.array(taken.kept))
 
-    def told(self, batch: int) -> Iterator[pa.RecordBatch]:
-        """The results that are held, each with the chance that it had to be, and its rank."""
-        if self.rows is None or not self.rows.num_rows:
-            return
-        ranks = self.reservoir.ranks
-        chance = pa.array(np.full(len(ranks), self.reservoir.chance))
-        owner = self.rows.column(OWNER)
-        told = {
-            PROBABILITY: chance,
-            WEIGHT: pc.divide(1.0, chance),
-            OWNER: owner,
-            RANK: pa.array(ranks),
-            BOUND: pa.array(np.full(len(ranks), self.reservoir.fraction)),
-            BATCH: pa.array(np.full(len(ranks), batch)),
-        }
-        results = self.rows.drop_columns([name for name in told if name in self.rows.column_names])
-        for name, column in told.items():
-            results = results.append_column(name, column)
-        yield from results.combine_chunks().to_batches()
+    def told(self, batch: int) -> pa.RecordBatch:
+        """The results that are held, with their ranks, and what a merge must know, even of a bucket without any."""
+        kept = self.reservoir
+        note: dict[str, object] = {"size": kept.size, "bound": kept.fraction, "batch": batch}
+        columns = {RANK: kept.ranks}
+        if isinstance(kept, RankedGroups):
+            note |= {"by": list(self.by), "least": kept.least, "part": kept.told}
+            columns[_POOLED] = kept.pooled
+        rows = pa.table({}) if self.rows is None else self.rows.drop_columns([PROBABILITY, WEIGHT])
+        for name, column in columns.items() if self.rows is not None else ():
+            rows = rows.append_column(name, pa.array(column))
+        noted = rows.replace_schema_metadata({_NOTE: json.dumps(note)}).combine_chunks()
+        return next(iter(noted.to_batches()), pa.RecordBatch.from_pylist([], noted.schema))
+
+    def noted(self) -> dict[str, float]:
+        """What is worth a look beside the results: how many are of groups that share a place."""
+        return {"sharing": self.reservoir.sharing} if isinstance(self.reservoir, RankedGroups) else {}
 
     def snapshot(self) -> dict[str, Array]:
         """All of it, as plain arrays."""
         state = as_part(_PART, self.reservoir.snapshot())
+        if self.by:
+            state[_BY] = np.frombuffer(json.dumps(self.by).encode(), np.uint8)
         if self.rows is not None:
             state[_ROWS] = np.frombuffer(to_bytes(self.rows), np.uint8)
         return state
@@ -99,4 +112,54 @@ class HeldSample:
     @classmethod
     def of(cls, state: Mapping[str, Array]) -> Self | None:
         """What a saved state holds, to look at; None if it has no reservoir."""
-        return cls(RankedReservoir(1, 2, 0)).restore(state) if _PART in parts_of(state) else None
+        saved = parts_of(state).get(_PART)
+        if saved is None:
+            return None
+        kept = RankedGroups(1, 2, 0, 1) if "pooled" in saved else RankedReservoir(1, 2, 0)
+        by = json.loads(state[_BY].tobytes()) if _BY in state else ()
+        return cls(kept, by).restore(state)
+
+
+def sample_of(buckets: Iterable[pa.Table], size: int | None = None) -> Iterator[pa.RecordBatch]:
+    """One sample of what all buckets told, each result with its probability."""
+    parts = list(buckets)
+    notes = [json.loads(part.schema.metadata[_NOTE.encode()]) for part in parts]
+    held = [part.replace_schema_metadata(None) for part in parts if part.num_rows]
+    if not held:
+        return
+    rows = pa.concat_tables(held)
+    most = size or max(note["size"] for note in notes)
+    ranks, first = rows.column(RANK).to_numpy(), notes[0]
+    if _POOLED in rows.column_names:
+        groups, pooled = _codes(rows, first["by"]), rows.column(_POOLED).to_numpy()
+        told_parts = [Part(*note["part"]) for note in notes]
+        lowest = merged_groups(ranks, groups, pooled, told_parts, most, first["least"])
+    else:
+        lowest = merged(ranks, [note["bound"] for note in notes], most)
+    sample = rows.take(pa.array(lowest.rows)).select(
+        [name for name in rows.column_names if name not in (RANK, _POOLED)]
+    )
+    told = {
+        PROBABILITY: lowest.chance,
+        WEIGHT: 1 / lowest.chance,
+        OWNER: sample.column(OWNER),
+        BATCH: np.full(sample.num_rows, max(note["batch"] for note in notes)),
+    }
+    sample = sample.drop_columns([OWNER])
+    for name, column in told.items():
+        sample = sample.append_column(name, pa.array(column) if isinstance(column, np.ndarray) else column)
+    yield from sample.combine_chunks().to_batches()
+
+
+def _codes(rows: pa.Table, by: Sequence[str]) -> Array:
+    return Coded.of([rows.column(name) for name in by], rows.num_rows).codes
+
+
+def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """What packed buckets told."""
+    return (from_bytes(packed.as_buffer()) for batch in batches for packed in batch.column(0))
+
+
+def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The sample that the packed buckets of a micro-batch, or of a batch job, have together."""
+    yield from sample_of(unpacked(batches))

@@ -77,7 +77,8 @@ def inspect(
         each side, in steps from row to row, such as "LinearTrend.speed"; of heeb_histogram where each side's stream
         is ("offset"), and by how far from the other stream rows were (in the place of ages, as differences of keys)
         what they "brought" and for how many steps they "stayed". Of a sample,
-        the "fraction" of new draws and how often it was "lowered" for want of memory. In a pool also the "epoch" and
+        the "fraction" of new draws and how often it was "lowered" for want of memory; of a reservoir with groups how
+        many results were of groups that have no place of their own ("sharing"). In a pool also the "epoch" and
         the "limit" it sets.
         Of an alarm, "rows" are those that are kept of each stream, with the key in the column `key`; "counts" is a
         row a bucket and stream: what arrived, was late, had no key or time (`null`), no value (`nan`) or one
@@ -213,8 +214,8 @@ def _numbers(
     bucket: int, saved: Saved, policy: Policy | type[Policy] | None
 ) -> Iterator[tuple[int | str | float | None, ...]]:
     """What one bucket has learned; times are in seconds."""
-    for name in ("fraction", "lowered"):
-        if saved.sampling:
+    for name in ("fraction", "lowered", "sharing"):
+        if saved.sampling and name in saved.sampling:
             yield bucket, name, None, None, None, None, float(saved.sampling[name]), None
     scorer = saved.scorer(policy)
     for told in scorer.policy.learned() if scorer else []:

@@ -42,7 +42,7 @@ def to_bytes(table: pa.Table | pa.RecordBatch) -> bytes:
     return data
 
 
-def from_bytes(data: bytes) -> pa.Table:
+def from_bytes(data: bytes | pa.Buffer) -> pa.Table:
     """Read what `to_bytes` wrote, without copying."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 
 from tidegate.engine.operator import Join
-from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Sampler
+from tidegate.sampling import GroupedJoinReservoir, JoinReservoir, ProgressiveJoinReservoir, Sampler
 from tidegate.spark.buckets import labels
 from tidegate.spark.pool import Member
 from tidegate.spark.valuation import Valuation
@@ -16,6 +16,8 @@ from tidegate.spark.where import Where
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tidegate.types import Side
 
 How = Literal["inner", "left", "right", "full", "left_semi"]
@@ -50,15 +52,29 @@ class Output:
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """How results are sampled: which leave, and the reservoir that holds them, if any."""
+    """How results are sampled: which leave, the reservoir that holds them, if any, and the columns of its groups."""
 
     sampler: Sampler
-    reservoir: JoinReservoir | ProgressiveJoinReservoir | None = None
+    reservoir: JoinReservoir | ProgressiveJoinReservoir | GroupedJoinReservoir | None = None
+    by: tuple[str, ...] = ()
 
     @property
     def described(self) -> list[str]:
         """What a state must agree on to be taken up again: rows drawn otherwise are no sample of this one's."""
-        return [repr(self.sampler), *([repr(self.reservoir)] if self.reservoir else [])]
+        return [repr(self.sampler), *([repr(self.reservoir)] if self.reservoir else []), *self.by]
+
+    def placed(self, names: Sequence[str], output: Sequence[Output]) -> SamplePlan:
+        """The same, with the columns of groups by their place among those of the result."""
+        places = []
+        for name in self.by:
+            if name not in names:
+                raise InputError(f"by={name!r} is no column of the result; it has {', '.join(names)}")
+            places.append(names.index(name))
+            if pa.types.is_nested(output[places[-1]].type):
+                raise InputError(
+                    f"by={name!r} is of a nested type; group by a plain column, or by a part of it"
+                )
+        return replace(self, by=tuple(f"o{place}" for place in places))
 
 
 @dataclass(frozen=True)

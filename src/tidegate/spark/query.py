@@ -17,7 +17,7 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Struc
 
 from tidegate.engine.operator import Join
 from tidegate.spark.columns import travelled
-from tidegate.spark.held_sample import BATCH, BOUND, OWNER, PROBABILITY, RANK, WEIGHT
+from tidegate.spark.held_sample import BATCH, OWNER, PROBABILITY, WEIGHT, merge
 from tidegate.spark.importance import parts as importance_parts
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.plan import OUTER, UNCERTAIN, BucketPlan, How, Output, QueryPlan, SamplePlan, SideColumns
@@ -30,6 +30,7 @@ from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, tak
 from tidegate.types import SIDES, Condition, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from datetime import timedelta
 
     import pyarrow as pa
@@ -123,6 +124,8 @@ class Query:
                 "write it as comparisons of l. with r., or filter the sides before"
             )
         schema, output = _result(frames, keys, how, suffix, _told(how, sampling))
+        if sampling:
+            sampling = sampling.placed(schema.names[: len(output)], output)
         plan = QueryPlan(
             BucketPlan(
                 join=core,
@@ -161,7 +164,10 @@ class Query:
             results = grouped.transformWithStateInPandas(Processor(plan), RESULTS, "Append", "EventTime")
         else:
             results = grouped.applyInArrow(batch_job(plan, self.step), RESULTS)
-        return _unpacked(results, schema, frames, output, filtered)
+        if sampling and sampling.reservoir:
+            # In one place: which results are of the sample depends on what all buckets hold.
+            return _unpacked(results.repartition(1), merge, schema, frames, output, filtered)
+        return _unpacked(results, unpack, schema, frames, output, filtered)
 
 
 def _streaming(left: DataFrame, right: DataFrame) -> bool:
@@ -339,7 +345,7 @@ def _told(how: How, sampling: SamplePlan | None) -> list[StructField]:
     if sampling:
         kinds |= {PROBABILITY: DoubleType(), WEIGHT: DoubleType(), OWNER: LongType()}
     if sampling and sampling.reservoir:
-        kinds |= {RANK: DoubleType(), BOUND: DoubleType(), BATCH: LongType()}
+        kinds |= {BATCH: LongType()}
     return [StructField(name, kind, nullable=False) for name, kind in kinds.items()]
 
 
@@ -365,6 +371,7 @@ def _expressions(valuation: Valuation | None) -> dict[Side, dict[str, str]] | No
 
 def _unpacked(
     results: DataFrame,
+    unpack: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: StructType,
     frames: dict[Side, SideFrame],
     output: tuple[Output, ...],

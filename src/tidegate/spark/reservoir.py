@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -15,20 +14,18 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
 from tidegate.engine.snapshot import unpack
-from tidegate.sampling.ranks import chance_of
 from tidegate.spark.carriers import carrier
 from tidegate.spark.columns import travelled
-from tidegate.spark.held_sample import OWNER, PROBABILITY, RANK, WEIGHT
+from tidegate.spark.held_sample import OWNER, PROBABILITY, WEIGHT, sample_of, unpacked
 from tidegate.spark.inspection import saved_states, states_of
+from tidegate.spark.packing import RESULTS, result
 from tidegate.spark.state import reassembled
-from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _RESULT: Final = "result"
-_BOUNDS: Final = "size bigint, bound double"
 
 
 def reservoir(
@@ -36,7 +33,8 @@ def reservoir(
 ) -> DataFrame:
     """The sample that a query with `method="reservoir"` holds: uniform over all results of the join so far.
 
-    Each bucket holds the results of its lowest ranks; the lowest of all of them are those of the whole query.
+    Each bucket holds the results of its lowest ranks; the lowest of all of them are those of the whole query. It is
+    the sample that the query gave after its last micro-batch; with `by=` there, so many results of each group.
 
     Parameters
     ----------
@@ -64,57 +62,53 @@ def reservoir(
             f"the query at {str(checkpoint)!r} holds no reservoir; give the checkpointLocation of a "
             "tidegate.sample(..., method='reservoir' or 'progressive') that has run at least one micro-batch"
         )
-    bounds = states.mapInArrow(_bounds, _BOUNDS).collect()
-    most = max(bound.size for bound in bounds)
+    most = max(row.size for row in states.mapInArrow(_sizes, "size bigint").collect())
     if size is None:
         size = most
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
         raise InputError(f"size={size!r} is not within the reservoir's {most}; give 1 to {most}")
-    # Higher ranks than any bucket could still take have no like there.
-    bound = min(bound.bound for bound in bounds)
-    rows = _rows(states, StructType.fromJson(layout["reservoir"]["columns"]))
-    lowest = rows.where(F.col(RANK) <= bound).orderBy(RANK).limit(size)
-    ranks = np.array([row.rank for row in lowest.select(RANK).collect()])
-    chance = chance_of(ranks, size, bound)
-    return lowest.select(
-        f"{_RESULT}.*", F.lit(chance).alias(PROBABILITY), F.lit(1 / chance).alias(WEIGHT), OWNER
-    )
+    return _rows(states, StructType.fromJson(layout["reservoir"]["columns"]), size)
 
 
-def _rows(states: DataFrame, schema: StructType) -> DataFrame:
-    """What all buckets hold, a result as a whole with its owner and rank."""
+def _rows(states: DataFrame, schema: StructType, size: int) -> DataFrame:
+    """The sample of what all buckets hold."""
     # Carried as a whole: were each of its columns put back by itself, Spark's plan would double each time.
     how = carrier(schema, _RESULT)
     travelling = how.type if how else schema
-    told = StructType().add(_RESULT, travelling).add(OWNER, "long").add(RANK, "double")
-    rows = states.mapInArrow(_Held(travelled(to_arrow_type(travelling, timezone="UTC"))), told)
-    return rows.withColumn(_RESULT, how.returned(F.col(_RESULT), nullable=True)) if how else rows
+    told = StructType().add(_RESULT, travelling)
+    for name, kind in ((PROBABILITY, "double"), (WEIGHT, "double"), (OWNER, "long")):
+        told = told.add(name, kind)
+    sample = _Sample(travelled(to_arrow_type(travelling, timezone="UTC")), size)
+    rows = states.mapInArrow(_held, RESULTS).repartition(1).mapInArrow(sample, told)
+    if how:
+        rows = rows.withColumn(_RESULT, how.returned(F.col(_RESULT), nullable=True))
+    return rows.select(f"{_RESULT}.*", PROBABILITY, WEIGHT, OWNER)
 
 
 @dataclass(frozen=True)
-class _Held:
-    """Lays out the results that saved buckets hold."""
+class _Sample:
+    """Lays out the sample that saved buckets have together."""
 
     type: pa.StructType
+    size: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _, saved in saved_states(batches):
-            held = saved.sample
-            if held is None or held.rows is None:
-                continue
-            cells = [one_chunk(held.rows.column(f"o{i}")).cast(f.type) for i, f in enumerate(self.type)]
+        for sample in sample_of(unpacked(batches), self.size):
+            cells = [sample.column(f"o{i}").cast(f.type) for i, f in enumerate(self.type)]
+            told = [PROBABILITY, WEIGHT, OWNER]
             yield pa.record_batch(
-                [
-                    pa.StructArray.from_arrays(cells, fields=list(self.type)),
-                    one_chunk(held.rows.column(OWNER)),
-                    pa.array(held.reservoir.ranks),
-                ],
-                [_RESULT, OWNER, RANK],
+                [pa.StructArray.from_arrays(cells, fields=list(self.type)), *map(sample.column, told)],
+                [_RESULT, *told],
             )
 
 
-def _bounds(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _held(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _, saved in saved_states(batches):
         if saved.sample:
-            kept = saved.sample.reservoir
-            yield pa.record_batch([pa.array([kept.size]), pa.array([kept.fraction])], ["size", "bound"])
+            yield result(saved.sample.told(0))
+
+
+def _sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _, saved in saved_states(batches):
+        if saved.sample:
+            yield pa.record_batch([pa.array([saved.sample.reservoir.size])], ["size"])

@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from tidegate.engine.operator import Join
 from tidegate.engine.sampling_operator import SamplingOperator
-from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Sampler, Uniform
+from tidegate.sampling import (
+    GroupedJoinReservoir,
+    JoinReservoir,
+    PpsCluster,
+    ProgressiveJoinReservoir,
+    Sampler,
+)
 from tidegate.sampling import find as find_sampler
-from tidegate.sampling.drawn import Method
+from tidegate.sampling.drawn import Method, listed
 from tidegate.spark.durations import Duration, window_of
 from tidegate.spark.plan import SamplePlan
 from tidegate.spark.query import Query
 from tidegate.types import Budget, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import timedelta
 
     from pyspark.sql import DataFrame
@@ -37,6 +44,9 @@ def sample(
     p: float | None = None,
     size: int | None = None,
     use_at: str | datetime | None = None,
+    sampler: Sampler | str | None = None,
+    by: str | Sequence[str] | None = None,
+    least: int | None = None,
     where: str | None = None,
     lateness: str | timedelta | None = None,
     buckets: int | None = None,
@@ -59,24 +69,35 @@ def sample(
     method
         "uniform": each result by itself. "eq_cluster", "pps_cluster": rows are drawn, and all results that one has
         from then on are in the sample; these need no model to be right, but their results are not independent.
-        "reservoir": of all results so far any `size` are held, as likely as any others; the sample as it is leaves
-        after each micro-batch, and can be read from the checkpoint (`tidegate.reservoir`). "progressive": a reservoir
+        "reservoir": of all results so far any `size` are held, as likely as any others that the sampler below might
+        show; the sample as it is leaves after each micro-batch (of a batch query, at its end), and can be read from
+        the checkpoint (`tidegate.reservoir`). "progressive": a reservoir
         that takes over memory which the join no longer needs, until the sample is used. Or a sampler as an object.
     p
-        The sampling fraction, for "uniform" and "eq_cluster"; by default as high as the budget allows. Where memory
-        overflows it is lowered.
+        The sampling fraction, for "uniform" and "eq_cluster", a reservoir's sampler included; by default as high as
+        the budget allows. Where memory overflows it is lowered.
     size
         Of a reservoir: how many results it holds, at first.
     use_at
         When the sample of a progressive reservoir is to be used, in event time; UTC, unless it says otherwise.
+    sampler
+        Of a reservoir: which results it is shown, by name or as an object; "uniform" by default. That one must know
+        how many matches a row has, and what it misses is missing from the reservoir, too. "eq_cluster" misses
+        nothing, but the results of one row come together: any is as likely as any other, any two are not. Estimate
+        from it with `method="eq_cluster"`.
+    by, least
+        Of a reservoir: columns of the result that make up groups. Rather than any `size` results, it then holds about
+        as many of each group, and at least `least` (10 by default) of those that have as many. That is so for the
+        first `size / (least + 1) - 1` groups of a bucket; of those that come later (`tidegate.inspect` tells how many
+        results these have had) fewer may be held, or none. Weights differ by group, and are right for all of them.
+        All buckets together give `size` results, or more where `least` of each group are.
 
     Returns
     -------
     DataFrame
         The columns of the join, then `probability`, `weight` (one over it) and `owner`: whose match it is, by number.
-        Of a reservoir also `rank`, `bound` and `batch`: of one micro-batch, the results whose rank is at most the
-        least bound, and of these the lowest `size` if there are more, are a uniform sample of the whole join. A
-        reservoir's probabilities are told by its ranks, and so themselves estimates.
+        Of a reservoir also `batch`: the micro-batch after which it was so, since every one gives the whole sample
+        anew. Its weights add up to an estimate of the number of the join's results, and so are estimates themselves.
 
     References
     ----------
@@ -85,39 +106,56 @@ def sample(
     query = Query.of(left, right, on=on, time=time, condition="=", by=None, lateness=lateness, step=step)
     count = query.buckets(buckets)
     memory = Budget.of(budget)
-    sampler, reservoir = _chosen(method, p), None
+    chosen = _chosen(method, sampler, p)
+    reservoir: JoinReservoir | ProgressiveJoinReservoir | GroupedJoinReservoir | None = None
     if method in _HELD:
         reservoir, memory = _reservoir(size, memory, count, _moment(method, use_at))
-    elif size is not None or use_at is not None:
-        raise InputError(
-            f"size={size!r} and use_at={use_at!r} are for method='reservoir' and 'progressive'; leave them out, or "
-            "choose one of these"
-        )
+    else:
+        _refuse(method, "'reservoir' or 'progressive'", size=size, use_at=use_at, sampler=sampler)
+    groups = tuple(listed(by))
+    if groups and isinstance(reservoir, JoinReservoir):
+        reservoir = GroupedJoinReservoir(reservoir.size, reservoir.budget, 10 if least is None else least)
+    else:
+        _refuse(method, "'reservoir', with by=", by=by, least=least)
     core = Join(window_of(window), memory, seed=seed, numeric=query.numeric)
-    SamplingOperator(core, sampler)  # what the sampler refuses is told here and not by a worker
-    plan = SamplePlan(sampler, reservoir)
+    SamplingOperator(core, chosen)  # what the sampler refuses is told here and not by a worker
+    plan = SamplePlan(chosen, reservoir, groups)
     return query.run(core, count, how="inner", where=where, suffix=suffix, sampling=plan)
 
 
-def _chosen(method: Method | Sampler, p: float | None) -> Sampler:
-    if isinstance(method, Sampler):
-        if p is not None:
-            raise InputError(f"p={p!r} was given beside {method!r}; give it there")
-        return method
-    if method not in get_args(Method):
+def _chosen(method: Method | Sampler, below: Sampler | str | None, p: float | None) -> Sampler:
+    """The sampler that is meant; that below a reservoir, if the method is one."""
+    if not isinstance(method, Sampler) and method not in get_args(Method):
         raise InputError(
             f"method={method!r} is not known; use one of {', '.join(get_args(Method))}, or a sampler"
         )
-    if method in _HELD:
-        return Uniform(p=p)
-    return type(find_sampler(method))(p=p)
+    wanted = (below or "uniform") if method in _HELD else method
+    sampler = find_sampler(wanted)
+    if method in _HELD and isinstance(sampler, PpsCluster):
+        raise InputError(
+            f"sampler={below!r}: a reservoir holds nothing that is likelier than its least likely result, which "
+            "with chances by size would be next to nothing; use 'uniform' or 'eq_cluster'"
+        )
+    if wanted is not sampler:
+        return type(sampler)(p=p)
+    if p is not None:
+        raise InputError(f"p={p!r} was given beside {sampler!r}; give it there")
+    return sampler
+
+
+def _refuse(chosen: object, needed: str, **options: object) -> None:
+    """Refuse options that go with another method."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(
+                f"{name}={value!r} is for method={needed}, and this is {chosen!r}; leave it out, or choose that"
+            )
 
 
 def _moment(method: str, use_at: str | datetime | None) -> int | None:
     """When the sample is used, in microseconds."""
     if method != "progressive":
-        if use_at is not None:
-            raise InputError(f"use_at={use_at!r} is for method='progressive'; leave it out, or choose that")
+        _refuse(method, "'progressive'", use_at=use_at)
         return None
     try:
         moment = datetime.fromisoformat(use_at) if isinstance(use_at, str) else use_at
