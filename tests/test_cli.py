@@ -77,6 +77,18 @@ def test_claims_are_judged_below_their_table_and_files_are_written(tmp_path: Pat
     assert "[lengths]" in (tmp_path / "guide.md").read_text()
 
 
+@pytest.mark.usefixtures("made_up")
+def test_what_is_finished_can_be_told_without_running_more(tmp_path: Path) -> None:
+    told = ["reproduce", MADE_UP.name, "--master", "none", "--out", str(tmp_path)]
+    nothing = output(*told, "--finished")
+    assert f"not run, or not without --data: {MADE_UP.name}" in nothing
+    output(*told, "--runs", "1")
+    shown = output(*told, "--finished", "--docs", str(tmp_path / "guide.md"))
+    assert "4" in shown
+    assert "± " not in shown
+    assert "as far as it was finished" in (tmp_path / "guide.md").read_text()
+
+
 def test_cells_that_fail_are_told_and_the_others_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

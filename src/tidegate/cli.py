@@ -194,6 +194,9 @@ def reproduce(
     ] = None,
     conf: Annotated[list[str] | None, typer.Option(help="A setting of Spark, as name=value.")] = None,
     docs: Annotated[Path | None, typer.Option(help="Also write a Markdown file, with its pictures.")] = None,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="Run nothing; tell of the cells that are finished.")
+    ] = False,
 ) -> None:
     """Run experiments of the papers again, with this code, on Spark, and judge what the papers say of them.
 
@@ -210,16 +213,23 @@ def reproduce(
     everyone = list(dict.fromkeys(cell for some in cells.values() for cell in some))
     runs.writable(out)
     try:
-        with (
-            contextlib.nullcontext(runs.Here()) if master == "none" else runs.on_spark(master, told) as where,
-            runs.bar(console) as progress,
-        ):
-            cores = where.cores
-            outcomes = runs.run(plan, everyone, out, where, progress)
+        if finished:
+            outcomes, place = runs.finished(plan, everyone, out), "as far as it was finished"
+        else:
+            with (
+                contextlib.nullcontext(runs.Here())
+                if master == "none"
+                else runs.on_spark(master, told) as where,
+                runs.bar(console) as progress,
+            ):
+                place = "in one process" if master == "none" else f"on Spark, {where.cores} cores"
+                outcomes = runs.run(plan, everyone, out, where, progress)
     except KeyboardInterrupt as stop:
         console.print(f"stopped; the same command goes on from what is in {out}", markup=False)
         raise typer.Exit(130) from stop
-    made = [reproduced(one, cells[one.name], outcomes) for one in chosen]
+    told_of = {name: [cell for cell in some if cell in outcomes] for name, some in cells.items()}
+    made = [reproduced(one, told_of[one.name], outcomes) for one in chosen if told_of[one.name]]
+    skipped += [one.name for one in chosen if not told_of[one.name]]
     for one in made:
         _show(one)
     size = (
@@ -229,13 +239,12 @@ def reproduce(
         if most is None
         else f"with the papers' rows and at most {most} runs"
     )
-    place = "this process" if master == "none" else f"Spark, {cores} cores"
-    work = sum(one.seconds for one in made) / 3600
-    effort = f"{len(everyone):,} cells, {work:.1f} hours of processor time"
-    run = f"tidegate {version('tidegate')}, {size}, on {place}; {effort}"
+    work = sum(one.seconds for one in outcomes.values()) / 3600
+    effort = f"{len(outcomes):,} cells, {work:.1f} hours of processor time"
+    run = f"tidegate {version('tidegate')}, {size}, {place}; {effort}"
     console.print(f"pages: {write_pages(made, out, run)}", markup=False, soft_wrap=True)
     if skipped:
-        console.print(f"not run without --data: {', '.join(skipped)}", markup=False)
+        console.print(f"not run, or not without --data: {', '.join(skipped)}", markup=False)
     if docs is not None:
         write_document(made, docs, run, skipped)
     failed = [ended for one in made for ended in one.failed]

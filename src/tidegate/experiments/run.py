@@ -130,7 +130,12 @@ def run(
     finally:
         stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
-    kept = read(folder, plan.codes)
+    return finished(plan, cells, out)
+
+
+def finished(plan: Plan, cells: Sequence[Cell], out: Path) -> dict[Cell, Outcome]:
+    """What became of those of the cells that have run."""
+    kept = read(out / CELLS, plan.codes)
     return {cell: kept[cell] for cell in cells if cell in kept}
 
 
