@@ -233,6 +233,8 @@ def test_what_cannot_be_answered_is_refused(spark: SparkSession, tmp_path: Path)
         (frame, "avg(price)", {"by": "town"}, "no column 'town'"),
         (frame, "avg(price)", {"window": "1 minute"}, "time="),
         (frame, "avg(price)", {"every": "1 minute"}, "needs a window"),
+        (plain, "avg(price)", {"window": "1 hour", "time": "ts", "lateness": "-1 s"}, "is negative; give"),
+        (stream, "avg(price)", {"window": "1 hour", "time": "ts", "lateness": "1 s"}, "already; leave out"),
         (frame, "avg(price)", {"window": "1 minute", "every": "2 minutes", "time": "ts"}, "at most"),
         (frame, "avg(price)", {"stratum": "city"}, "for method='counted'"),
         (frame, "avg(price)", {"level": 90}, r"give 0\.9"),

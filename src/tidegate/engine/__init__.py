@@ -3,8 +3,8 @@
 Which file has what:
 
 - joins: `operator`, and `sampling_operator` where a sample leaves. `buffer` holds rows, `fates` says who leaves,
-  `index` finds partners by equal keys and `ordered` by comparisons; `ages`, `combining` and `tally` note what was
-  found, `snapshot` makes bytes of it all;
+  `index` finds partners by equal keys (`few` where a step has few rows) and `ordered` by comparisons; `ages`,
+  `combining` and `tally` note what was found, `snapshot` makes bytes of it all;
 - recorded streams: `simulate`, `simulate_sample` and `reservoir_join`. `encode` makes rows of traces (`valuing`
   with their importance), `arrivals` cuts them into steps, and `unit_steps` is one loop for steps of one row;
 - caches: `cache` for recorded references (`foretold` where they follow a process), `lookup_cache` for batches, with

@@ -28,10 +28,10 @@ NOTED: Final = 50
 class CacheStore:
     """Rows by slot. A row gets the next slot, and that is empty once the row was dropped.
 
-    Rows that were dropped stay in memory until they are an eighth of all; then those that are here move together, in
-    their order, and slots are numbered anew. So a row is copied a few times in all, not whenever another comes. The
-    index is of codes, which keys may share: whoever asks for a key compares it. Slot 0 is of no key: its values are
-    null.
+    Rows that were dropped stay in memory until they are more than an eighth of those that are here; then these move
+    together, in their order, and slots are numbered anew. So a row is copied a few times in all, not whenever another
+    comes. The index is of codes, which keys may share: whoever asks for a key compares it. Slot 0 is of no key: its
+    values are null.
 
     Attributes
     ----------

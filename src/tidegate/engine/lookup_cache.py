@@ -137,7 +137,7 @@ class LookupCache:
         tables, valid = [*store.rows, fetched.rows], places < len(names)
         hit = np.append(at != NOWHERE, values=False)[places]
         resolved = Resolved(
-            taken([table.drop_columns([self._schema[0].name]) for table in tables], rows, places),
+            taken([table.select(range(1, table.num_columns)) for table in tables], rows, places),
             pa.array((rows > 0)[places]),
             pa.array(hit, mask=~valid if encoded.null_count else None),
         )
@@ -203,9 +203,8 @@ class LookupCache:
         """
         store, count = self._store, len(fetched.found)
         load = len(store) + count if budget.unit == "rows" else store.nbytes + int(fetched.sizes.sum())
-        if (
-            load <= budget.limit and ranking.steady
-        ):  # a process is looked at for the first time while there is room
+        # A process is looked at for the first time while there is room.
+        if load <= budget.limit and ranking.steady:
             self._add(fetched, np.ones(count, bool), now)
             return
         slots = store.slots(weak=ranking.steady)

@@ -1,5 +1,12 @@
 """What the papers published, done again with this code: a package a paper, an experiment a declaration.
 
+Which file has what:
+
+- what is run: `experiment` declares grids of cells, `recorded` reads recorded streams; `run` runs cells, `outcomes`
+  keeps what became of them, `code` tells by which code;
+- what is said of it: `results` are asked by their settings, `claims` judges, `shown` makes tables, `plots` says what
+  `picture` draws and `png` renders; `reproduced` puts these together, `pages` and `document` write them.
+
 `EXPERIMENTS` holds all of them by name. To add one, declare an `Experiment` (see `experiment`) in its paper's
 `figures`, and let `PAPERS` name the paper.
 """

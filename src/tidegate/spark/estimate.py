@@ -20,7 +20,7 @@ from tidegate.sampling.estimators import estimate as of_columns
 from tidegate.sampling.intervals import check_level
 from tidegate.spark.durations import microseconds
 from tidegate.spark.session import PARTITIONS
-from tidegate.spark.side import quoted, watermark_delay
+from tidegate.spark.side import quoted, watermark_delay, watermarked
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError, check_choice
 
@@ -185,7 +185,7 @@ def _watermarked(
             "a stream never ends, so an estimate over all of it never leaves; give window= and time="
         )
     if lateness is not None:
-        sample = sample.withWatermark(quoted(time), f"{microseconds(lateness, 'lateness')} microseconds")
+        sample = watermarked("sample", sample, time, lateness)
     if watermark_delay(sample, time) is None:
         raise InputError(
             f"sample has no watermark on {time!r}, so no window would ever be complete; "

@@ -92,14 +92,7 @@ class SideFrame:
                 f'cast it first: {side}.withColumn("{time}", F.col("{time}").cast("timestamp"))'
             )
         if lateness is not None and streaming:
-            wait = microseconds(lateness, "lateness")
-            if wait < 0:
-                raise InputError(f"lateness {lateness!r} is negative; give '0 seconds' or more")
-            if frame.schema[time].metadata.get(_WATERMARK) is not None:
-                raise InputError(
-                    f"{side} has a watermark on {time!r} already; leave out lateness={lateness!r}"
-                )
-            frame = frame.withWatermark(quoted(time), f"{wait} microseconds")
+            frame = watermarked(side, frame, time, lateness)
         delay = watermark_delay(frame, time) if streaming else None
         if streaming and delay is None:
             raise InputError(
@@ -168,6 +161,16 @@ def _check_names(side: str, wanted: list[str], names: Sequence[str]) -> None:
     for name in wanted:
         if name not in names:
             raise InputError(f"{side} has no column {name!r}; it has {', '.join(names)}")
+
+
+def watermarked(what: str, frame: DataFrame, time: str, lateness: str | timedelta) -> DataFrame:
+    """Set the watermark that was asked for on a stream that has none."""
+    wait = microseconds(lateness, "lateness")
+    if wait < 0:
+        raise InputError(f"lateness {lateness!r} is negative; give '0 seconds' or more")
+    if frame.schema[time].metadata.get(_WATERMARK) is not None:
+        raise InputError(f"{what} has a watermark on {time!r} already; leave out lateness={lateness!r}")
+    return frame.withWatermark(quoted(time), f"{wait} microseconds")
 
 
 def watermark_delay(frame: DataFrame, time: str) -> int | None:
