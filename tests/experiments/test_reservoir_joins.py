@@ -12,7 +12,7 @@ from tidegate.experiments.results import Results
 
 def test_a_progressive_reservoir_holds_more_within_the_same_budget() -> None:
     last = {
-        algorithm: measured.sizes(algorithm=algorithm, units=600, use_at=300, every=300, seed=0)[-1]
+        algorithm: measured.sizes(algorithm=algorithm, units=600, use_at=300, every=300, step=10, seed=0)[-1]
         for algorithm in measured.ALGORITHMS
     }
     for form in ("", measured.PRINTED):

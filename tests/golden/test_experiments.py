@@ -226,13 +226,13 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
     ),
     (
         "reservoir-joins/figure5",
-        {"algorithm": "PRJS", "units": 400, "use_at": 200, "every": 400},
+        {"algorithm": "PRJS", "units": 400, "use_at": 200, "every": 400, "step": 10},
         "held",
-        [100.0, 101.0, 114.0],
+        [100.0, 100.0, 117.0],
     ),
     (
         "reservoir-joins/figure6",
-        {"algorithm": "PRJS as printed", "units": 300, "use_at": 150, "every": 300},
+        {"algorithm": "PRJS as printed", "units": 300, "use_at": 150, "every": 300, "step": 1},
         "fell by",
         [14.0, 17.0, 1.0],
     ),
@@ -240,31 +240,31 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
         "reservoir-joins/figure7",
         {"algorithm": "PRJS as printed", "use_at": 300},
         "size",
-        [355.0, 362.0, 351.0],
+        [338.0, 354.0, 345.0],
     ),
     (
         "reservoir-joins/initial-size",
         {"algorithm": "PRJS as printed", "use_at": 300, "initial": 100},
         "size",
-        [355.0, 362.0, 351.0],
+        [338.0, 354.0, 345.0],
     ),
     (
         "reservoir-joins/figure8",
         {"algorithm": "PRJS as printed", "units": 300, "every": 300, "fanout": 0},
         "by time",
-        [5.613743, 5.752128, 3.945329],
+        [3.163832, 2.523542, 5.672376],
     ),
     (
         "reservoir-joins/figure9",
         {"algorithm": "RJS", "units": 300, "every": 300, "fanout": 2},
         "chi-square",
-        [0.7527889, 0.8192151, 0.9966508],
+        [0.892975, 0.7312375, 0.9556156],
     ),
     (
         "reservoir-joins/figure10",
         {"algorithm": "RJS as printed", "units": 300, "every": 300, "fanout": 0},
         "off",
-        [5.226297, 2.062331, 11.35208],
+        [17.98596, 5.02034, 13.92881],
     ),
 ]
 """An experiment, the settings of a cell, a number that it tells (of a curve, its last), and that of seeds 0 to 2."""

@@ -10,7 +10,7 @@ from tidegate.experiments.reservoir_joins import claims, measured
 from tidegate.experiments.shown import Shown
 
 _CHOSEN: Final = (
-    "The paper does not tell when the sample is used: after half of the time. Steps of one unit of time. By ranks, "
+    "The paper does not tell when the sample is used: after half of the time. Steps of ten units of time. By ranks, "
     "RJS and PRJS stand on UNIFORM with a quantile as cutoff; as printed, with the printed one, and PRJS lowers its "
     "fraction by 0.001 at a time, which the paper does not tell."
 )
@@ -50,7 +50,13 @@ EXPERIMENTS: Final = (
         "average size of the sample over time",
         "PRJS's sample grows until the enlarged reservoir is filled; RJS's never exceeds the initial size.",
         Grid(
-            {"algorithm": measured.ALGORITHMS, "units": (10_000,), "use_at": (5000,), "every": (10,)},
+            {
+                "algorithm": measured.ALGORITHMS,
+                "units": (10_000,),
+                "use_at": (5000,),
+                "every": (10,),
+                "step": (measured.STEP,),
+            },
             runs=50,
             quick={"units": (1500,), "use_at": (750,), "every": (50,)},
             quick_runs=3,
@@ -74,6 +80,7 @@ EXPERIMENTS: Final = (
                 "units": (1000,),
                 "use_at": (5000,),
                 "every": (5,),
+                "step": (1,),
             },
             runs=10,
             quick={"every": (10,)},
@@ -83,7 +90,8 @@ EXPERIMENTS: Final = (
         Shown(("algorithm", "seed"), ("grew", "fell by", "size")),
         (Lines("time", "held", "seed", "algorithm", dots=False, says=_TIME | {"y": "results held"}),),
         claims.claims_of_one_run,
-        _CHOSEN + " That is after 5000 units, as in Figure 5, of which these are taken to be the first 1000.",
+        _CHOSEN.replace("Steps of ten units", "Steps of one unit")
+        + " That is after 5000 units, as in Figure 5, of which these are taken to be the first 1000.",
     ),
     Experiment(
         "reservoir-joins/figure7",

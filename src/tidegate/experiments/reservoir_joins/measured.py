@@ -27,6 +27,8 @@ HALF: Final = 1500
 """Half of the rows that both windows hold."""
 UNIT_OF_TIME: Final = 6
 """Rows of both streams."""
+STEP: Final = 10
+"""Units of time that a step takes, unless single steps are to be seen."""
 PRINTED: Final = " as printed"
 ALGORITHMS: Final = ("RJS", "PRJS", "RJS as printed", "PRJS as printed")
 _PARTS: Final = 10
@@ -68,6 +70,7 @@ def held_by(
     seed: int,
     every: int,
     initial: int = SIZE,
+    step: int = STEP,
 ) -> tuple[ReservoirReport, Trace, Trace, Exact]:
     """Run an algorithm, and note its sample now and then."""
     left, right, results = _streams(units, fanout, seed)
@@ -87,7 +90,7 @@ def held_by(
         window=WINDOW,
         reservoir=reservoir,
         sampler=sampler,
-        step=UNIT_OF_TIME,
+        step=step * UNIT_OF_TIME,
         at=range(every, units + 1, every),
         seed=seed,
     )
@@ -99,9 +102,13 @@ def confidence(*, m: int, k: int, r: int, delta: int, seed: int) -> dict[str, fl
     return {"confidence": 100 * uniformity_confidence(k, r, delta, m)}
 
 
-def sizes(*, algorithm: str, units: int, use_at: int, every: int, seed: int) -> list[dict[str, float]]:
+def sizes(
+    *, algorithm: str, units: int, use_at: int, every: int, step: int, seed: int
+) -> list[dict[str, float]]:
     """Figures 5 and 6: the size of the sample over time."""
-    report, _, _, _ = held_by(algorithm, units=units, use_at=use_at, fanout=0, seed=seed, every=every)
+    report, _, _, _ = held_by(
+        algorithm, units=units, use_at=use_at, fanout=0, seed=seed, every=every, step=step
+    )
     at = np.searchsorted(report.times, np.arange(every, units + 1, every), "right") - 1
     # What is evicted when the reservoir grows is refilled so soon that it is seen in single steps only.
     grown = np.flatnonzero(np.diff(report.size) > 0)
