@@ -30,7 +30,7 @@ from tidegate.spark.columns import travelled
 from tidegate.spark.durations import microseconds
 from tidegate.spark.packing import CHECK, CONTENT, KEY, PACKED, RESULTS, Pack, unpack
 from tidegate.spark.query import bucket_count
-from tidegate.spark.session import PARTITIONS, check_provider
+from tidegate.spark.session import check_provider, partitions_of
 from tidegate.spark.side import INTEGERS, SideFrame, keyed, quoted
 from tidegate.types import Budget, InputError
 
@@ -124,7 +124,7 @@ def alert(
     streaming = bool(next(iter(frames.values())).frame.isStreaming)
     if streaming:
         check_provider(spark)
-    count = bucket_count(buckets, KEY, spark.conf.get(PARTITIONS) or "200") if names else _one(buckets)
+    count = bucket_count(buckets, KEY, partitions_of(spark)) if names else _one(buckets)
     keys, clock = {name: _widest(name, frames) for name in names}, _widest(time, frames)
     along = {
         name: {column: frame.by_name(column).dataType for column in extra[name]}

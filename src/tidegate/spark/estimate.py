@@ -19,7 +19,7 @@ from tidegate.sampling.drawn import ALONE, Design, listed
 from tidegate.sampling.estimators import estimate as of_columns
 from tidegate.sampling.intervals import check_level
 from tidegate.spark.durations import microseconds
-from tidegate.spark.session import PARTITIONS
+from tidegate.spark.session import partitions_of
 from tidegate.spark.side import quoted, watermark_delay, watermarked
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError, check_choice
@@ -265,7 +265,7 @@ class _Windows:
 
 def _batch(drawn: DataFrame, keys: list[str], asked: _Asked) -> DataFrame:
     """Deal groups out to workers, a reservoir to one."""
-    partitions = int(drawn.sparkSession.conf.get(PARTITIONS) or 1)
+    partitions = partitions_of(drawn.sparkSession)
     flat, fields = _flat(drawn, keys)
     by = [field.name for field in fields]
     spread = by and asked.method != "counted"

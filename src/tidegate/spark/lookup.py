@@ -36,7 +36,7 @@ from tidegate.relations.relation import Column
 from tidegate.spark.columns import travelled
 from tidegate.spark.durations import microseconds
 from tidegate.spark.lookup_task import FOUND, HIT, LookupTask, patiently
-from tidegate.spark.session import PARTITIONS
+from tidegate.spark.session import UNSET, partitions_of
 from tidegate.spark.side import INTEGERS, On, pairs_of, quoted
 from tidegate.types import Budget, InputError, check_choice, first_missing
 
@@ -49,8 +49,6 @@ LookupHow = Literal["inner", "left"]
 
 _KEYS: Final = (*INTEGERS, StringType, BinaryType, DateType, DecimalType, TimestampType, TimestampNTZType)
 _ROW: Final = "tidegate_row"
-_UNSET: Final = 200
-"""How many partitions Spark shuffles into unless it is told."""
 
 
 def lookup(
@@ -175,8 +173,8 @@ def _tasks_at_once(spark: SparkSession) -> int:
     context = getattr(spark, "sparkContext", None)  # a Connect session has none
     if context is not None and (context.master == "local" or context.master.startswith("local[")):
         return int(context.defaultParallelism)
-    parts = int(spark.conf.get(PARTITIONS) or "1")
-    if parts == _UNSET:
+    parts = partitions_of(spark)
+    if parts == UNSET:
         warnings.warn(
             f"the cache is divided into {parts} parts, as many as Spark has shuffle partitions unless it is told; "
             "a machine uses one for each task that it runs at once; give that number as tasks=, or set it by "

@@ -23,7 +23,7 @@ from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.plan import OUTER, UNCERTAIN, BucketPlan, How, Output, QueryPlan, SamplePlan, SideColumns
 from tidegate.spark.pool import Member
 from tidegate.spark.processor import Processor, batch_job
-from tidegate.spark.session import PARTITIONS, check_provider
+from tidegate.spark.session import check_provider, partitions_of
 from tidegate.spark.side import Keyed, On, SideFrame, keyed, quoted
 from tidegate.spark.valuation import Valuation
 from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, take_apart
@@ -98,7 +98,7 @@ class Query:
     def buckets(self, wanted: int | None) -> int:
         """How many buckets the query has."""
         spark = self.frames["left"].frame.sparkSession
-        return bucket_count(wanted, self.keys.dealt_by, spark.conf.get(PARTITIONS) or "200")
+        return bucket_count(wanted, self.keys.dealt_by, partitions_of(spark))
 
     def run(
         self,
@@ -203,7 +203,7 @@ def _check_times(frames: dict[Side, SideFrame]) -> None:
         )
 
 
-def bucket_count(buckets: int | None, dealt_by: str | None, partitions: str) -> int:
+def bucket_count(buckets: int | None, dealt_by: str | None, partitions: int) -> int:
     """How many buckets a query has whose rows are dealt out by this column."""
     if dealt_by is None:
         if (buckets or 1) != 1:
@@ -215,7 +215,7 @@ def bucket_count(buckets: int | None, dealt_by: str | None, partitions: str) -> 
         )
         return 1
     if buckets is None:
-        return min(int(partitions), _MOST_BUCKETS)
+        return min(partitions, _MOST_BUCKETS)
     if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _TOO_MANY_BUCKETS:
         raise InputError(f"buckets={buckets!r} is not a number of buckets; give 1 to {_TOO_MANY_BUCKETS}")
     return buckets

@@ -20,6 +20,8 @@ _Session = TypeVar("_Session", bound="SparkSession")
 PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
+UNSET: Final = 200
+"""What Spark takes for shuffle partitions unless it is told."""
 _CONFS: Final = {
     PROVIDER: ROCKSDB,
     # Commits write what changed instead of the whole store.
@@ -66,6 +68,11 @@ def configure(spark: _Session, *, partitions: int | None = None) -> _Session:
     if partitions is not None:
         spark.conf.set(PARTITIONS, str(partitions))
     return spark
+
+
+def partitions_of(spark: SparkSession) -> int:
+    """How many partitions a stream is shuffled into."""
+    return int(spark.conf.get(PARTITIONS) or UNSET)
 
 
 def check_provider(spark: SparkSession) -> None:
