@@ -73,6 +73,7 @@ class OnSpark:
                 lambda number: plan.run(chosen[number])._asdict(),
                 SCHEMA,
                 folder.absolute().as_uri(),
+                self.cores,
             )
         except Exception as error:
             if not answers(spark):  # type: ignore[arg-type]  # as above

@@ -29,6 +29,7 @@ def spread(
     work: Callable[[int], Mapping[str, Any]],
     schema: pa.Schema,
     folder: str,
+    cores: int,
 ) -> None:
     """Do a piece of work for each number below `count`, and write what it gives as Parquet.
 
@@ -44,6 +45,8 @@ def spread(
         What the lines hold.
     folder
         Where they are written, in one file; it must not be there yet.
+    cores
+        For how many cores there is to be work.
     """
 
     def lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -51,7 +54,7 @@ def spread(
             numbers = batch.column(0).to_pylist()
             yield pa.RecordBatch.from_pylist([dict(work(number)) for number in numbers], schema)
 
-    numbers = spark.range(0, count, 1, min(count, _TASKS * _cores(spark)))
+    numbers = spark.range(0, count, 1, min(count, _TASKS * cores))
     found = numbers.mapInArrow(lines, from_arrow_schema(schema))
     try:
         # Shuffled into one: otherwise every task would write a file.
