@@ -71,14 +71,15 @@ def find_paper(named: str) -> str:
 
     Examples
     --------
-    >>> find_paper("xie"), find_paper("ijoin")
-    ('stochastic-streams', 'ijoin')
+    >>> find_paper("xie"), find_paper("ijoin"), find_paper("alkateb")
+    ('stochastic-streams', 'ijoin', 'reservoir-joins')
     """
     word = named.lower().strip()
+    plain = word.replace("-", "")
     found = [
         name
         for name, paper in PAPERS.items()
-        if word and word in f"{name} {paper.authors} {paper.title}".lower()
+        if plain and plain in f"{name} {paper.authors} {paper.title}".lower().replace("-", "")
     ]
     exact = [name for name in found if name == word]
     if len(exact or found) != 1:
