@@ -122,6 +122,7 @@ def lines(
     *,
     marked: Mapping[str, Point] | None = None,
     dashed: Mapping[str, Sequence[Point]] | None = None,
+    beside_is: str = "predicted",
     dots: bool = True,
     doubling: bool = False,
 ) -> str:
@@ -135,8 +136,8 @@ def lines(
         The points of each line.
     marked
         Points of their own, such as rivals.
-    dashed
-        Lines beside those of the same name, such as what theory predicts.
+    dashed, beside_is
+        Lines beside those of the same name, such as what theory predicts, and what they are.
     dots
         Whether points are marked; not for curves of many.
     doubling
@@ -177,7 +178,7 @@ def lines(
     for name, line in beside.items():
         parts.append(_line([frame.at(px, _mean(py)) for px, py in line], coloured[name], "5 4"))
     return _closed(
-        parts, {**{n: coloured[n] for n in named}, **({"dashed: predicted": _GREY} if beside else {})}
+        parts, {**{n: coloured[n] for n in named}, **({f"dashed: {beside_is}": _GREY} if beside else {})}
     )
 
 

@@ -24,7 +24,7 @@ class Lines:
     predicted
         A number that is drawn dashed beside the other, where there is one.
     says
-        What the axes say, where names are not enough: `{"x": "memory in rows"}`.
+        What the axes and dashed lines say, where names are not enough: `{"x": "memory in rows"}`.
     dots
         Whether points are marked.
     only
@@ -64,6 +64,7 @@ class Lines:
                         self.says.get("y", self.y),
                         solid,
                         dashed=dashed,
+                        beside_is=self.says.get("dashed", "predicted"),
                         dots=self.dots,
                         doubling=self.doubling,
                     ),

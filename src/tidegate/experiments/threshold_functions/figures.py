@@ -17,7 +17,7 @@ _CURVES: Final = tuple(
         number,
         "stream",
         predicted=printed,
-        says={"x": "rows an interval", "y": f"{number} (dashed: as printed)"},
+        says={"x": "rows an interval", "y": number, "dashed": "as printed"},
         doubling=True,
     )
     for number, printed in zip(_NUMBERS[:2], _NUMBERS[2:], strict=True)
