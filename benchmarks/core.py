@@ -13,7 +13,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from tidegate.engine import unit_steps
+from tidegate.engine import one_loop
 from tidegate.engine.arrivals import Arrivals
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
@@ -175,7 +175,7 @@ def unit_step_joins(console: Console) -> None:
         for side, rows in enumerate((arrivals.left, arrivals.right))
         for t, k in zip(rows.time, rows.key, strict=True)
     )
-    cuts = arrivals.cuts(len(arrivals))
+    cuts, checks = arrivals.cuts(1), arrivals.cuts(len(arrivals))
     table = Table("step=1, budget 1,000", "thousand rows/s", "x scoring", "x by hand")
     base = {
         "plain Python, scoring all rows a step": len(merged)
@@ -186,7 +186,7 @@ def unit_step_joins(console: Console) -> None:
     }
     for policy in ("fifo", "until_expiry", "random"):
         join = Join(Window(window, window), Budget(rows=budget), policy)
-        took = seconds(partial(unit_steps.run, arrivals, join, cuts, None))
+        took = seconds(partial(one_loop.run, arrivals, join, cuts, checks, None))
         base[f"Tidegate, {policy}"] = len(merged) / took
     scoring, by_hand = list(base.values())[:2]
     for name, rate in base.items():

@@ -247,7 +247,7 @@ def reproduce(
         console.print(f"not run, or not without --data: {', '.join(skipped)}", markup=False)
     if docs is not None:
         write_document(made, docs, run, skipped)
-    failed = [ended for one in made for ended in one.failed]
+    failed = list(dict.fromkeys(ended for one in made for ended in one.failed))
     if failed:
         _complain(RuntimeError(f"{len(failed)} of {len(everyone)} cells failed"))
         for ended in failed:

@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
@@ -47,9 +48,12 @@ class InputError(ValueError):
     """What the user gave cannot be used; the message names the value and the remedy."""
 
 
+_members = cache(get_args)  # asked for at every step
+
+
 def check_choice(value: object, kind: object, what: str) -> None:
     """Refuse a value that is not one of the Literal type's members, and say which there are."""
-    known = get_args(kind)
+    known = _members(kind)
     if not isinstance(value, str) or value not in known:
         raise InputError(f"{what} {value!r} is not known; use one of {', '.join(map(repr, known))}")
 

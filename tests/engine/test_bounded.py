@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -13,6 +15,8 @@ import tidegate as tg
 from tests.engine.brute_force import Bounded, Name, Spans, jain
 from tests.engine.cases import STEPS, Streams, drawn_streams, is_part, pairs_of, streams
 from tidegate import Band, Budget, Last, Report
+from tidegate.engine.one_loop import run as one_loop_run
+from tidegate.engine.tally import Measured
 from tidegate.types import Array, Condition, Order, Split, StepSize
 
 ROW_BYTES = 4 * 8
@@ -194,13 +198,32 @@ def everything(report: Report) -> dict[str, Any]:
     return values
 
 
-@settings(max_examples=200)
+def both_ways(simulated: Callable[[], Report]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the loop gives, which must have run, and what the general operator does."""
+    ran = []
+
+    def spied(*args: object, **told: object) -> Measured | None:
+        ran.append(one_loop_run(*args, **told))  # type: ignore[arg-type]  # as it was called
+        return ran[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.engine.one_loop._FEW", 100)
+        patch.setattr("tidegate.engine.one_loop.run", spied)
+        compiled = simulated()
+        patch.setattr("tidegate.engine.one_loop.run", lambda *_, **__: None)
+        general = simulated()
+    assert ran[0] is not None or compiled.rows_left + compiled.rows_right == compiled.null_keys
+    return everything(compiled), everything(general)
+
+
+@settings(max_examples=300)
 @given(
     streams(keys=("int", "text"), nulls=True, importance=True, max_rows=20),
     st.sampled_from([*PROBE_FIRST, (2.5, 3.75), (None, -1)]),
     st.sampled_from([None, 1, 4, 9]),
-    st.sampled_from(["random", *NAMES]),
+    st.sampled_from(["random", "prob", tg.policies.Life(window=(7, 5)), *NAMES]),
     st.sampled_from(["shared", "even", (1, 3), (0, 4)]),
+    st.sampled_from([1, 3, "instant"]),
     st.sampled_from([0, 3, 40]),
     st.sampled_from(["min", "product"]),
     st.booleans(),
@@ -209,8 +232,9 @@ def test_the_compiled_loop_is_the_operator(
     case: Streams,
     window: Spans,
     limit: int | None,
-    policy: str,
+    policy: str | tg.policies.Policy,
     split: Split,
+    step: StepSize,
     warmup: int,
     combine: str,
     collect: bool,  # noqa: FBT001 - drawn
@@ -221,21 +245,14 @@ def test_the_compiled_loop_is_the_operator(
         "budget": limit,
         "policy": policy,
         "split": split,
+        "step": step,
         "warmup": warmup,
         "combine": combine,
         "collect": collect,
         "seed": 7,
     }
-    compiled = case.simulate(window, **settings_)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidegate.engine.unit_steps.applies", lambda *_: False)
-        general = case.simulate(window, **settings_)
-    # A curve is read where steps end, of which the operator may choose others.
-    curves = ("times", "results_over_time", "exact_over_time")
-    first, second = everything(compiled), everything(general)
-    if len(first["times"]) != len(second["times"]):
-        first, second = ({k: v for k, v in each.items() if k not in curves} for each in (first, second))
-    assert first == second
+    compiled, general = both_ways(lambda: case.simulate(window, **settings_))
+    assert compiled == general
 
 
 def test_the_compiled_loop_is_the_operator_on_a_longer_run() -> None:
@@ -246,18 +263,49 @@ def test_the_compiled_loop_is_the_operator_on_a_longer_run() -> None:
     curves = tg.models.AgeCurve([0, 30, 80, 200], [1, 3, 2]), tg.models.AgeCurve([0, 5, 40, 90], [3, 1, 2])
     shares = range(300), np.arange(1, 301) / 45_150
     frequency = tg.models.Frequency(shares, shares)
-    for policy in ("random", *NAMES, tg.policies.Age(*curves), tg.policies.Prob(frequency)):
-        for split in ("shared", (40, 10)):
-            run = [left, right]
-            settings_: dict[str, Any] = {"window": (200, 90), "budget": 50, "policy": policy, "split": split}
-            compiled = tg.simulate(*run, **settings_, collect=True)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("tidegate.engine.unit_steps.applies", lambda *_: False)
-                general = tg.simulate(*run, **settings_, collect=True)
-            assert compiled.results > 100
-            for name in ("results", "from_left", "from_right", "evicted", "expired", "peak_rows", "fairness"):
-                assert getattr(compiled, name) == pytest.approx(getattr(general, name)), (policy, split, name)
-            assert pairs_of(compiled) == pairs_of(general)
+    given = tg.policies.Age(*curves), tg.policies.Prob(frequency)
+    learning = "prob", "life", tg.policies.Prob(horizon=40.0), tg.policies.Life(horizon=40.0)
+    for policy in ("random", *NAMES, *given, *learning):
+        for split, step in (("shared", 1), ((40, 10), 1), ("shared", "instant"), ((40, 10), 5)):
+            settings_: dict[str, Any] = {"window": (200, 90), "policy": policy, "split": split, "step": step}
+            simulated = partial(tg.simulate, left, right, **settings_, budget=50, collect=True)
+            compiled, general = both_ways(simulated)
+            assert compiled["results"] > 100
+            assert compiled == general, (policy, split, step)
+
+
+LINES = (
+    tg.models.LinearTrend(1.0, -1.0, tg.models.Noise(10, 1.0)),
+    tg.models.LinearTrend(1.0, 0.0, tg.models.Noise(15, 2.0)),
+)
+WALKS = (tg.models.RandomWalk(0.0, tg.models.Noise(sigma=1.0)),) * 2
+
+
+@pytest.mark.parametrize("memory", [1, 10])
+@pytest.mark.parametrize(
+    ("processes", "policy"),
+    [
+        (LINES, tg.policies.Random(None, *LINES)),
+        (LINES, tg.policies.Prob(left=LINES[0], right=LINES[1])),
+        (LINES, tg.policies.Life(left=LINES[0], right=LINES[1])),
+        (LINES, tg.policies.Heeb(*LINES, survival=tg.policies.Exponential(12.0))),
+        (WALKS, tg.policies.Heeb(*WALKS, survival=tg.policies.Exponential(12.0))),
+        (LINES, "offline"),
+    ],
+)
+def test_the_compiled_loop_is_the_operator_where_keys_move(
+    processes: tuple[Any, Any], policy: str | tg.policies.Policy, memory: int
+) -> None:
+    left, right = tg.streams.StochasticPair(*processes).both(800, 3)
+    settings_: dict[str, Any] = {
+        "window": (None, None),
+        "budget": memory,
+        "policy": policy,
+        "step": "instant",
+    }
+    compiled, general = both_ways(lambda: tg.simulate(left, right, **settings_, warmup=100, collect=True))
+    assert compiled["results"] > 50
+    assert compiled == general
 
 
 def random_pairs(seed: int) -> Array:

@@ -55,7 +55,7 @@ def test_the_guide_has_every_figure_and_what_was_found(made: list[Reproduced], t
     for link in re.findall(r"\]\(([^)]+\.svg)\)", text):
         assert (tmp_path / link).is_file()
     assert "Not run: ijoin/tickers." in text
-    assert "1 cells failed: ijoin/table2: join exact, seed 0." in text
+    assert "1 cells failed: ijoin.tables.instants: join exact, seed 0." in text
     assert text.count("### ") == 2
 
 

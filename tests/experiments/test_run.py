@@ -55,7 +55,7 @@ def test_a_cell_that_fails_is_told_with_its_settings_and_loses_no_other(tmp_path
     made = reproduced(EXPERIMENT, EXPERIMENT.cells(), found)
     assert made.rows == [("age", "31 ± 2.48"), ("broken", "61 ± 12.7")]
     [failed] = made.failed
-    assert failed.cell.told == "made/up: policy broken, seed 1"
+    assert failed.cell.told == f"{EXPERIMENT.runs_as}: policy broken, seed 1"
     assert failed.error == "ValueError: no luck"
     assert made.results.runs("results", policy="broken").tolist() == [60, 62]
 
@@ -85,8 +85,9 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_first_runs_come_first_and_cells_serve_two_experiments(tmp_path: Path) -> None:
-    other = replace(EXPERIMENT, name="made/too", cells_of="made/up")
+    other = replace(EXPERIMENT, name="made/too")
     plan = Plan.of([EXPERIMENT, other], None)
+    assert other.cells() == EXPERIMENT.cells()
     backwards = sorted(EXPERIMENT.cells(), reverse=True)
     with Progress(disable=True) as progress:
         found = run(plan, backwards, tmp_path, Here(), progress)
@@ -97,7 +98,7 @@ def test_first_runs_come_first_and_cells_serve_two_experiments(tmp_path: Path) -
 
 
 def test_other_code_s_results_are_not_taken(tmp_path: Path) -> None:
-    ran(tmp_path, plan=replace(PLAN, codes={"made/up": "another"}))
+    ran(tmp_path, plan=replace(PLAN, codes={EXPERIMENT.runs_as: "another"}))
     RAN.clear()
     ran(tmp_path)
     assert len(RAN) == 6
@@ -115,13 +116,13 @@ def test_a_worker_that_dies_is_traced_to_its_cell(tmp_path: Path) -> None:
     found = ran(tmp_path, Fragile())
     failed = {one.cell.told: one.error for one in found.values() if one.error}
     assert failed == {
-        "made/up: policy age, seed 2": "OSError: worker exited",
-        "made/up: policy broken, seed 1": "ValueError: no luck",
+        f"{EXPERIMENT.runs_as}: policy age, seed 2": "OSError: worker exited",
+        f"{EXPERIMENT.runs_as}: policy broken, seed 1": "ValueError: no luck",
     }
 
 
 def test_what_a_cell_tells_must_be_plain(tmp_path: Path) -> None:
-    odd = replace(PLAN, measures={"made/up": lambda **_: {"results": object()}})
+    odd = replace(PLAN, measures={EXPERIMENT.runs_as: lambda **_: {"results": object()}})
     assert all("let it tell numbers and words" in str(one.error) for one in ran(tmp_path, plan=odd).values())
 
 

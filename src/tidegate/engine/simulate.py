@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tidegate.engine import unit_steps
+from tidegate.engine import one_loop
 from tidegate.engine.combining import COMBINES, importances
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
@@ -114,31 +114,18 @@ def simulate(
     for rows in (arrivals.left, arrivals.right):
         find(join.policy).require(rows)
     start = begin_of(arrivals) + warmup if warmup else None
-    in_one_loop = not redefined and unit_steps.applies(join, step, arrivals)
-    size = max(1, len(arrivals) // CHECKPOINTS) if in_one_loop else step
-    cuts = redefined.cut(arrivals.cuts(size, start))
+    cuts = redefined.cut(arrivals.cuts(step, start))
     checks = thinned_cuts(cuts, arrivals, start)
     foreseen = "future" in find(join.policy).needs
     boundless = Join(join.window, condition=condition, combine=combine)
     exact = run(
         arrivals, boundless, redefined.cut(checks), checks, start, collect=foreseen, redefined=redefined
     )
-    steps = redefined.cut(arrivals.cuts(step, start))
-    future = foresee(arrivals, steps, exact.pairs, combine, redefined) if exact.pairs else None
-    if in_one_loop:
-        measured = unit_steps.run(arrivals, join, checks, start, collect=collect, future=future)
-    else:
-        measured = run(
-            arrivals,
-            join,
-            cuts,
-            checks,
-            start,
-            collect=collect,
-            instants=step == "instant",
-            future=future,
-            redefined=redefined,
-        )
+    future = foresee(arrivals, cuts, exact.pairs, combine, redefined) if exact.pairs else None
+    told: Any = {"collect": collect, "instants": step == "instant", "future": future}
+    measured = None if redefined else one_loop.run(arrivals, join, cuts, checks, start, **told)
+    if measured is None:
+        measured = run(arrivals, join, cuts, checks, start, **told, redefined=redefined)
     tally, pairs = measured.tally, measured.pairs
     return Report(
         results=tally.results,

@@ -106,8 +106,6 @@ class Experiment:
         Why a claim of the paper does not hold here, where it does not.
     recorded
         Whether it needs recorded streams.
-    cells_of
-        Another experiment with the same grid and measure, whose cells serve for both.
     """
 
     name: str
@@ -121,12 +119,11 @@ class Experiment:
     chosen: str = ""
     deviates: str = ""
     recorded: bool = False
-    cells_of: str = ""
 
     @property
     def runs_as(self) -> str:
-        """By which name its cells are known."""
-        return self.cells_of or self.name
+        """By which name its cells are known: that of the measure, so that experiments share the cells of one."""
+        return f"{self.measure.__module__}.{self.measure.__qualname__}".removeprefix("tidegate.experiments.")
 
     @property
     def paper(self) -> str:
@@ -142,9 +139,9 @@ class Experiment:
 
 
 class Cell(NamedTuple):
-    """One run of one configuration (JSON), by which it is known in the output."""
+    """One run of one configuration (JSON) by some measure, by which it is known in the output."""
 
-    experiment: str
+    measure: str
     settings: str
     seed: int
 
@@ -152,4 +149,4 @@ class Cell(NamedTuple):
     def told(self) -> str:
         """The cell in words."""
         settings = ", ".join(f"{name} {value}" for name, value in json.loads(self.settings).items())
-        return f"{self.experiment}: {settings}, seed {self.seed}"
+        return f"{self.measure}: {settings}, seed {self.seed}"

@@ -19,7 +19,7 @@ from tidegate.experiments.results import Results
 
 SCHEMA: Final = pa.schema(
     [
-        ("experiment", pa.string()),
+        ("measure", pa.string()),
         ("settings", pa.string()),
         ("seed", pa.int32()),
         ("code", pa.string()),
@@ -35,7 +35,7 @@ of the processor, whatever else the machine does."""
 class Outcome(NamedTuple):
     """A line of the output."""
 
-    experiment: str
+    measure: str
     settings: str
     seed: int
     code: str
@@ -46,12 +46,12 @@ class Outcome(NamedTuple):
     @property
     def cell(self) -> Cell:
         """Which cell it is of."""
-        return Cell(self.experiment, self.settings, self.seed)
+        return Cell(self.measure, self.settings, self.seed)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a worker must know to run a cell: how each experiment measures, by which code, and where data is."""
+    """What a worker must know to run a cell: how each measure is taken, by which code, and where data is."""
 
     measures: Mapping[str, Callable[..., Found]]
     codes: Mapping[str, str]
@@ -71,11 +71,11 @@ class Plan:
         """Run a cell; one that fails tells why, and stops nothing else."""
         began = time.process_time()
         told = dict(json.loads(cell.settings))
-        if cell.experiment in self.data:
-            told["data"] = self.data[cell.experiment]
+        if cell.measure in self.data:
+            told["data"] = self.data[cell.measure]
         found, failed = None, None
         try:
-            measured = self.measures[cell.experiment](**told, seed=cell.seed)
+            measured = self.measures[cell.measure](**told, seed=cell.seed)
             rows = [measured] if isinstance(measured, Mapping) else list(measured)
             found = json.dumps(rows, default=_plain)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is reported
@@ -85,7 +85,7 @@ class Plan:
 
     def ended(self, cell: Cell, found: str | None, failed: str | None, seconds: float = 0.0) -> Outcome:
         """What became of a cell."""
-        return Outcome(*cell, self.codes[cell.experiment], found, failed, seconds)
+        return Outcome(*cell, self.codes[cell.measure], found, failed, seconds)
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -108,7 +108,7 @@ def read(folder: Path, codes: Mapping[str, str]) -> dict[Cell, Outcome]:
             continue
         for row in parquet.read_table(path, schema=SCHEMA).to_pylist():
             one = Outcome(**row)
-            if codes.get(one.experiment) == one.code and (one.error is None or one.cell not in kept):
+            if codes.get(one.measure) == one.code and (one.error is None or one.cell not in kept):
                 kept[one.cell] = one
     return kept
 

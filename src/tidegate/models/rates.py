@@ -11,6 +11,8 @@ from tidegate.models.horizon import half_life
 from tidegate.types import SIDES, InputError, Side, check_choice
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidegate.types import Array, Time
 
 
@@ -67,6 +69,22 @@ class Rates:
         if self._span > 0:
             self._rows[side] += count * (self._decayed(took) / took if took > 0 else 1.0)
         self._seen[side] = self._now
+
+    def follow(self, counts: Array, nows: Array) -> Array:
+        """Learn from many steps, of which each brings so many rows (left, right); returns both rates after each."""
+        return self._followed(counts, nows, self.rate)
+
+    def follow_relative(self, counts: Array, nows: Array) -> Array:
+        """The same; returns both relative rates after each."""
+        return self._followed(counts, nows, self.relative)
+
+    def _followed(self, counts: Array, nows: Array, told: Callable[[Side], float]) -> Array:
+        found = np.empty((len(nows), len(SIDES)))
+        for i, (now, some) in enumerate(zip(nows.tolist(), counts.tolist(), strict=True)):
+            for side, count in zip(SIDES, some, strict=True):
+                self.observe(side, count, now)
+            found[i] = [told(side) for side in SIDES]
+        return found
 
     def _decayed(self, length: float) -> float:
         """What the last `length` units of time count: the integral of the decay."""

@@ -10,6 +10,7 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import AgeCurve, CurveLearner, Payoff, Rates
 from tidegate.models.horizon import REMEMBERED_WINDOWS, half_life, remembered
+from tidegate.policies.foretold import Foretold
 from tidegate.policies.policy import Policy
 from tidegate.types import (
     FAR,
@@ -25,6 +26,7 @@ from tidegate.types import (
 )
 
 if TYPE_CHECKING:
+    from tidegate.policies.foretold import Course
     from tidegate.types import Array, Rows, Setting, Step, Time
 
 Monitoring = Literal["sample", "memory"]
@@ -190,6 +192,14 @@ class _Aging(Policy):
             if self._now - self._fitted >= min(self._buckets(side).width for side in SIDES):
                 self._fitted = self._now
                 self.curves = {side: learner.curve() for side, learner in self._learners.items()}
+
+    def foretell(self, course: Course) -> Foretold | None:
+        """By the curves, if they were given."""
+        if self._learners:
+            return None
+        self._rates.follow(course.counts(), course.nows)
+        left, right = (None if curve is None else curve.tables for curve in self.curves.values())
+        return Foretold.by_age(left, right)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the curves, and hold on to the monitored."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 
-from tidegate.models import History, Markov, Process, Rates
+from tidegate.models import History, LinearTrend, Markov, Process, RandomWalk, Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.arrivals_to_come import check_processes
 from tidegate.policies.expected import expected_within, stretches
+from tidegate.policies.foretold import Foretold
 from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
 from tidegate.policies.policy import Policy, need_numbers
@@ -20,9 +21,12 @@ from tidegate.policies.survival import Exponential, Survival
 from tidegate.types import FOREVER, SIDES, InputError, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
+    from tidegate.policies.foretold import Course
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
 
 _AHEAD: Final = 256
+_WIDEST: Final = 1 << 20
+"""How far apart the values of a whole run may be, for a table of all of them."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,47 @@ class _Foretelling(Policy):
         found = expected_within(process, history, rows.key, survival, begins, ends, ahead=ahead, lag=lag)
         return found * self._rates.relative(other)
 
+    def foretell(self, course: Course) -> Foretold | None:
+        """By tables, if each step brings rows of both sides, and what they are worth moves with the other side."""
+        counts, since = course.counts(), course.since()
+        survival, endless = self.config.survival, set(self._spans.values()) == {FOREVER}
+        if survival is None or not endless or not counts.all():
+            return None
+        times = course.last({side: np.floor(rows.time) for side, rows in course.rows.items()})
+        keys = course.last({side: rows.key for side, rows in course.rows.items()})
+        origins, tables, starts = np.empty(since.shape, np.int64), [], []
+        for (side, process), place in zip(self._processes.items(), range(len(SIDES)), strict=True):
+            if (
+                isinstance(process, LinearTrend)
+                and process.moves_whole()
+                and isinstance(survival, Exponential)
+            ):
+                origins[:, place] = int(process.speed) * since[:, place]
+            elif isinstance(process, RandomWalk) and (times[:, place] == since[:, place]).all():
+                origins[:, place] = keys[:, place]
+            else:
+                return None
+            met = course.rows[other_side(side)].key
+            low = int(met.min()) - int(origins[:, place].max())
+            high = int(met.max()) - int(origins[:, place].min())
+            if high - low > _WIDEST:
+                return None
+            far, ahead = (
+                np.arange(low, high + 1),
+                min(self.config.ahead, survival.reach() or self.config.ahead),
+            )
+            none, all_ = np.zeros(len(far), np.int64), np.full(len(far), ahead)
+            history = History(0) if process.independent else History(0, 0)
+            tables.append(expected_within(process, history, far, survival, none, all_, ahead=ahead))
+            starts.append(low)
+        return Foretold(
+            tables=(tables[1], tables[0]),
+            starts=np.array(starts[::-1]),
+            origins=origins,
+            keys=course.merged(course.left.key, course.right.key),
+            rates=self._rates.follow_relative(counts, course.nows),
+        )
+
     def _bounds(self, rows: Rows, other: Side, since: int) -> tuple[Time, Time, Time]:
         """The present, and from when to when after its own time a row may be matched; as its times are."""
         bounds = since, self._spans[rows.side], -self._spans[other]
@@ -214,6 +259,9 @@ class _Learning(Foreseeing):
 
     def __repr__(self) -> str:
         return repr(self._heeb)
+
+    def foretell(self, course: Course) -> None:
+        """How long rows stay is learned from those that are kept."""
 
     def observe(self, step: Step) -> None:
         """Learn rates, shares and how long rows stay."""

@@ -89,3 +89,7 @@ class Life(Prob):
         left, right = self.window or (0.0, 0.0)
         left_to_live: Array = np.maximum((left if rows.side == "left" else right) - (now - rows.time), 0)
         return left_to_live if reach is None else np.maximum(np.minimum(left_to_live, reach), 0)
+
+    def lives(self) -> Array:
+        """As the window has it."""
+        return np.array(self.window, np.float64)

@@ -10,11 +10,13 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
+from tidegate.policies.foretold import HALF_LIVES, Foretold
 from tidegate.policies.policy import Policy
 from tidegate.policies.reach import Reach, check_trends, remade
 from tidegate.types import FAR, SIDES, InputError, Learned, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
+    from tidegate.policies.foretold import Course
     from tidegate.types import Array, Budget, Rows, Setting, Step, Time
 
 _ENOUGH: Final = 1 << 13
@@ -126,6 +128,10 @@ class Prob(Policy):
         """What a share counts for beside the rate; `reach` is how long the other side can still bring the key."""
         return 1.0
 
+    def lives(self) -> Array:
+        """How long rows of either side live, where that counts."""
+        return np.empty(0)
+
 
 class Foreseeing(Policy):
     """`Prob` at work: expected results a unit of time, from shares and rates."""
@@ -139,8 +145,9 @@ class Foreseeing(Policy):
         self._rates = Rates(horizon)
         self._reach = Reach.of(config.left, config.right, setting)
         self._learner = None
+        self._capacity, self._horizon = config.capacity or _capacity(setting.budget), half_life(horizon)
         if config.model is None:
-            self._learner = LearnedFrequency(config.capacity or _capacity(setting.budget), horizon).start()
+            self._learner = LearnedFrequency(self._capacity, horizon).start()
         self._ends = not setting.window.counted and longest < FAR
         self._now: Time = -FAR
         self._reckoned: Time = -FAR
@@ -165,6 +172,33 @@ class Foreseeing(Policy):
                 self._learner.observe(side, keys, step.now, each)
             elif self._learner:
                 self._learner.observe(side, keys, step.now)
+
+    def foretell(self, course: Course) -> Foretold | None:
+        """By shares, given for good or counted one by one."""
+        if self._learner is None:
+            if not self.config.is_fixed():
+                return None
+            self._rates.follow(course.counts(), course.nows)
+            return Foretold(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
+        counts, times = course.counts(), course.nows[course.steps]
+        lasted = float(course.nows[-1] - course.nows[0]) / self._horizon
+        distinct = max(len(np.unique(rows.key)) for rows in course.rows.values())
+        if distinct > self._capacity or counts.max() > _ENOUGH or lasted > HALF_LIVES:
+            return None
+        rates = self._rates.follow(counts, course.nows)
+        for side, rows in course.rows.items():
+            self._learner.observe(side, rows.key, times[rows.id])
+        self._now = course.nows[-1].item()
+        keys = course.merged(course.left.key, course.right.key)
+        foretold = Foretold(
+            codes=np.unique(keys, return_inverse=True)[1],
+            spans=self.config.lives(),
+            horizon=self._horizon,
+            rates=np.where(rates > 0, rates, 1.0),
+        )
+        if self._reach:
+            foretold = foretold._replace(passes=self._reach.passes(course), since=course.since())
+        return foretold
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by expected results a unit of time; what the other side has passed, below all."""

@@ -9,10 +9,12 @@ import numpy as np
 
 from tidegate.draws import draws, mix, salt
 from tidegate.models import LinearTrend
+from tidegate.policies.foretold import Foretold
 from tidegate.policies.policy import Policy
 from tidegate.policies.reach import Reach, check_trends, remade
 
 if TYPE_CHECKING:
+    from tidegate.policies.foretold import Course
     from tidegate.types import Array, Rows, Setting, Step, Time
 
 
@@ -69,6 +71,10 @@ class Random(Policy):
         salts: Array = mix(times.view(np.uint64) ^ seed).view(np.int64)
         return salts
 
+    def foretell(self, course: Course) -> Foretold:
+        """By its draws."""
+        return Foretold(salts=self.salts(course.nows))
+
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by a draw that is fresh at each time."""
         # 53 bits, so that a draw is the same as an integer and as a float.
@@ -87,6 +93,10 @@ class _Aware(Policy):
     def observe(self, step: Step) -> None:
         """Take note of when rows came."""
         self._reach.observe(step)
+
+    def foretell(self, course: Course) -> Foretold:
+        """By its draws, and by what will be passed when."""
+        return self.config.foretell(course)._replace(passes=self._reach.passes(course), since=course.since())
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by a draw; what the other side has passed, below all."""

@@ -12,6 +12,7 @@ from tidegate.policies.policy import need_numbers
 from tidegate.types import FAR, SIDES, InputError, other_side
 
 if TYPE_CHECKING:
+    from tidegate.policies.foretold import Course
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
 
 
@@ -53,6 +54,12 @@ class Reach:
         # In steps of one row, the other side's row of this very time may be still to come.
         since = max(math.floor(now) - 1, self._latest[other])
         return self._trends[other].last(rows.key) - since
+
+    def passes(self, course: Course) -> Array:
+        """For each row of a run, when the other side has passed it."""
+        return course.merged(
+            self._trends["right"].last(course.left.key), self._trends["left"].last(course.right.key)
+        )
 
     def snapshot(self) -> dict[str, Array]:
         """What was observed, as plain arrays."""

@@ -191,6 +191,5 @@ EXPERIMENTS: Final = (
         _CHOSEN
         + " The averaged attribute is the left's, with mean 1000 and standard deviation 100. The paper notes errors "
         "every 500 units; here it is every 100, since what comes right after the growth is over within 300.",
-        cells_of="reservoir-joins/figure8",
     ),
 )

@@ -1,0 +1,184 @@
+"""How rows rank throughout a recorded run, where that depends on the arrivals and not on who was kept.
+
+Such a run can be one compiled loop, as nothing needs to be asked of the policy between its steps. What policies have
+to tell differs, so there are several ways to rank, of which one is filled in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tidegate.compiled import inlined, kernel
+from tidegate.draws import mix
+from tidegate.models.age_curve import Tables, priorities
+from tidegate.types import FAR, SIDES
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Rows, Side, Time
+
+_NUMBERS: Final = np.empty(0, np.float64)
+_WHOLE: Final = np.empty(0, np.int64)
+_BY_STEP: Final = np.empty((0, 2), np.float64)
+_PASSED: Final = -1.0
+_NO_CURVE: Final = Tables(_NUMBERS, _NUMBERS, _NUMBERS, _WHOLE, 0.0)
+_WORTHLESS: Final = Tables(np.zeros(2), np.zeros(2), np.zeros(1), np.ones(2, np.int64), 0.0)
+"""The curve of rows that find nothing at any age."""
+HALF_LIVES: Final = 256.0
+"""How long a run may be that counts shares without starting its weights anew."""
+
+
+class Course(NamedTuple):
+    """What arrives in a run: the rows of each side in order of arrival, each row's step, and each step's time."""
+
+    left: Rows
+    right: Rows
+    steps: Array
+    nows: Array
+
+    @property
+    def rows(self) -> dict[Side, Rows]:
+        """By side."""
+        return {"left": self.left, "right": self.right}
+
+    def counts(self) -> Array:
+        """How many rows of each side each step brings."""
+        counted = [np.bincount(self.steps[rows.id], minlength=len(self.nows)) for rows in self.rows.values()]
+        return np.stack(counted, axis=1)
+
+    def merged(self, left: Array, right: Array) -> Array:
+        """A column by row number."""
+        column = np.empty(len(self.steps), left.dtype)
+        column[self.left.id], column[self.right.id] = left, right
+        return column
+
+    def last(self, columns: dict[Side, Array]) -> Array:
+        """Of each side, what its last row has by each step; 0 before its first came."""
+        ends = np.cumsum(self.counts(), axis=0)
+        return np.stack(
+            [
+                np.concatenate((np.zeros(1, columns[side].dtype), columns[side]))[ends[:, i]]
+                for i, side in enumerate(SIDES)
+            ],
+            axis=1,
+        )
+
+    def since(self) -> Array:
+        """From when on each side brings what is still to come: after its last row, and after the time before now."""
+        came = np.cumsum(self.counts(), axis=0) > 0
+        times = self.last({side: np.floor(rows.time) for side, rows in self.rows.items()})
+        since: Array = np.maximum(np.floor(self.nows)[:, None] - 1, np.where(came, times, -float(FAR)))
+        return since
+
+
+class Foretold(NamedTuple):
+    """How rows rank: by one of the ways, of which the others are empty.
+
+    Parameters
+    ----------
+    scores
+        Of each row, for good.
+    salts
+        Of each step, to draw with.
+    curves
+        Of each side: what rows are worth by age.
+    codes, spans, horizon
+        For shares of keys among the rows that came: each row's key as a number from 0 on; how long rows of each side
+        live, where that counts; and the half-life of an arrival.
+    tables, starts, origins
+        What rows of each side are worth by how far their key is from where the other side is: the tables, which key
+        each begins with, and where each side is at each step.
+    keys
+        Of each row, for the tables.
+    rates
+        Of each side at each step, by which shares and tables count.
+    passes, since
+        When the other side has passed each row's key for good, and what is still to come of each side at each step;
+        empty where keys do not move.
+    """
+
+    scores: Array = _NUMBERS
+    salts: Array = _WHOLE
+    curves: tuple[Tables, Tables] = (_NO_CURVE, _NO_CURVE)
+    codes: Array = _WHOLE
+    spans: Array = _NUMBERS
+    horizon: float = np.inf
+    tables: tuple[Array, Array] = (_NUMBERS, _NUMBERS)
+    starts: Array = _WHOLE
+    origins: Array = np.empty((0, 2), np.int64)
+    keys: Array = _WHOLE
+    rates: Array = _BY_STEP
+    passes: Array = _NUMBERS
+    since: Array = _BY_STEP
+
+    @classmethod
+    def by_age(cls, left: Tables | None, right: Tables | None) -> Foretold:
+        """Rank by curves; None for a side whose rows find nothing."""
+        return cls(curves=(left or _WORTHLESS, right or _WORTHLESS))
+
+
+class Shares(NamedTuple):
+    """What was counted of each side's keys: the weight of each, of all, and the time at which a row weighed 1."""
+
+    weights: Array
+    totals: Array
+    began: Array
+
+
+@kernel
+def no_shares(foretold: Foretold) -> Shares:
+    """Before the first row."""
+    keys = foretold.codes.max() + 1 if len(foretold.codes) > 0 else 0
+    return Shares(np.zeros((2, keys)), np.zeros(2), np.full(2, np.nan))
+
+
+@inlined
+def count_share(foretold: Foretold, shares: Shares, row: int, side: int, now: float) -> None:
+    """Count a row that came."""
+    if len(foretold.codes) > 0:
+        if np.isnan(shares.began[side]):
+            shares.began[side] = now
+        weight = np.exp2((now - shares.began[side]) / foretold.horizon)
+        shares.weights[side, foretold.codes[row]] += weight
+        shares.totals[side] += weight
+
+
+@inlined
+def _score(foretold: Foretold, shares: Shares, row: int, side: int, step: int, now: Time, time: Time) -> Any:
+    other, left = 1 - side, np.inf
+    if len(foretold.passes) > 0:
+        left = foretold.passes[row] - foretold.since[step, other]
+        if left <= 0:
+            return _PASSED
+    if len(foretold.salts) > 0:
+        # 53 bits, so that a draw is the same as an integer and as a float.
+        return np.float64(mix(np.uint64(row ^ foretold.salts[step])) >> np.uint64(11))
+    if len(foretold.codes) > 0:
+        share, weight = shares.weights[other, foretold.codes[row]], 1.0
+        if shares.totals[other] > 0:
+            share /= shares.totals[other]
+        if len(foretold.spans) > 0:
+            weight = max(min(max(foretold.spans[side] - (now - time), 0.0), left), 0.0)
+        return share * (foretold.rates[step, other] * weight)
+    place = foretold.keys[row] - foretold.origins[step, other] - foretold.starts[side]
+    return foretold.tables[side][place] * foretold.rates[step, other]
+
+
+@kernel
+def scores_of(
+    foretold: Foretold, shares: Shares, rows: Array, on_right: Array, step: int, now: Time, times: Array
+) -> Array:
+    """The scores of these rows after a step."""
+    if len(foretold.curves[0].edges) > 0:
+        ages = now - times[rows]
+        scores, of_right = priorities(ages, foretold.curves[0]), priorities(ages, foretold.curves[1])
+        for i in range(len(rows)):
+            if on_right[rows[i]]:
+                scores[i] = of_right[i]
+        return scores
+    scores = np.empty(len(rows))
+    for i in range(len(rows)):
+        row = rows[i]
+        scores[i] = _score(foretold, shares, row, int(on_right[row]), step, now, times[row])
+    return scores
