@@ -145,7 +145,7 @@ def count_share(foretold: Foretold, shares: Shares, row: int, side: int, now: fl
 
 
 @inlined
-def _score(foretold: Foretold, shares: Shares, row: int, side: int, step: int, now: Time, time: Time) -> Any:
+def _score(foretold: Foretold, shares: Shares, row: int, side: int, step: int, now: Time, time: Time) -> Any:  # noqa: ANN401 - a number
     other, left = 1 - side, np.inf
     if len(foretold.passes) > 0:
         left = foretold.passes[row] - foretold.since[step, other]
