@@ -1,7 +1,7 @@
 """A whole run in one compiled loop, where steps are of few rows and it is known beforehand how rows will rank.
 
 A step of few rows through the general operator costs some tens of microseconds, nearly all of it the calls around the
-work. Where what a policy thinks depends on the arrivals alone (`tidegate.policies.foretold`), nothing needs to be
+work. Where what a policy thinks depends on the arrivals alone (`tidegate.policies.ranking`), nothing needs to be
 asked of it between steps, and the whole run is a single loop with its own index. It gives what the general operator
 gives, row for row; a test holds it to that.
 """
@@ -16,7 +16,7 @@ from tidegate.compiled import inlined, kernel
 from tidegate.engine.combining import COMBINES, combined
 from tidegate.engine.index import hashed
 from tidegate.engine.tally import Measured, Tally
-from tidegate.policies.foretold import Course, Foretold, Shares, count_share, no_shares, scores_of
+from tidegate.policies.ranking import Course, Ranking, Shares, count_share, no_shares, scores_of
 from tidegate.types import Last, Pairs
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def run(
     time = merged(left.time, right.time)
     nows = time[ends - 1]
     policy = join.start(future)
-    foretold = policy.foretell(course._replace(nows=nows))
-    if foretold is None:
+    ranking = policy.ranking(course._replace(nows=nows))
+    if ranking is None:
         return None
     axis_left = time if left.lefts is None or right.lefts is None else merged(left.lefts, right.lefts)
     axis_right = time if left.rights is None or right.rights is None else merged(left.rights, right.rights)
@@ -83,7 +83,7 @@ def run(
     found, in_step, importance, counts, lives, pairs_left, pairs_right = _run(
         on_right, merged(left.key, right.key), time, axis_left, axis_right, ends, floors[0], floors[1],
         (number(join.window.length("left")), number(join.window.length("right"))), counted,
-        foretold, worth, COMBINES[join.combine], np.minimum(np.array(limits), n), first, collect,
+        ranking, worth, COMBINES[join.combine], np.minimum(np.array(limits), n), first, collect,
     )  # fmt: skip
     found, in_step, on_right = found[first:], in_step[first:], on_right[first:]
     tally = Tally(
@@ -240,7 +240,7 @@ def _release(slots: _Slots, slot: int, side: Any, bucket: Any, pool: Any, scores
 def _worst(
     slots: _Slots,
     pool: int,
-    foretold: Foretold,
+    ranking: Ranking,
     shares: Shares,
     on_right: Array,
     step: int,
@@ -249,10 +249,10 @@ def _worst(
 ) -> Any:
     """The slot that makes room in a pool, after the step whose last row this is."""
     members = slots.pools[pool, : slots.sizes[pool]]
-    if len(foretold.scores) > 0:
+    if len(ranking.scores) > 0:
         return members[0]
     rows = slots.rows[members]
-    scores = scores_of(foretold, shares, rows, on_right, step, time[last], time)
+    scores = scores_of(ranking, shares, rows, on_right, step, time[last], time)
     worst = 0
     for at in range(1, len(rows)):
         if scores[at] < scores[worst] or (scores[at] == scores[worst] and rows[at] < rows[worst]):
@@ -279,7 +279,7 @@ def _record(counts: Array, lives: Array, what: int, lifetime: Any) -> None:
 @kernel
 def _run(
     on_right: Array, key: Array, time: Array, axis_left: Array, axis_right: Array, ends: Array,
-    floor_left: Array, floor_right: Array, reaches: Any, counted: Any, foretold: Foretold,
+    floor_left: Array, floor_right: Array, reaches: Any, counted: Any, ranking: Ranking,
     worth: Array, combine: int, caps: Array, first: int, collect: bool,
 ) -> tuple[Array, Array, float, Array, Array, Array, Array]:  # fmt: skip
     """Run all rows in order of arrival; whatever came before the row `first`, which begins a step, is not counted."""
@@ -291,7 +291,7 @@ def _run(
     bits = np.int64(np.ceil(np.log2(capacity + 1))) + 1
     shift = np.uint64(64 - bits)
     slots = _empty(capacity, bits, len(caps))
-    shares, scores = no_shares(foretold), foretold.scores
+    shares, scores = no_shares(ranking), ranking.scores
     free = np.arange(capacity)
     held = 0
     found, in_step = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -327,7 +327,7 @@ def _run(
                 slot = slots.after[slot]
             _admit(slots, free[held], i, mine, bucket, mine if len(caps) > 1 else 0, scores)
             held += 1
-            count_share(foretold, shares, i, int(mine), np.float64(time[end - 1]))
+            count_share(ranking, shares, i, int(mine), np.float64(time[end - 1]))
 
         # Expired left rows go first, then expired right rows, oldest first; then the worst of each full pool.
         now = time[end - 1]
@@ -349,7 +349,7 @@ def _run(
                     pool = turn - 2
                     if slots.sizes[pool] <= caps[pool]:
                         break
-                    slot = _worst(slots, pool, foretold, shares, on_right, step, time, end - 1)
+                    slot = _worst(slots, pool, ranking, shares, on_right, step, time, end - 1)
                     j = slots.rows[slot]
                     _record(counts, lives, _EVICTED, now - time[j])
                 owner = np.int64(on_right[j])

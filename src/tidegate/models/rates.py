@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
+from tidegate.compiled import kernel
 from tidegate.models.horizon import half_life
-from tidegate.types import SIDES, InputError, Side, check_choice
+from tidegate.types import InputError, Side, check_choice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tidegate.types import Array, Time
 
 
 _ROUNDING: Final = 1e-9
+_SEEN, _SPAN, _NOW = 2, 4, 5
+"""Where the state has: after the rows of either side, when each was last observed; the time that passed and, until
+when all this is decayed, the clock."""
 
 
 class Rates:
@@ -47,74 +49,90 @@ class Rates:
 
     def __init__(self, horizon: Time | None = None) -> None:
         self._half_life = half_life(horizon)
-        self._rows = dict.fromkeys(SIDES, 0.0)  # decayed to `_now`, as is `_span`
-        self._seen = dict.fromkeys(SIDES, math.nan)  # when each side was last observed
-        self._span = 0.0
-        self._now = math.nan
+        self._state = np.array([0.0, 0.0, math.nan, math.nan, 0.0, math.nan])
 
     def observe(self, side: Side, count: int, now: Time) -> None:
         """Learn that `count` rows arrived on a side, evenly since it was last observed, up to `now`."""
-        check_choice(side, Side, "side")
         if count < 0 or not math.isfinite(now):
             raise InputError(f"{count!r} rows at {now!r} cannot be; give at least 0, at a finite time")
-        if math.isnan(self._now):
-            self._now = float(now)
-            self._seen = dict.fromkeys(SIDES, self._now)
-        passed = max(0.0, now - self._now)
-        kept = 2.0 ** (-passed / self._half_life)
-        self._rows = {which: rows * kept for which, rows in self._rows.items()}
-        self._span = self._span * kept + self._decayed(passed)
-        self._now += passed
-        took = self._now - self._seen[side]
-        if self._span > 0:
-            self._rows[side] += count * (self._decayed(took) / took if took > 0 else 1.0)
-        self._seen[side] = self._now
+        _observe(self._state, self._half_life, _place(side), float(count), float(now))
 
     def follow(self, counts: Array, nows: Array) -> Array:
-        """Learn from many steps, of which each brings so many rows (left, right); returns both rates after each."""
-        return self._followed(counts, nows, self.rate)
+        """Learn from many steps, of which each brings so many rows (left, right).
 
-    def follow_relative(self, counts: Array, nows: Array) -> Array:
-        """The same; returns both relative rates after each."""
-        return self._followed(counts, nows, self.relative)
-
-    def _followed(self, counts: Array, nows: Array, told: Callable[[Side], float]) -> Array:
-        found = np.empty((len(nows), len(SIDES)))
-        for i, (now, some) in enumerate(zip(nows.tolist(), counts.tolist(), strict=True)):
-            for side, count in zip(SIDES, some, strict=True):
-                self.observe(side, count, now)
-            found[i] = [told(side) for side in SIDES]
-        return found
-
-    def _decayed(self, length: float) -> float:
-        """What the last `length` units of time count: the integral of the decay."""
-        if math.isinf(self._half_life):
-            return length
-        return -math.expm1(-math.log(2) * length / self._half_life) * self._half_life / math.log(2)
+        Returns the rows of either side after each step, each counted for what is left of it, and the time that
+        passed, counted likewise: `rate` and `relative` of all of them.
+        """
+        return _follow(self._state, self._half_life, counts.astype(np.float64), nows.astype(np.float64))
 
     def rate(self, side: Side) -> float:
         """Rows a unit of time."""
-        check_choice(side, Side, "side")
-        return self._rows[side] / self._span if self._span > 0 else 0.0
+        place = _place(side)
+        span = self._state[_SPAN]
+        return float(self._state[place] / span) if span > 0 else 0.0
 
     def relative(self, side: Side) -> float:
         """A side's rate beside that of the faster one; 1 for both as long as they are no more than a row apart.
 
         Where both bring a row at each time, one is ahead while the other's is still to come.
         """
-        check_choice(side, Side, "side")
-        slower, faster = sorted(self._rows.values())
-        if faster - slower <= 1 + _ROUNDING:
-            return 1.0
-        return max(self._rows[side], 1.0) / faster
+        return float(relative(*self._state[:2].tolist())[_place(side)])
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned, as plain arrays."""
-        return {"rates": np.array([*self._rows.values(), *self._seen.values(), self._span, self._now])}
+        return {"rates": self._state.copy()}
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Take up what `snapshot` gave."""
-        *sides, self._span, self._now = state["rates"].tolist()
-        self._rows = dict(zip(SIDES, sides[:2], strict=True))
-        self._seen = dict(zip(SIDES, sides[2:], strict=True))
+        self._state = state["rates"].copy()
         return self
+
+
+def _place(side: Side) -> int:
+    check_choice(side, Side, "side")
+    return 0 if side == "left" else 1
+
+
+def relative(left: Array | float, right: Array | float) -> tuple[Array, Array]:
+    """What `Rates.relative` says of both sides, where so many rows came."""
+    faster, close = (
+        np.maximum(np.maximum(left, right), 1.0),
+        np.abs(np.subtract(left, right)) <= 1 + _ROUNDING,
+    )
+    beside = [np.where(close, 1.0, np.maximum(rows, 1.0) / faster) for rows in (left, right)]
+    return beside[0], beside[1]
+
+
+@kernel
+def _decayed(length: float, half_life: float) -> float:
+    """What the last `length` units of time count: the integral of the decay."""
+    if math.isinf(half_life):
+        return length
+    return -math.expm1(-math.log(2.0) * length / half_life) * half_life / math.log(2.0)
+
+
+@kernel
+def _observe(state: Array, half_life: float, side: int, count: float, now: float) -> None:
+    if math.isnan(state[_NOW]):
+        state[_SEEN : _SEEN + 2] = now
+        state[_NOW] = now
+    passed = max(0.0, now - state[_NOW])
+    kept = 2.0 ** (-passed / half_life)
+    state[:2] *= kept
+    state[_SPAN] = state[_SPAN] * kept + _decayed(passed, half_life)
+    state[_NOW] += passed
+    took = state[_NOW] - state[_SEEN + side]
+    if state[_SPAN] > 0:
+        state[side] += count * (_decayed(took, half_life) / took if took > 0 else 1.0)
+    state[_SEEN + side] = state[_NOW]
+
+
+@kernel
+def _follow(state: Array, half_life: float, counts: Array, nows: Array) -> Array:
+    found = np.empty((len(nows), 3))
+    for i in range(len(nows)):
+        for side in range(2):
+            _observe(state, half_life, side, counts[i, side], nows[i])
+        found[i, :2] = state[:2]
+        found[i, 2] = state[_SPAN]
+    return found

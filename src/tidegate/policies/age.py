@@ -10,8 +10,8 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import AgeCurve, CurveLearner, Payoff, Rates
 from tidegate.models.horizon import REMEMBERED_WINDOWS, half_life, remembered
-from tidegate.policies.foretold import Foretold
 from tidegate.policies.policy import Policy
+from tidegate.policies.ranking import Ranking
 from tidegate.types import (
     FAR,
     SIDES,
@@ -26,7 +26,7 @@ from tidegate.types import (
 )
 
 if TYPE_CHECKING:
-    from tidegate.policies.foretold import Course
+    from tidegate.policies.ranking import Course
     from tidegate.types import Array, Rows, Setting, Step, Time
 
 Monitoring = Literal["sample", "memory"]
@@ -193,13 +193,13 @@ class _Aging(Policy):
                 self._fitted = self._now
                 self.curves = {side: learner.curve() for side, learner in self._learners.items()}
 
-    def foretell(self, course: Course) -> Foretold | None:
+    def ranking(self, course: Course) -> Ranking | None:
         """By the curves, if they were given."""
         if self._learners:
             return None
         self._rates.follow(course.counts(), course.nows)
         left, right = (None if curve is None else curve.tables for curve in self.curves.values())
-        return Foretold.by_age(left, right)
+        return Ranking.by_age(left, right)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the curves, and hold on to the monitored."""

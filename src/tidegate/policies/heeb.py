@@ -10,18 +10,19 @@ import numpy as np
 
 from tidegate.models import History, LinearTrend, Markov, Process, RandomWalk, Rates
 from tidegate.models.horizon import half_life, remembered
+from tidegate.models.rates import relative
 from tidegate.policies.arrivals_to_come import check_processes
 from tidegate.policies.expected import expected_within, stretches
-from tidegate.policies.foretold import Foretold
 from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
 from tidegate.policies.policy import Policy, need_numbers
 from tidegate.policies.prob import Foreseeing, Prob
+from tidegate.policies.ranking import Ranking
 from tidegate.policies.survival import Exponential, Survival
 from tidegate.types import FOREVER, SIDES, InputError, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
-    from tidegate.policies.foretold import Course
+    from tidegate.policies.ranking import Course
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
 
 _AHEAD: Final = 256
@@ -183,7 +184,7 @@ class _Foretelling(Policy):
         found = expected_within(process, history, rows.key, survival, begins, ends, ahead=ahead, lag=lag)
         return found * self._rates.relative(other)
 
-    def foretell(self, course: Course) -> Foretold | None:
+    def ranking(self, course: Course) -> Ranking | None:
         """By tables, if each step brings rows of both sides, and what they are worth moves with the other side."""
         counts, since = course.counts(), course.since()
         survival, endless = self.config.survival, set(self._spans.values()) == {FOREVER}
@@ -216,12 +217,12 @@ class _Foretelling(Policy):
             history = History(0) if process.independent else History(0, 0)
             tables.append(expected_within(process, history, far, survival, none, all_, ahead=ahead))
             starts.append(low)
-        return Foretold(
+        return Ranking(
             tables=(tables[1], tables[0]),
             starts=np.array(starts[::-1]),
             origins=origins,
             keys=course.merged(course.left.key, course.right.key),
-            rates=self._rates.follow_relative(counts, course.nows),
+            rates=np.stack(relative(*self._rates.follow(counts, course.nows)[:, :2].T), axis=1),
         )
 
     def _bounds(self, rows: Rows, other: Side, since: int) -> tuple[Time, Time, Time]:
@@ -260,7 +261,7 @@ class _Learning(Foreseeing):
     def __repr__(self) -> str:
         return repr(self._heeb)
 
-    def foretell(self, course: Course) -> None:
+    def ranking(self, course: Course) -> None:
         """How long rows stay is learned from those that are kept."""
 
     def observe(self, step: Step) -> None:

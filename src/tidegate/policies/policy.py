@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from tidegate.models.numbers import ByValue
 from tidegate.models.process import Process
-from tidegate.policies.foretold import Foretold
+from tidegate.policies.ranking import Ranking
 from tidegate.registry import called, named
 from tidegate.types import SIDES, InputError, Learned, Order
 
 if TYPE_CHECKING:
     from tidegate.models import Payoff
-    from tidegate.policies.foretold import Course
+    from tidegate.policies.ranking import Course
     from tidegate.types import Array, Buckets, Budget, Rows, Setting, Side, Step, Time
 
 Need = Literal["importance", "future"]
@@ -56,14 +56,14 @@ class Policy(ABC):
         """Whether a row's score never changes after it arrived, and nothing is learned."""
         return False
 
-    def foretell(self, course: Course) -> Foretold | None:
+    def ranking(self, course: Course) -> Ranking | None:
         """How rows rank throughout a run, once it has started; None unless that depends on the arrivals alone.
 
         Whoever learns has then learned from all of them.
         """
         if not self.is_fixed():
             return None
-        return Foretold(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
+        return Ranking(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
 
     def counts_steps(self) -> bool:
         """Whether it was given processes, which bring a row a side at each whole time from 0 on."""

@@ -10,13 +10,13 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
-from tidegate.policies.foretold import HALF_LIVES, Foretold
 from tidegate.policies.policy import Policy
+from tidegate.policies.ranking import HALF_LIVES, Ranking
 from tidegate.policies.reach import Reach, check_trends, remade
 from tidegate.types import FAR, SIDES, InputError, Learned, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
-    from tidegate.policies.foretold import Course
+    from tidegate.policies.ranking import Course
     from tidegate.types import Array, Budget, Rows, Setting, Step, Time
 
 _ENOUGH: Final = 1 << 13
@@ -173,32 +173,33 @@ class Foreseeing(Policy):
             elif self._learner:
                 self._learner.observe(side, keys, step.now)
 
-    def foretell(self, course: Course) -> Foretold | None:
+    def ranking(self, course: Course) -> Ranking | None:
         """By shares, given for good or counted one by one."""
         if self._learner is None:
             if not self.config.is_fixed():
                 return None
             self._rates.follow(course.counts(), course.nows)
-            return Foretold(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
+            return Ranking(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
         counts, times = course.counts(), course.nows[course.steps]
         lasted = float(course.nows[-1] - course.nows[0]) / self._horizon
         distinct = max(len(np.unique(rows.key)) for rows in course.rows.values())
         if distinct > self._capacity or counts.max() > _ENOUGH or lasted > HALF_LIVES:
             return None
-        rates = self._rates.follow(counts, course.nows)
+        came, passed = np.split(self._rates.follow(counts, course.nows), [len(SIDES)], axis=1)
+        rates = np.divide(came, passed, where=passed > 0, out=np.zeros(came.shape))
         for side, rows in course.rows.items():
             self._learner.observe(side, rows.key, times[rows.id])
         self._now = course.nows[-1].item()
         keys = course.merged(course.left.key, course.right.key)
-        foretold = Foretold(
+        ranking = Ranking(
             codes=np.unique(keys, return_inverse=True)[1],
             spans=self.config.lives(),
             horizon=self._horizon,
             rates=np.where(rates > 0, rates, 1.0),
         )
         if self._reach:
-            foretold = foretold._replace(passes=self._reach.passes(course), since=course.since())
-        return foretold
+            ranking = ranking._replace(passes=self._reach.passes(course), since=course.since())
+        return ranking
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by expected results a unit of time; what the other side has passed, below all."""

@@ -9,12 +9,12 @@ import numpy as np
 
 from tidegate.draws import draws, mix, salt
 from tidegate.models import LinearTrend
-from tidegate.policies.foretold import Foretold
 from tidegate.policies.policy import Policy
+from tidegate.policies.ranking import Ranking
 from tidegate.policies.reach import Reach, check_trends, remade
 
 if TYPE_CHECKING:
-    from tidegate.policies.foretold import Course
+    from tidegate.policies.ranking import Course
     from tidegate.types import Array, Rows, Setting, Step, Time
 
 
@@ -71,9 +71,9 @@ class Random(Policy):
         salts: Array = mix(times.view(np.uint64) ^ seed).view(np.int64)
         return salts
 
-    def foretell(self, course: Course) -> Foretold:
+    def ranking(self, course: Course) -> Ranking:
         """By its draws."""
-        return Foretold(salts=self.salts(course.nows))
+        return Ranking(salts=self.salts(course.nows))
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by a draw that is fresh at each time."""
@@ -94,9 +94,9 @@ class _Aware(Policy):
         """Take note of when rows came."""
         self._reach.observe(step)
 
-    def foretell(self, course: Course) -> Foretold:
+    def ranking(self, course: Course) -> Ranking:
         """By its draws, and by what will be passed when."""
-        return self.config.foretell(course)._replace(passes=self._reach.passes(course), since=course.since())
+        return self.config.ranking(course)._replace(passes=self._reach.passes(course), since=course.since())
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by a draw; what the other side has passed, below all."""

@@ -12,7 +12,7 @@ from tidegate.policies.policy import need_numbers
 from tidegate.types import FAR, SIDES, InputError, other_side
 
 if TYPE_CHECKING:
-    from tidegate.policies.foretold import Course
+    from tidegate.policies.ranking import Course
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
 
 

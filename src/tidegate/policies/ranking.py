@@ -72,7 +72,7 @@ class Course(NamedTuple):
         return since
 
 
-class Foretold(NamedTuple):
+class Ranking(NamedTuple):
     """How rows rank: by one of the ways, of which the others are empty.
 
     Parameters
@@ -113,7 +113,7 @@ class Foretold(NamedTuple):
     since: Array = _BY_STEP
 
     @classmethod
-    def by_age(cls, left: Tables | None, right: Tables | None) -> Foretold:
+    def by_age(cls, left: Tables | None, right: Tables | None) -> Ranking:
         """Rank by curves; None for a side whose rows find nothing."""
         return cls(curves=(left or _WORTHLESS, right or _WORTHLESS))
 
@@ -127,52 +127,52 @@ class Shares(NamedTuple):
 
 
 @kernel
-def no_shares(foretold: Foretold) -> Shares:
+def no_shares(ranking: Ranking) -> Shares:
     """Before the first row."""
-    keys = foretold.codes.max() + 1 if len(foretold.codes) > 0 else 0
+    keys = ranking.codes.max() + 1 if len(ranking.codes) > 0 else 0
     return Shares(np.zeros((2, keys)), np.zeros(2), np.full(2, np.nan))
 
 
 @inlined
-def count_share(foretold: Foretold, shares: Shares, row: int, side: int, now: float) -> None:
+def count_share(ranking: Ranking, shares: Shares, row: int, side: int, now: float) -> None:
     """Count a row that came."""
-    if len(foretold.codes) > 0:
+    if len(ranking.codes) > 0:
         if np.isnan(shares.began[side]):
             shares.began[side] = now
-        weight = np.exp2((now - shares.began[side]) / foretold.horizon)
-        shares.weights[side, foretold.codes[row]] += weight
+        weight = np.exp2((now - shares.began[side]) / ranking.horizon)
+        shares.weights[side, ranking.codes[row]] += weight
         shares.totals[side] += weight
 
 
 @inlined
-def _score(foretold: Foretold, shares: Shares, row: int, side: int, step: int, now: Time, time: Time) -> Any:  # noqa: ANN401 - a number
+def _score(ranking: Ranking, shares: Shares, row: int, side: int, step: int, now: Time, time: Time) -> Any:  # noqa: ANN401 - a number
     other, left = 1 - side, np.inf
-    if len(foretold.passes) > 0:
-        left = foretold.passes[row] - foretold.since[step, other]
+    if len(ranking.passes) > 0:
+        left = ranking.passes[row] - ranking.since[step, other]
         if left <= 0:
             return _PASSED
-    if len(foretold.salts) > 0:
+    if len(ranking.salts) > 0:
         # 53 bits, so that a draw is the same as an integer and as a float.
-        return np.float64(mix(np.uint64(row ^ foretold.salts[step])) >> np.uint64(11))
-    if len(foretold.codes) > 0:
-        share, weight = shares.weights[other, foretold.codes[row]], 1.0
+        return np.float64(mix(np.uint64(row ^ ranking.salts[step])) >> np.uint64(11))
+    if len(ranking.codes) > 0:
+        share, weight = shares.weights[other, ranking.codes[row]], 1.0
         if shares.totals[other] > 0:
             share /= shares.totals[other]
-        if len(foretold.spans) > 0:
-            weight = max(min(max(foretold.spans[side] - (now - time), 0.0), left), 0.0)
-        return share * (foretold.rates[step, other] * weight)
-    place = foretold.keys[row] - foretold.origins[step, other] - foretold.starts[side]
-    return foretold.tables[side][place] * foretold.rates[step, other]
+        if len(ranking.spans) > 0:
+            weight = max(min(max(ranking.spans[side] - (now - time), 0.0), left), 0.0)
+        return share * (ranking.rates[step, other] * weight)
+    place = ranking.keys[row] - ranking.origins[step, other] - ranking.starts[side]
+    return ranking.tables[side][place] * ranking.rates[step, other]
 
 
 @kernel
 def scores_of(
-    foretold: Foretold, shares: Shares, rows: Array, on_right: Array, step: int, now: Time, times: Array
+    ranking: Ranking, shares: Shares, rows: Array, on_right: Array, step: int, now: Time, times: Array
 ) -> Array:
     """The scores of these rows after a step."""
-    if len(foretold.curves[0].edges) > 0:
+    if len(ranking.curves[0].edges) > 0:
         ages = now - times[rows]
-        scores, of_right = priorities(ages, foretold.curves[0]), priorities(ages, foretold.curves[1])
+        scores, of_right = priorities(ages, ranking.curves[0]), priorities(ages, ranking.curves[1])
         for i in range(len(rows)):
             if on_right[rows[i]]:
                 scores[i] = of_right[i]
@@ -180,5 +180,5 @@ def scores_of(
     scores = np.empty(len(rows))
     for i in range(len(rows)):
         row = rows[i]
-        scores[i] = _score(foretold, shares, row, int(on_right[row]), step, now, times[row])
+        scores[i] = _score(ranking, shares, row, int(on_right[row]), step, now, times[row])
     return scores
