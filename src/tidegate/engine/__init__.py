@@ -6,7 +6,7 @@ Which file has what:
   `index` finds partners by equal keys (`few` where a step has few rows) and `ordered` by comparisons; `ages`,
   `combining` and `tally` note what was found, `snapshot` makes bytes of it all;
 - recorded streams: `simulate`, `simulate_sample` and `reservoir_join`. `encode` makes rows of traces (`valuing`
-  with their importance), `arrivals` cuts them into steps, and `unit_steps` is one loop for steps of one row;
+  with their importance), `arrivals` cuts them into steps, and `one_loop` runs steps of few rows;
 - caches: `cache` for recorded references (`foretold` where they follow a process), `lookup_cache` for batches, with
   `cache_store`, `cache_policies`, `cache_outlook`, `key_codes` and `row_sizes`.
 """

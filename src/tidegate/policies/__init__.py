@@ -2,7 +2,7 @@
 
 Which file has what:
 
-- `policy` is the contract, `selection` who fits a budget by score;
+- `policy` is the contract, `selection` who fits a budget by score, `ranking` what is known of a whole run beforehand;
 - policies: `age`, `fifo`, `flow_expect`, `heeb`, `heeb_histogram`, `ijoin`, `importance`, `life`, `offline`,
   `prob`, `random`, `size` and `until_expiry`;
 - what `heeb` and its kin reckon with: `survival` is how long a row stays and `lifetime` how long rows did;
