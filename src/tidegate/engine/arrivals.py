@@ -101,6 +101,12 @@ class Arrivals:
         return self.clock_left, self.clock_right
 
 
+def step_ends(cuts: Array) -> Array:
+    """How many rows of both sides have arrived by the end of each step that brings any."""
+    ends = cuts[:, 0] + cuts[:, 1]
+    return ends[np.diff(ends, prepend=0) > 0]
+
+
 def _next(time: Time) -> Time:
     return time + 1 if isinstance(time, int) else float(np.nextafter(time, np.inf))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import inlined, kernel
+from tidegate.engine.arrivals import step_ends
 from tidegate.engine.combining import COMBINES, combined
 from tidegate.engine.index import hashed
 from tidegate.engine.tally import Measured, Tally
@@ -53,8 +54,8 @@ def run(
     if not (plain and in_rows) or arrivals.lateness or not 0 < n <= _FEW * len(cuts):
         return None
     left, right = arrivals.left, arrivals.right
-    ends = np.unique(cuts.sum(axis=1))
-    steps = np.searchsorted(ends, np.arange(n), side="right")
+    ends = step_ends(cuts)
+    steps = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     on_right = np.ones(n, np.int8)
     on_right[left.id] = 0
     course = Course(left, right, steps, np.empty(0))
@@ -247,10 +248,8 @@ def _worst(
     time: Array,
     last: int,
 ) -> Any:
-    """The slot that makes room in a pool, after the step whose last row this is."""
+    """The slot that makes room in a pool, after the step whose last row this is; where scores are not for good."""
     members = slots.pools[pool, : slots.sizes[pool]]
-    if len(ranking.scores) > 0:
-        return members[0]
     rows = slots.rows[members]
     scores = scores_of(ranking, shares, rows, on_right, step, time[last], time)
     worst = 0
@@ -291,7 +290,8 @@ def _run(
     bits = np.int64(np.ceil(np.log2(capacity + 1))) + 1
     shift = np.uint64(64 - bits)
     slots = _empty(capacity, bits, len(caps))
-    shares, scores = no_shares(ranking), ranking.scores
+    shares = no_shares(ranking)
+    scores, codes, horizon = ranking.scores, ranking.codes, ranking.horizon
     free = np.arange(capacity)
     held = 0
     found, in_step = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -327,7 +327,8 @@ def _run(
                 slot = slots.after[slot]
             _admit(slots, free[held], i, mine, bucket, mine if len(caps) > 1 else 0, scores)
             held += 1
-            count_share(ranking, shares, i, int(mine), np.float64(time[end - 1]))
+            if len(codes) > 0:
+                count_share(shares, codes[i], int(mine), np.float64(time[end - 1]), horizon)
 
         # Expired left rows go first, then expired right rows, oldest first; then the worst of each full pool.
         now = time[end - 1]
@@ -349,7 +350,10 @@ def _run(
                     pool = turn - 2
                     if slots.sizes[pool] <= caps[pool]:
                         break
-                    slot = _worst(slots, pool, ranking, shares, on_right, step, time, end - 1)
+                    if len(scores) > 0:
+                        slot = slots.pools[pool, 0]
+                    else:
+                        slot = _worst(slots, pool, ranking, shares, on_right, step, time, end - 1)
                     j = slots.rows[slot]
                     _record(counts, lives, _EVICTED, now - time[j])
                 owner = np.int64(on_right[j])

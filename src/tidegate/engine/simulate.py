@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tidegate.engine import one_loop
+from tidegate.engine.arrivals import step_ends
 from tidegate.engine.combining import COMBINES, importances
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
@@ -225,8 +226,8 @@ def foresee(
 ) -> Future:
     """Everything that will arrive in the steps that end at these cuts; `pairs` is what the exact join gives."""
     left, right = arrivals.left, arrivals.right
-    ends = np.unique(cuts.sum(axis=1))
-    steps = np.searchsorted(ends, np.arange(len(arrivals)), side="right")
+    ends = step_ends(cuts)
+    steps = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     worth = None
     if left.importance is not None and right.importance is not None:
         by_number = np.zeros(len(arrivals))

@@ -6,7 +6,7 @@ to tell differs, so there are several ways to rank, of which one is filled in.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -134,35 +134,13 @@ def no_shares(ranking: Ranking) -> Shares:
 
 
 @inlined
-def count_share(ranking: Ranking, shares: Shares, row: int, side: int, now: float) -> None:
+def count_share(shares: Shares, code: int, side: int, now: float, horizon: float) -> None:
     """Count a row that came."""
-    if len(ranking.codes) > 0:
-        if np.isnan(shares.began[side]):
-            shares.began[side] = now
-        weight = np.exp2((now - shares.began[side]) / ranking.horizon)
-        shares.weights[side, ranking.codes[row]] += weight
-        shares.totals[side] += weight
-
-
-@inlined
-def _score(ranking: Ranking, shares: Shares, row: int, side: int, step: int, now: Time, time: Time) -> Any:  # noqa: ANN401 - a number
-    other, left = 1 - side, np.inf
-    if len(ranking.passes) > 0:
-        left = ranking.passes[row] - ranking.since[step, other]
-        if left <= 0:
-            return _PASSED
-    if len(ranking.salts) > 0:
-        # 53 bits, so that a draw is the same as an integer and as a float.
-        return np.float64(mix(np.uint64(row ^ ranking.salts[step])) >> np.uint64(11))
-    if len(ranking.codes) > 0:
-        share, weight = shares.weights[other, ranking.codes[row]], 1.0
-        if shares.totals[other] > 0:
-            share /= shares.totals[other]
-        if len(ranking.spans) > 0:
-            weight = max(min(max(ranking.spans[side] - (now - time), 0.0), left), 0.0)
-        return share * (ranking.rates[step, other] * weight)
-    place = ranking.keys[row] - ranking.origins[step, other] - ranking.starts[side]
-    return ranking.tables[side][place] * ranking.rates[step, other]
+    if np.isnan(shares.began[side]):
+        shares.began[side] = now
+    weight = np.exp2((now - shares.began[side]) / horizon)
+    shares.weights[side, code] += weight
+    shares.totals[side] += weight
 
 
 @kernel
@@ -171,14 +149,80 @@ def scores_of(
 ) -> Array:
     """The scores of these rows after a step."""
     if len(ranking.curves[0].edges) > 0:
-        ages = now - times[rows]
-        scores, of_right = priorities(ages, ranking.curves[0]), priorities(ages, ranking.curves[1])
+        scores = _by_age(ranking.curves, rows, on_right, now - times[rows])
+    elif len(ranking.salts) > 0:
+        scores = _drawn(rows, ranking.salts[step])
+    elif len(ranking.codes) > 0:
+        scores = _by_share(ranking, shares, rows, on_right, step)
+        if len(ranking.spans) > 0:
+            _weigh_by_life(ranking, scores, rows, on_right, step, now, times)
+    else:
+        scores = _by_place(ranking, rows, on_right, step)
+    if len(ranking.passes) > 0:
+        passes, since = ranking.passes, ranking.since[step]
         for i in range(len(rows)):
-            if on_right[rows[i]]:
-                scores[i] = of_right[i]
-        return scores
+            if passes[rows[i]] - since[1 - on_right[rows[i]]] <= 0:
+                scores[i] = _PASSED
+    return scores
+
+
+# Each way has a loop of its own, over arrays of its own: a loop that passed all of a ranking along would spend its
+# time on counting references to what it does not use.
+
+
+@kernel
+def _by_age(curves: tuple[Tables, Tables], rows: Array, on_right: Array, ages: Array) -> Array:
+    scores, of_right = priorities(ages, curves[0]), priorities(ages, curves[1])
+    for i in range(len(rows)):
+        if on_right[rows[i]]:
+            scores[i] = of_right[i]
+    return scores
+
+
+@kernel
+def _drawn(rows: Array, salt: int) -> Array:
     scores = np.empty(len(rows))
     for i in range(len(rows)):
-        row = rows[i]
-        scores[i] = _score(ranking, shares, row, int(on_right[row]), step, now, times[row])
+        # 53 bits, so that a draw is the same as an integer and as a float.
+        scores[i] = mix(np.uint64(rows[i] ^ salt)) >> np.uint64(11)
+    return scores
+
+
+@kernel
+def _by_share(ranking: Ranking, shares: Shares, rows: Array, on_right: Array, step: int) -> Array:
+    """Shares, or where lives count, nothing but these; else by the rate."""
+    scores = np.empty(len(rows))
+    codes, weights, totals, rates = ranking.codes, shares.weights, shares.totals, ranking.rates[step]
+    alone = len(ranking.spans) > 0
+    for i in range(len(rows)):
+        other = 1 - on_right[rows[i]]
+        share = weights[other, codes[rows[i]]]
+        if totals[other] > 0:
+            share /= totals[other]
+        scores[i] = share if alone else share * rates[other]
+    return scores
+
+
+@kernel
+def _weigh_by_life(
+    ranking: Ranking, scores: Array, rows: Array, on_right: Array, step: int, now: Time, times: Array
+) -> None:
+    spans, rates, passes = ranking.spans, ranking.rates[step], ranking.passes
+    for i in range(len(rows)):
+        row, side = rows[i], on_right[rows[i]]
+        left = max(spans[side] - (now - times[row]), 0.0)
+        if len(passes) > 0:
+            left = max(min(left, passes[row] - ranking.since[step, 1 - side]), 0.0)
+        scores[i] *= rates[1 - side] * left
+
+
+@kernel
+def _by_place(ranking: Ranking, rows: Array, on_right: Array, step: int) -> Array:
+    scores = np.empty(len(rows))
+    keys, starts, origins, rates = ranking.keys, ranking.starts, ranking.origins[step], ranking.rates[step]
+    left, right = ranking.tables
+    for i in range(len(rows)):
+        side = on_right[rows[i]]
+        place = keys[rows[i]] - origins[1 - side] - starts[side]
+        scores[i] = (right[place] if side else left[place]) * rates[1 - side]
     return scores
