@@ -23,3 +23,8 @@ def kernel(function: F) -> F:
 def inlined(function: F) -> F:
     """Compile `function` into its callers: for small parts of a hot loop that pass many arrays along."""
     return cast("F", njit(inline="always", nogil=True, error_model="numpy")(function))
+
+
+def unordered(function: F) -> F:
+    """Compile into its callers a `function` that sees no NaN, so that it may compare many numbers in any order."""
+    return cast("F", njit(nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})(function))

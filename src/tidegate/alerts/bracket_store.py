@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 import numpy as np
 
-from tidegate.alerts.brackets import needed, reigns
+from tidegate.alerts.brackets import reigns
+from tidegate.alerts.glance import needed
 from tidegate.types import FAR, InputError, check_choice
 
 if TYPE_CHECKING:
@@ -120,13 +121,11 @@ class BracketStore:
             raise InputError(
                 "a value is NaN, which is neither high nor low; leave such rows out and count them"
             )
-        number = (
-            np.arange(self._arrived, self._arrived + len(when)) if ids is None else np.asarray(ids, np.int64)
-        )
-        if len(number) != len(when):
+        number = None if ids is None else np.asarray(ids, np.int64)
+        if number is not None and len(number) != len(when):
             raise InputError(f"there are {len(number)} ids for {len(when)} rows; give one a row")
-        self._arrived += len(when)
         self._merge(when, value, number)
+        self._arrived += len(when)
         if self.budget is not None and self._end - self._begin > self.budget:
             self._shed(self.budget)
 
@@ -212,7 +211,7 @@ class BracketStore:
             self._waiting = ([], [])
             self.extend(times, values)
 
-    def _merge(self, when: Array, value: Array, number: Array) -> None:
+    def _merge(self, when: Array, value: Array, number: Array | None) -> None:
         """Merge arrivals, and look again at what they can reach."""
         before = self._end - self._begin
         if not len(when):
@@ -226,7 +225,8 @@ class BracketStore:
                 )
             else:  # there is room, but nothing in it to convert
                 self._columns["time"] = self._columns["time"].view(when.dtype)
-        ends = when.min(), when.max()
+        ordered = _ascending(when)
+        ends = (when[0], when[-1]) if ordered else (when.min(), when.max())
         self._seen = (min(self._seen[0], float(ends[0])), max(self._seen[1], float(ends[1])))
         omega, strict = self._limit(when)
         # Rows up to omega away may be bracketed now; who brackets them on one side already is up to twice that away.
@@ -236,21 +236,32 @@ class BracketStore:
         there = self._column("time")
         first = int(np.searchsorted(there, reach[0], side="left"))
         last = int(np.searchsorted(there, reach[1], side="right"))
-        fresh = {"time": when, "value": value, "id": number}
         if first < last:
-            fresh = {name: np.concatenate((self._column(name)[first:last], fresh[name])) for name in _COLUMNS}
-        order = None if _ascending(fresh["time"]) else np.argsort(fresh["time"], kind="stable")
-        if self.shape == "any":
-            stays = np.arange(len(fresh["time"])) if order is None else order
-        else:
-            time, values = (
-                fresh[name] if order is None else fresh[name].take(order) for name in ("time", "value")
+            ordered = ordered and there[last - 1] <= when[0]
+            when, value = (
+                np.concatenate((self._column(name)[first:last], fresh))
+                for name, fresh in (("time", when), ("value", value))
             )
+        if not ordered:
+            order = np.argsort(when, kind="stable")
+            when, value = when.take(order), value.take(order)
+        if self.shape == "any":
+            stays = np.arange(len(when))
+        else:
             up, down = self.shape != "decreasing", self.shape != "increasing"
-            stays = needed(time, values, omega, strict, up, down)
-            stays = stays if order is None else order.take(stays)
-        self._splice(first, last, fresh, stays)
-        self._moves = (first, stays, last, before)
+            stays = np.flatnonzero(needed(when, value, omega, strict, up, down))
+        places = stays if ordered else order.take(stays)
+        self._splice(first, last, Retained(when, value), stays, self._named(first, last, number, places))
+        self._moves = (first, places, last, before)
+
+    def _named(self, first: int, last: int, number: Array | None, places: Array) -> Array:
+        """The ids of rows at these places: among what is from `first` to `last`, then the arrivals."""
+        again = last - first
+        ids = places + (self._arrived - again) if number is None else number.take(places - again, mode="clip")
+        if again:
+            old = np.flatnonzero(places < again)
+            ids[old] = self._column("id")[first:last].take(places.take(old))
+        return ids
 
     def _limit(self, times: Array) -> tuple[Time, bool]:
         """How far apart two rows that bracket may be, and whether less than that; whole for whole times."""
@@ -259,14 +270,14 @@ class BracketStore:
             return float(self.omega), strict
         return (math.ceil(self.omega) - 1, False) if strict else (math.floor(self.omega), False)
 
-    def _splice(self, first: int, last: int, rows: dict[str, Array], stays: Array) -> None:
-        """Put those of the rows that stay in the place of what is from `first` to `last`."""
+    def _splice(self, first: int, last: int, rows: Retained, stays: Array, ids: Array) -> None:
+        """Put those of the rows that stay, with these ids, in the place of what is from `first` to `last`."""
         size, new = self._end - self._begin, len(stays)
         total = size - (last - first) + new
         spacious = len(self._columns["time"]) < self._begin + total or self._begin > total
-        # An eighth of spare room keeps appending cheap and the memory close to that of the rows. One block for all
+        # A quarter of spare room keeps appending cheap and the memory close to that of the rows. One block for all
         # columns, whose numbers all take eight bytes, is given in larger pages.
-        block = np.empty((len(_COLUMNS), total + (total >> 3) if spacious else 0), np.int64)
+        block = np.empty((len(_COLUMNS), total + (total >> 2) if spacious else 0), np.int64)
         for name, room in zip(_COLUMNS, block, strict=True):
             column, old = self._columns[name], self._column(name)
             if spacious:
@@ -275,7 +286,11 @@ class BracketStore:
             else:
                 target = column[self._begin :]
             target[first + new : total] = old[last:]
-            np.take(rows[name], stays, out=target[first : first + new], mode="clip")  # which needs no buffer
+            place = target[first : first + new]
+            if name == "id":
+                place[:] = ids
+            else:
+                np.take(getattr(rows, name), stays, out=place, mode="clip")  # which needs no buffer
             if spacious:
                 self._columns[name] = target
         if spacious:
@@ -295,7 +310,8 @@ class BracketStore:
             self._gone += len(going)
             stays = np.delete(np.arange(len(when)), going)
             self._moves = (0, self.kept()[stays], 0, 0)
-            self._splice(0, len(when), {name: self._column(name) for name in _COLUMNS}, stays)
+            rows = Retained(self._column("time"), value)
+            self._splice(0, len(when), rows, stays, self._column("id").take(stays))
 
 
 def missing(moved: Array, seen: float) -> float:

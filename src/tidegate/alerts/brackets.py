@@ -1,8 +1,9 @@
-"""Which rows of a stream are bracketed: the compiled loops, over rows in order of time.
+"""Which rows of a stream are bracketed: compiled loops, over rows in order of time.
 
 A row is above-bracketed if the last earlier row above it and the first later row above it are no more than omega
 apart: whatever interval of length omega holds the row holds one of those two. A row of the same time is both
-earlier and later. A stack of rows, each above the next, finds both neighbours of all rows in one pass.
+earlier and later. A stack of rows, each above the next, finds both neighbours of all rows in one pass; where
+intervals hold few rows, a `glance` is faster.
 
 Of equal values one counts as the more extreme, by its time alone, so that what is kept does not depend on the order
 of arrival. Time is cut into stretches of length omega and those into parts; the parts are ranked at random, in all
@@ -33,6 +34,12 @@ def near(early: float, late: float, omega: float, strict: bool) -> bool:  # noqa
     shift = apart - late
     rest = (late - (apart - shift)) - (early + shift)
     return (apart < omega) | ((apart == omega) & ((rest < 0) | ((rest == 0) & (not strict))))
+
+
+@kernel
+def stretch_of(omega: float) -> float:
+    """How long the stretches are: where no two times are near, any length will do."""
+    return omega if omega > 0 else omega + 1
 
 
 @kernel
@@ -121,12 +128,12 @@ def _settled(
 
 
 @kernel
-def needed(times: Array, values: Array, omega: float, strict: bool, up: bool, down: bool) -> Array:  # noqa: FBT001 - a kernel
-    """Where the rows are that are not above-bracketed (`up`) or not below-bracketed (`down`); times ascend.
+def stacked(times: Array, values: Array, omega: float, strict: bool, up: bool, down: bool) -> Array:  # noqa: FBT001 - a kernel
+    """Of each row, whether it is not above-bracketed (`up`) or not below-bracketed (`down`); times ascend.
 
     Both stacks are worked on in turns, so that the processor need not wait for either.
     """
-    size, stretch = len(times), omega if omega > 0 else omega + 1
+    size, stretch = len(times), stretch_of(omega)
     high, low = np.zeros(size + 1, np.bool_), np.zeros(size + 1, np.bool_)
     moments, heights, places = _stack(times)
     instants, depths, spots = _stack(times)
@@ -148,11 +155,7 @@ def needed(times: Array, values: Array, omega: float, strict: bool, up: bool, do
                 )
     high[places[3 : top + _ONE]] = True
     low[spots[3 : bottom + _ONE]] = True
-    found, count = np.empty(size, np.int64), 0
-    for row in range(size):
-        found[count] = row
-        count += high[row] | low[row]
-    return found[:count].copy()  # of all rows nothing is held on to
+    return (high | low)[:size]
 
 
 @kernel
@@ -192,7 +195,7 @@ def standing(times: Array, values: Array, keys: Array, omega: float, mark: float
     """
     size, strict = len(times), False
     found = np.full(size, BRACKETED, np.int8)
-    stretch = omega if omega > 0 else omega + 1
+    stretch = stretch_of(omega)
     stack = np.empty(size, np.int64)
     top = -1
     start = 0
