@@ -362,6 +362,22 @@ def test_rows_carry_further_columns_into_their_alarm(spark: SparkSession) -> Non
         alert({"a": one.withColumnRenamed("made", "time"), "b": two}, carry="time")
 
 
+def test_what_rows_carry_is_shown_with_the_rows_that_are_kept(spark: SparkSession, tmp_path: Path) -> None:
+    made = readings("abc", seed=6)
+    write(tmp_path, made)
+    frames = live(spark, tmp_path, "abc", "3 seconds")
+    frames = {"a": frames["a"], "b": frames["b"].drop("g"), "c": frames["c"].withColumn("made", F.col("ts"))}
+    streams.run(alert(frames, carry=["g", "made"]), tmp_path / "checkpoint")
+    kept = tg.inspect(tmp_path / "checkpoint", spark=spark)
+    assert kept.schema["carried"].dataType.simpleString() == "struct<a_g:string,c_g:string,c_made:timestamp>"
+    rows = kept.collect()
+    assert {row.stream for row in rows} == {"a", "b", "c"}
+    for row in rows:
+        group = f"g{row.key.k}"
+        told = {"a": (group, None, None), "b": (None, None, None), "c": (None, group, row.time)}
+        assert tuple(row.carried) == told[row.stream]
+
+
 def test_what_is_not_certified_is_kept_with_a_warning(spark: SparkSession) -> None:
     frames = still(spark, readings("abc", seed=1, size=2))
     with pytest.warns(UserWarning, match="every row of 'a' is kept: pow") as told:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from tidegate.alerts.keyed import COUNTS as FOUND
@@ -15,6 +17,7 @@ from tidegate.alerts.keyed import chance
 from tidegate.engine.snapshot import unpack
 from tidegate.spark.alert_bucket import ALERT, COUNTS, arrivals
 from tidegate.spark.buckets import labels
+from tidegate.spark.columns import travelled
 from tidegate.spark.packing import from_bytes
 from tidegate.spark.state import reassembled
 from tidegate.streams.trace import one_chunk
@@ -44,7 +47,22 @@ def of_alert(states: DataFrame, what: str, layout: dict[str, Any]) -> DataFrame:
     if layout["on"]:
         fields = [StructField(name, _parse_datatype_json_string(kind)) for name, kind in layout["on"]]
         schema = schema.add("key", StructType(fields))
-    return states.mapInArrow(_rows, schema)
+    along = {
+        name: {column: _parse_datatype_json_string(kind) for column, kind in columns}
+        for name, columns in layout.get("carry", {}).items()
+    }
+    if along:
+        fields = [
+            StructField(f"{name}_{column}", kind)
+            for name, columns in along.items()
+            for column, kind in columns.items()
+        ]
+        schema = schema.add("carried", StructType(fields))
+    kinds = {
+        name: [travelled(to_arrow_type(kind, timezone="UTC")) for kind in columns.values()]
+        for name, columns in along.items()
+    }
+    return states.mapInArrow(_Rows(kinds), schema)
 
 
 def _saved(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, dict[str, Any], dict[str, Array]]]:
@@ -78,19 +96,37 @@ def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
 
 
-def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for bucket, layout, state in _saved(batches):
-        keys = from_bytes(state["keys"].tobytes())
-        for name in layout["streams"]:
-            count = len(state[f"{name}.time"])
-            columns = [
-                pa.array(np.full(count, bucket), pa.int32()),
-                pa.array([name] * count, pa.string()),
-                pa.array(state[f"{name}.time"], pa.timestamp("us", "UTC")),
-                pa.array(state[f"{name}.value"]),
-            ]
-            if layout["on"]:
-                own = keys.take(pa.array(state[f"{name}.key"]))
-                named = [one_chunk(own.column(f"c{i}")) for i in range(len(layout["on"]))]
-                columns.append(pa.StructArray.from_arrays(named, [of[0] for of in layout["on"]]))
-            yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
+@dataclass(frozen=True)
+class _Rows:
+    """Lays out the rows that are kept, with the columns that those of each stream carry."""
+
+    carried: dict[str, list[pa.DataType]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for bucket, layout, state in _saved(batches):
+            keys = from_bytes(state["keys"].tobytes())
+            for name in layout["streams"]:
+                count = len(state[f"{name}.time"])
+                columns = [
+                    pa.array(np.full(count, bucket), pa.int32()),
+                    pa.array([name] * count, pa.string()),
+                    pa.array(state[f"{name}.time"], pa.timestamp("us", "UTC")),
+                    pa.array(state[f"{name}.value"]),
+                ]
+                if layout["on"]:
+                    own = keys.take(pa.array(state[f"{name}.key"]))
+                    named = [one_chunk(own.column(f"c{i}")) for i in range(len(layout["on"]))]
+                    columns.append(pa.StructArray.from_arrays(named, [of[0] for of in layout["on"]]))
+                if self.carried:
+                    columns.append(self._carried(name, count, state))
+                yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
+
+    def _carried(self, name: str, count: int, state: dict[str, Array]) -> pa.StructArray:
+        """What one stream's rows carry, beside nulls for the other streams' columns."""
+        cells: list[pa.Array] = []
+        for of, kinds in self.carried.items():
+            if of == name and f"{of}.carried" in state:
+                cells += map(one_chunk, from_bytes(state[f"{of}.carried"].tobytes()).columns)
+            else:
+                cells += [pa.nulls(count, kind) for kind in kinds]
+        return pa.StructArray.from_arrays(cells, [f"p{i}" for i in range(len(cells))])

@@ -80,12 +80,12 @@ def inspect(
         the "fraction" of new draws and how often it was "lowered" for want of memory; of a reservoir with groups how
         many results were of groups that have no place of their own ("sharing"). In a pool also the "epoch" and
         the "limit" it sets.
-        Of an alarm, "rows" are those that are kept of each stream, with the key in the column `key`; "counts" is a
-        row a bucket and stream: what arrived, was late, had no key or time (`null`), no value (`nan`) or one
-        `outside` the domain; was omitted, shed for a budget, or expired; how many rows are kept, and how many alarms
-        its arrivals raised. `undefined`, the same for all streams of a bucket, counts the combinations for which the
-        condition has no value. `chance` estimates how likely it is that an alarm is missed since rows of the stream
-        were shed.
+        Of an alarm, "rows" are those that are kept of each stream, with the key in the column `key` and what they
+        carry in `carried`, by the names that it has in an alarm; "counts" is a row a bucket and stream: what
+        arrived, was late, had no key or time (`null`), no value (`nan`) or one `outside` the domain; was omitted,
+        shed for a budget, or expired; how many rows are kept, and how many alarms its arrivals raised. `undefined`,
+        the same for all streams of a bucket, counts the combinations for which the condition has no value. `chance`
+        estimates how likely it is that an alarm is missed since rows of the stream were shed.
     policy
         What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
         parameters. A policy of one's own is found by its name if its class is defined in this session and its
