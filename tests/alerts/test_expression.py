@@ -264,7 +264,7 @@ def test_the_margin_is_the_threshold_expression_where_that_is_defined(
     with np.errstate(all="ignore"):
         assume(len(_endings(tree)) == 1 and everywhere_defined(tree, columns))
         condition = Condition(tree)
-        whole = np.broadcast_to(evaluate(condition.threshold, columns), 1)
+        whole = np.broadcast_to(evaluate(condition.expression, columns), 1)
     assert np.array_equal(np.broadcast_to(condition.margin(columns), 1), whole)
 
 

@@ -68,7 +68,7 @@ def wanted(finder: KeyedFinder, steps: list[list[Arrival]], joined: Joined) -> l
         found += [
             (key, *arrival, level)
             for arrival, level in zip(arrivals, best, strict=True)
-            if level is not None and level > condition.level
+            if level is not None and level > condition.threshold
         ]
     return sorted(found)
 

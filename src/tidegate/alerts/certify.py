@@ -180,7 +180,7 @@ def certify(
                 f"vouch names {name!r}, which is no input of {condition.sql!r}; it has {', '.join(box)}"
             )
         check_choice(shape, KnownShape, f"the shape vouched for {name!r},")
-    terms = _terms(condition.threshold)
+    terms = _terms(condition.expression)
     for term in terms:
         if not names(term) and (gap := _gap(term, {})):
             raise InputError(f"{condition.sql!r} is not defined: {gap}; correct the constant")

@@ -81,14 +81,14 @@ class Condition:
         return _endings(self.tree) == {True}
 
     @property
-    def level(self) -> float:
+    def threshold(self) -> float:
         """What a margin must exceed for an alarm: 0, or if 0 is one itself, the last number below it."""
         return float(np.nextafter(0.0, -1.0)) if self.closed else 0.0
 
     @cached_property
-    def threshold(self) -> Node:
+    def expression(self) -> Node:
         """The margin as one expression."""
-        return _threshold(self.tree)
+        return _expression(self.tree)
 
     def margin(self, columns: Mapping[str, ArrayLike]) -> Array:
         """By how much the threshold is passed, for each row of the columns (they are broadcast); NaN is unknown."""
@@ -99,7 +99,7 @@ class Condition:
 
     def alarms(self, columns: Mapping[str, ArrayLike]) -> Array:
         """Mark the rows for which an alarm is due."""
-        return self.margin(columns) > self.level
+        return self.margin(columns) > self.threshold
 
 
 def _margins(tree: Call, columns: Mapping[str, Array]) -> Array:
@@ -112,12 +112,12 @@ def _margins(tree: Call, columns: Mapping[str, Array]) -> Array:
     return np.asarray((np.fmax if tree.function == "or" else np.minimum)(*parts))
 
 
-def _threshold(tree: Node) -> Node:
+def _expression(tree: Node) -> Node:
     if not isinstance(tree, Call):
         return tree
     left, right = tree.arguments
     if tree.function not in COMPARISONS:
-        return Call("greatest" if tree.function == "or" else "least", (_threshold(left), _threshold(right)))
+        return Call("greatest" if tree.function == "or" else "least", (_expression(left), _expression(right)))
     above, below = (left, right) if tree.function in {">", ">="} else (right, left)
     if below == Number(0.0):
         return above

@@ -44,8 +44,8 @@ COMPARISONS: Final = (">", ">=", "<", "<=")
 CONNECTIVES: Final = ("or", "and")
 MANY: Final = ("greatest", "least")
 
-_LEVELS: Final = {"or": 1, "and": 2} | dict.fromkeys(COMPARISONS, 3) | {"+": 4, "-": 4, "*": 5, "/": 5}
-_UNARY_LEVEL: Final = 6
+_BINDING: Final = {"or": 1, "and": 2} | dict.fromkeys(COMPARISONS, 3) | {"+": 4, "-": 4, "*": 5, "/": 5}
+_UNARY: Final = 6
 _ALIASES: Final = {"log": "ln", "power": "pow", "ceiling": "ceil", "signum": "sign"}
 _DEEPEST: Final = 60
 _EXACT: Final = 1e15  # below it a whole number is written with all its digits
@@ -143,7 +143,7 @@ def is_condition(tree: Node) -> bool:
     return isinstance(tree, Call) and tree.function in (*COMPARISONS, *CONNECTIVES)
 
 
-def _written(tree: Node, level: int) -> str:
+def _written(tree: Node, binding: int) -> str:
     if isinstance(tree, Number):
         return f"{tree.value:.0f}" if tree.value.is_integer() and tree.value < _EXACT else repr(tree.value)
     if isinstance(tree, Name):
@@ -152,15 +152,15 @@ def _written(tree: Node, level: int) -> str:
     parts = tree.arguments
     if tree.function == "negate":
         # Two minus signs in a row would start a comment.
-        inner = _written(parts[0], _UNARY_LEVEL + 1)
-        return f"({'-' + inner})" if level > _UNARY_LEVEL else f"-{inner}"
-    own = _LEVELS.get(tree.function)
+        inner = _written(parts[0], _UNARY + 1)
+        return f"({'-' + inner})" if binding > _UNARY else f"-{inner}"
+    own = _BINDING.get(tree.function)
     if own is None:
         return f"{tree.function}({', '.join(_written(part, 0) for part in parts)})"
     # Operators bind to the left; comparisons do not chain.
-    left, right = _written(parts[0], own + (own == _LEVELS[">"])), _written(parts[1], own + 1)
+    left, right = _written(parts[0], own + (own == _BINDING[">"])), _written(parts[1], own + 1)
     line = f"{left} {tree.function.upper()} {right}"
-    return f"({line})" if level > own else line
+    return f"({line})" if binding > own else line
 
 
 _RESERVED: Final = frozenset((*_WORDS_INSTEAD, *CONNECTIVES))
@@ -216,13 +216,13 @@ class _Parser:
             self.refuse(token, remedy)
         self.next += 1
 
-    def binary(self, level: int) -> Node:
+    def binary(self, binding: int) -> Node:
         left = self.operand()
         while True:
             token = self.tokens[self.next]
             word = token.text.casefold() if token.kind in {"word", "operator"} else ""
-            own = _LEVELS.get(word, 0)
-            if own < level:
+            own = _BINDING.get(word, 0)
+            if own < binding:
                 return left
             self.next += 1
             at = self.next

@@ -100,20 +100,16 @@ class KeyedFinder:
             )
         self.certificate, self.hop, self.closed, self.budget = certificate, hop, closed, budget
         self.topology = replace(topology, shapes=certificate.shapes())
-        self._finder(frozenset())  # what it refuses is told now
+        self._reach = self._finder(frozenset()).reach  # what it refuses is told now
         self.undefined = 0
         self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.topology.streams}
         self._moved = {name: np.zeros(3) for name in self.topology.streams}
         self.rows = dict.fromkeys(self.topology.streams, _NONE)
         self.kept = dict.fromkeys(self.topology.streams, _NONE.key)
         """Where each row that is kept stood before the last step: among those kept then, or the arrivals."""
-        steps = {name: max(topology.distances(name).values()) for name in topology.streams}
-        self._reach: dict[str, Time] = {
-            name: topology.within * (1 if hop else steps[name]) for name in topology.streams
-        }
         within = int(np.ceil(topology.within))
         # Farther than any bracket is long, and any two rows of an alarm are apart.
-        self._far = within * (2 + max(steps.values())) + (hop or 0)
+        self._far = 2 * within + int(np.ceil(max(self._reach.values()))) + (hop or 0)
         # Windows begin at the same places of the clock, and of equal values the same ones count as extreme.
         self._unit = hop or 2 * within
 
@@ -241,7 +237,7 @@ class KeyedFinder:
         return AlarmFinder(
             replace(self.topology, shapes=shapes),
             self.certificate.condition.margin,
-            threshold=self.certificate.condition.level,
+            threshold=self.certificate.condition.threshold,
             hop=self.hop,
             closed=self.closed,
             budget=budget,

@@ -120,10 +120,11 @@ class AlarmFinder:
         self.arrived, self.late, self.nan = (dict.fromkeys(streams, 0) for _ in range(3))
         self.undefined = 0
         self.stores = {name: self._store(name, budget) for name in streams}
-        self._reach = {
+        self.reach: dict[str, Time] = {
             name: topology.within * (1 if hop is not None else max(topology.distances(name).values()))
             for name in streams
         }
+        """How far apart a row of each stream and any other of its alarm can be."""
         self._plan = planned(topology)
         self._loose = bounding(topology, self._plan)
         self._joined = np.array([[other in topology.partners(name) for other in streams] for name in streams])
@@ -163,7 +164,7 @@ class AlarmFinder:
         if watermark is not None and (self.watermark is None or watermark > self.watermark):
             self.watermark = watermark
             for name, store in self.stores.items():
-                store.trim(watermark - self._reach[name])
+                store.trim(watermark - self.reach[name])
         return _together(list(self.stores), alarms)
 
     def _taken(self, name: str, times: ArrayLike, values: ArrayLike) -> tuple[Array, Array, Array]:
@@ -218,7 +219,7 @@ class AlarmFinder:
         parts = []
         for at, (name, store) in enumerate(self.stores.items()):
             there = store.retained()
-            some = _reached(there.time, when, self._reach[name])
+            some = _reached(there.time, when, self.reach[name])
             its = np.flatnonzero(own == at)
             time = np.concatenate((there.time[some], when[its]))
             order = np.argsort(time, kind="stable")

@@ -64,7 +64,7 @@ def of_forest(hours: int, data: str | Path, seed: int, formula: str = "dew point
         AlarmFinder(
             Topology.clique(list(streams), within=60 * hours, shapes=shapes),
             alarm.condition.margin,
-            threshold=alarm.condition.level,
+            threshold=alarm.condition.threshold,
         )
         for shapes in (alarm.shapes(), every_row)
     )
