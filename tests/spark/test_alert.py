@@ -19,6 +19,7 @@ import tidegate as tg
 from tests.alerts.brute_force import best_of_arrivals
 from tests.spark import streams
 from tests.spark.streams import at
+from tidegate.engine.row_sizes import row_sizes
 from tidegate.spark.alert_bucket import AlertBucket, AlertPlan
 from tidegate.spark.alert_inspection import _counts
 from tidegate.spark.buckets import labels
@@ -421,7 +422,10 @@ def test_what_is_not_certified_is_kept_with_a_warning(spark: SparkSession) -> No
             {"budget": 5},
             "a budget of 5 rows leaves nothing for some of 2 buckets and 3 streams; give at least 6",
         ),
-        ({"budget": "1 MB"}, "counts bytes; give a number of rows"),
+        (
+            {"budget": "200 B"},
+            "a budget of 200 bytes leaves nothing for some of 2 buckets and 3 streams; give at least 240",
+        ),
         ({"buckets": 0}, "buckets=0 is not a number of buckets"),
     ],
 )
@@ -459,14 +463,22 @@ def test_bad_streams_are_refused_before_anything_runs(spark: SparkSession) -> No
         tg.alert({"at": (one, "a"), "b": two}, on="k", time="ts", within="1 second", when="at - b > 0")
 
 
-def plan(when: str, budget: int | None = None) -> AlertPlan:
+def plan(when: str, budget: int | str | None = None) -> AlertPlan:
     """A bucket's plan, for two streams."""
     topology = tg.alerts.Topology.clique("ab", 1_000 * WITHIN)
     stamp = pa.timestamp("us", "UTC")
     certificate = tg.alerts.certify(when)
     carried = {"a": (), "b": (pa.string(),)}
     return AlertPlan(
-        certificate, topology, None, ("a", "b"), (pa.int64(),), stamp, carried, budget, {"buckets": 1}
+        certificate,
+        topology,
+        None,
+        ("a", "b"),
+        (pa.int64(),),
+        stamp,
+        carried,
+        tg.Budget.of(budget),
+        {"buckets": 1},
     )
 
 
@@ -511,6 +523,31 @@ def test_a_bucket_keeps_what_its_rows_carry_and_no_more() -> None:
 
 def _micros(milliseconds: int) -> int:
     return int(at(milliseconds).timestamp()) * 1_000_000
+
+
+@pytest.mark.filterwarnings("ignore:the budget of 1200 bytes")
+def test_a_bucket_keeps_to_a_budget_of_bytes_with_all_that_it_notes() -> None:
+    bucket = AlertBucket(plan("abs(a - b) > 3.5", budget="1200 B"))
+    made = readings("ab", seed=4, batches=4, size=80)
+
+    def kept(carried: str | None = None) -> list[int]:
+        arrived = {name: packed(name, made[name].pop()) for name in "ab"}
+        if carried:
+            place = arrived["b"].schema.get_field_index("p0")
+            names = pa.array([carried] * arrived["b"].num_rows)
+            arrived["b"] = arrived["b"].set_column(place, "p0", names)
+        list(bucket.step(arrived, watermark=-(10**15)))
+        rows = [len(bucket.finder.rows[name].key) for name in "ab"]
+        noted = 24 * sum(rows) + row_sizes(bucket.carried["b"]).sum() + row_sizes(bucket.keys).sum()
+        assert noted <= 2 * 1200
+        return rows
+
+    # A row is 24 bytes, its name up to 14, its key 24.
+    assert kept() == [19, 19]
+    bucket = AlertBucket.load(bucket.plan, bucket.save())
+    assert kept() == [19, 19]
+    assert kept("b" * 1000) == [1, 1]
+    assert kept("b" * 2000) == [0, 0]
 
 
 def test_a_bucket_keeps_to_its_budget_and_to_its_query() -> None:

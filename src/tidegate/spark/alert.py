@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -24,7 +25,7 @@ from pyspark.sql.types import (
 
 from tidegate.alerts import Certificate, Topology, certify
 from tidegate.alerts.proof import KnownShape
-from tidegate.spark.alert_bucket import ALERT, TIME, VALUE, AlertPlan, carried
+from tidegate.spark.alert_bucket import ALERT, LEAST, TIME, VALUE, AlertPlan, carried
 from tidegate.spark.alert_processor import AlertProcessor, alert_job
 from tidegate.spark.columns import travelled
 from tidegate.spark.durations import microseconds
@@ -55,7 +56,7 @@ def alert(
     topology: Sequence[tuple[str, str]] | None = None,
     lateness: str | timedelta | None = None,
     carry: str | Sequence[str] = (),
-    budget: Budget | int | None = None,
+    budget: Budget | int | str | None = None,
     buckets: int | None = None,
 ) -> DataFrame:
     """Raise an alarm where readings of several streams, close in time, fulfil a condition.
@@ -99,8 +100,9 @@ def alert(
         Further columns, of the streams that have them, that an alarm is to tell of its rows: "sensor". They are kept
         with each row that is. Of rows alike in key, time and value it is any one's.
     budget
-        How many rows the whole query may keep, an even share for each stream and bucket. Beyond it rows are shed,
-        alarms may be missed, a worker warns, and `inspect` counts them. None: as many as must be kept.
+        What the whole query may keep, in rows or bytes ("64 MB"), an even share for each stream and bucket. Beyond it
+        rows are shed, alarms may be missed, a worker warns, and `inspect` counts them. In bytes every row counts as
+        much as the largest that is there, with what it carries and a key of its own. None: as much as must be kept.
     buckets
         Into how many parts keys and state are divided. By default as many as the session has shuffle partitions, at
         most 64. A restart needs the same number.
@@ -324,22 +326,18 @@ def _one(buckets: int | None) -> int:
     return 1
 
 
-def _share(budget: Budget | int | None, buckets: int, streams: int) -> int | None:
-    """How many rows of each stream a bucket may keep."""
+def _share(budget: Budget | int | str | None, buckets: int, streams: int) -> Budget | None:
+    """What a bucket may keep of each stream."""
     whole = Budget.of(budget)
     if whole is None:
         return None
-    if whole.unit != "rows":
+    share, least = whole.limit // (buckets * streams), 1 if whole.unit == "rows" else LEAST
+    if share < least:
         raise InputError(
-            f"budget={budget!r} counts bytes; give a number of rows: each takes 24 bytes, and what it carries"
+            f"a budget of {whole.limit} {whole.unit} leaves nothing for some of {buckets} buckets and {streams} "
+            f"streams; give at least {least * buckets * streams}, or fewer buckets"
         )
-    share = whole.limit // (buckets * streams)
-    if not share:
-        raise InputError(
-            f"a budget of {whole.limit} rows leaves nothing for some of {buckets} buckets and {streams} streams; "
-            f"give at least {buckets * streams}, or fewer buckets"
-        )
-    return share
+    return replace(whole, **{whole.unit: share})
 
 
 def _schema(keys: dict[str, DataType], time: DataType, carried: dict[str, dict[str, DataType]]) -> StructType:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.alerts import KeyedAlarms, KeyedFinder, KeyedRows
+from tidegate.engine.row_sizes import row_sizes
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.spark.clock import Clock
 from tidegate.spark.columns import column, in_utc, micros
@@ -27,13 +28,17 @@ from tidegate.streams.trace import one_chunk
 
 if TYPE_CHECKING:
     from tidegate.alerts import Certificate, Closed, Topology
-    from tidegate.types import Array
+    from tidegate.types import Array, Budget
 
 ALERT: Final = "alert"
 """What the state of an alarm says that it is."""
 TIME: Final = "t"
 VALUE: Final = "v"
 COUNTS: Final = ("arrived", "late", "null")
+_NOTED: Final = 24
+"""How many bytes of a row are kept beside what it carries: the number of its key, the time, the value."""
+LEAST: Final = _NOTED + 16
+"""How many bytes a row takes at least: with the two hashes of its key."""
 _ALARMS_TOGETHER: Final = 1 << 16
 
 
@@ -59,7 +64,7 @@ class AlertPlan:
     carried
         The types of the columns that each stream's rows carry into an alarm.
     budget
-        How many rows of each stream a bucket may keep.
+        What a bucket may keep of each stream.
     layout
         What a state must agree on to be taken up again.
     """
@@ -71,7 +76,7 @@ class AlertPlan:
     keys: tuple[pa.DataType, ...]
     time: pa.DataType
     carried: dict[str, tuple[pa.DataType, ...]]
-    budget: int | None
+    budget: Budget | None
     layout: dict[str, Any]
 
     @property
@@ -87,7 +92,8 @@ class AlertPlan:
     def finder(self) -> KeyedFinder:
         """What finds the alarms of one bucket. Hopping windows are Spark's: without their end."""
         closed: Closed = "both" if self.hop is None else "left"
-        return KeyedFinder(self.certificate, self.topology, hop=self.hop, closed=closed, budget=self.budget)
+        budget = self.budget.limit if self.budget else None
+        return KeyedFinder(self.certificate, self.topology, hop=self.hop, closed=closed, budget=budget)
 
 
 @dataclass
@@ -122,22 +128,30 @@ class AlertBucket:
             for (name, table), code in zip(taken.items(), codes, strict=True)
         }
         kept_all = [name for name, counted in self.finder.counts.items() if not counted["shed"]]
+        pools = {name: self._with_arrivals(name, taken) for name in self.carried}
+        if self.plan.budget and self.plan.budget.unit == "bytes":
+            # Whichever rows stay, they fit: also if they are the largest, each with a key of its own.
+            self.finder.budget = self.plan.budget.limit // self._largest(pools)
         alarms = self.finder.step(rows, watermark)
         self._warn(kept_all)
-        pools = {name: self._with_arrivals(name, taken) for name in self.carried}
         whole = self._laid_out(alarms, pools)
         self.carried = {name: pool.take(pa.array(self.finder.kept[name])) for name, pool in pools.items()}
         self._forget()
         for begin in range(0, whole.num_rows, _ALARMS_TOGETHER):
             yield whole.slice(begin, _ALARMS_TOGETHER)
 
+    def _largest(self, pools: dict[str, pa.Table]) -> int:
+        """How many bytes a row may take at most, with its key and what it carries."""
+        carried = max((int(row_sizes(pool).max(initial=0)) for pool in pools.values()), default=0)
+        return _NOTED + carried + int(row_sizes(self.keys).max(initial=0))
+
     def _warn(self, kept_all: list[str]) -> None:
         """Say of streams that had kept all that they need, if now they have not."""
         shed = [name for name in kept_all if self.finder.counts[name]["shed"]]
-        if shed:
+        if shed and (budget := self.plan.budget):
             warnings.warn(
-                f"the budget of {self.plan.budget} rows a bucket and stream is too small for {', '.join(shed)}: rows "
-                f"are shed, and alarms may be missed, by now with a chance of {self.finder.chance:.2g}",
+                f"the budget of {budget.limit} {budget.unit} a bucket and stream is too small for {', '.join(shed)}: "
+                f"rows are shed, and alarms may be missed, by now with a chance of {self.finder.chance:.2g}",
                 stacklevel=3,
             )
 
