@@ -73,7 +73,7 @@ class BracketStore:
     definition decides. Of equal values the paper keeps all; here one of them counts as the extreme one (`brackets`),
     and of rows alike in time and value the first stays. With ends of which one is open the paper turns to both open;
     but a pair of rows omega apart brackets there, too, which gives the least set. The rows are sorted arrays: a
-    linked list takes three times as long or more for rows in order, a skip list five times for others, unless steps
+    linked list takes four times as long or more for rows in order, a skip list six times for others, unless steps
     are small (`tidegate bench alerts`).
     """
 

@@ -119,12 +119,14 @@ def _nearest(row: int, far: int, ticks: Array, heights: Array, found: _Found) ->
     above, below, above_later, below_later, alike = found
     height = heights[row]
     for nearer in range(_SOME):
-        early, late = row - far + nearer, row + far - nearer
-        above = ticks[early] if heights[early] > height else above
-        below = ticks[early] if heights[early] < height else below
-        above_later = ticks[late] if heights[late] > height else above_later
-        below_later = ticks[late] if heights[late] < height else below_later
-        alike |= (heights[early] == height) | (heights[late] == height)
+        before, after = row - far + nearer, row + far - nearer
+        # All are read, whatever is chosen: few processors can read many only where needed.
+        early, early_height, late, late_height = ticks[before], heights[before], ticks[after], heights[after]
+        above = early if early_height > height else above
+        below = early if early_height < height else below
+        above_later = late if late_height > height else above_later
+        below_later = late if late_height < height else below_later
+        alike |= (early_height == height) | (late_height == height)
     return above, below, above_later, below_later, alike
 
 
