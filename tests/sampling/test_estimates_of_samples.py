@@ -169,11 +169,24 @@ def test_so_are_those_of_a_reservoir(what: str) -> None:
     assert abs(Told(held(200), what, "reservoir", LONG).off()) <= 2
 
 
-@pytest.mark.parametrize("what", WHATS[:3])
+@pytest.mark.parametrize("what", WHATS)
 @pytest.mark.parametrize("method", METHODS)
 def test_so_are_those_of_groups(method: Design, what: str) -> None:
-    """Not quantiles: of some 15 sampled results these are biased, by half a percent."""
-    assert abs(Told(copied(method), what, method, SHORT, "kind").off()) <= 2
+    """But for quantiles of a group of 191 results of 74 rows, with gaps between their values: by 1.4 %."""
+    gaps = method == "eq_cluster" and what.startswith(("median", "quantile"))
+    assert abs(Told(copied(method), what, method, SHORT, "kind").off()) <= (3.1 if gaps else 2)
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("method", METHODS)
+def test_so_are_those_of_groups_within_a_budget(method: Design, what: str) -> None:
+    assert abs(Told(budgeted(method, 200), what, method, LONG, "kind").off()) <= 2
+
+
+@pytest.mark.parametrize("what", WHATS)
+def test_so_are_those_of_groups_of_a_reservoir(what: str) -> None:
+    """The smallest group has 9 results in it, in the mean."""
+    assert abs(Told(held(200), what, "reservoir", LONG, "kind").off()) <= 2
 
 
 @pytest.mark.parametrize("what", WHATS)
@@ -186,9 +199,8 @@ def test_intervals_of_a_fraction_hold_the_truth_as_often_as_they_say(method: Des
 @pytest.mark.parametrize("what", WHATS)
 @pytest.mark.parametrize("method", METHODS)
 def test_so_do_those_of_groups(method: Design, what: str) -> None:
-    """Some groups have 15 sampled results: of their largest tenth these tell little, and intervals are wide."""
-    most = 0.95 if what == WHATS[-1] else 0.93
-    assert 0.87 <= Told(copied(method), what, method, SHORT, "kind").holding() <= most
+    """Some groups have 15 sampled results: of their largest tenth these tell one end alone."""
+    assert 0.87 <= Told(copied(method), what, method, SHORT, "kind").holding() <= 0.93
 
 
 @pytest.mark.slow
@@ -202,3 +214,16 @@ def test_so_do_those_within_a_budget(method: Design, what: str) -> None:
 @pytest.mark.parametrize("what", WHATS)
 def test_so_do_those_of_a_reservoir(what: str) -> None:
     assert 0.87 <= Told(held(800), what, "reservoir", LONG).holding() <= 0.93
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", WHATS)
+def test_so_do_those_of_groups_of_a_reservoir(what: str) -> None:
+    assert 0.87 <= Told(held(800), what, "reservoir", LONG, "kind").holding() <= 0.93
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("method", METHODS)
+def test_so_do_those_of_groups_within_a_budget(method: Design, what: str) -> None:
+    assert 0.87 <= Told(budgeted(method, 800), what, method, LONG, "kind").holding() <= 0.93

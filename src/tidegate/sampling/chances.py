@@ -1,4 +1,4 @@
-"""Tails of the hypergeometric and the binomial distribution, without factorials.
+"""Tails of the hypergeometric, the binomial and the beta distribution, without factorials.
 
 Neighbouring terms have a simple ratio. Starting from the likeliest one and walking outward until nothing is left
 gives all terms but for a common factor, which divides out: no large number appears, at any size.
@@ -6,12 +6,16 @@ gives all terms but for a common factor, which divides out: no large number appe
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.types import Array
 
 _NOTHING = 1e-300  # terms below this share of the likeliest add nothing that a float can hold
+_EXACT = 1e-13
+_TERMS = 1e5  # it takes some roots of the larger parameter
 
 
 def at_most(most: int, old: int, new: int, taken: int) -> float:
@@ -41,14 +45,14 @@ def at_least(least: int, trials: int, chance: float) -> float:
 
     Examples
     --------
-    >>> at_least(2, trials=3, chance=0.5)
+    >>> round(at_least(2, trials=3, chance=0.5), 9)
     0.5
     """
     if least <= 0:
         return 1.0
     if least > trials or chance <= 0:
         return 0.0
-    return 1.0 if chance >= 1 else _at_least(least, trials, chance)
+    return 1.0 if chance >= 1 else beta_below(chance, float(least), trials - least + 1.0)
 
 
 def mean_inverse(most: int, trials: int, chance: float) -> float:
@@ -68,6 +72,37 @@ def chosen(weights: Array, draw: float) -> int:
     """The place that a draw from 0 to 1 falls on, where places have these weights."""
     ends = np.cumsum(weights)
     return min(int(np.searchsorted(ends, draw * ends[-1], side="right")), int(np.flatnonzero(weights)[-1]))
+
+
+@kernel
+def beta_below(x: float, a: float, b: float) -> float:
+    """How likely a beta variable lies below x.
+
+    Of whole numbers, as likely as that at least `a` of `a + b - 1` trials succeed, each with the chance x. By the
+    continued fraction, as Lentz adds it up.
+
+    Examples
+    --------
+    >>> round(beta_below(0.5, 2.0, 2.0), 9), round(beta_below(0.25, 0.5, 0.5), 9)
+    (0.5, 0.333333333)
+    """
+    if not 0 < x < 1:
+        return 1.0 if x >= 1 else 0.0
+    if x > (a + 1) / (a + b + 2):
+        return 1 - beta_below(1 - x, b, a)
+    scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    found, factor, m = d, 0.0, 0.0
+    while abs(factor - 1) > _EXACT and m < _TERMS:
+        m += 1
+        term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        c, d = 1 + term / c, 1 / (1 + term * d)
+        found *= c * d
+        term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        c, d = 1 + term / c, 1 / (1 + term * d)
+        factor = c * d
+        found *= factor
+    return math.exp(scale) * found / a
 
 
 @kernel
@@ -117,30 +152,6 @@ def _chances(most: int, old: int, new: int, taken: int) -> Array:
         weights[x + 1] = weights[x] * _ratio(x, old, new, taken)
     weights /= weights.sum()
     return weights
-
-
-@kernel
-def _at_least(least: int, trials: int, chance: float) -> float:
-    odds = chance / (1 - chance)
-    likeliest = min(trials, int(float(trials + 1) * chance))
-    within, short = 0.0, 0.0
-    weight, x = 1.0, likeliest
-    while x >= 0 and weight > _NOTHING:
-        if x >= least:
-            within += weight
-        else:
-            short += weight
-        weight *= float(x) / (float(trials - x + 1) * odds)
-        x -= 1
-    weight, x = odds * float(trials - likeliest) / float(likeliest + 1), likeliest + 1
-    while x <= trials and weight > _NOTHING:
-        if x >= least:
-            within += weight
-        else:
-            short += weight
-        weight *= odds * float(trials - x) / float(x + 1)
-        x += 1
-    return within / (within + short)
 
 
 @kernel
