@@ -151,3 +151,48 @@ def test_intervals_from_the_reservoir_of_a_join_know_that_its_results_are_not_co
     found = estimate(sample, what, by="run", method="reservoir")
     exact = np.array([truth(what.replace("x", "price"), run) for run in values])
     assert 0.87 <= holding({name: found[name].to_numpy() for name in ("low", "high")}, exact) <= 0.93
+
+
+def unequal(size: Array, draws: int, *, alike: bool) -> tuple[dict[str, Array], Array]:
+    """Samples of clusters of these sizes, and all prices: along with the root of the size, unless all are alike."""
+    rng, count = np.random.default_rng(3), len(size)
+    cluster = rng.lognormal(0, 0.5, count) if alike else np.sqrt(size) * rng.lognormal(0, 0.3, count)
+    price = np.repeat(cluster, size) * rng.lognormal(0, 0.2, size.sum())
+    run, drawn = np.nonzero(rng.random((RUNS, count)) < draws / count)
+    owner = np.repeat(np.arange(len(drawn)), size[drawn])
+    first = np.cumsum(size) - size
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(size[drawn]) - size[drawn], size[drawn])
+    sample = {"run": run[owner], "owner": owner, "price": price[first[drawn[owner]] + within]}
+    return sample | {"probability": np.full(len(owner), draws / count)}, price
+
+
+def missing(size: Array, draws: int, what: str, *, alike: bool) -> float:
+    """Which part of the intervals of such samples does not hold the truth."""
+    sample, price = unequal(size, draws, alike=alike)
+    found = estimate(sample, what, by="run")
+    ends = {name: found[name].to_numpy() for name in ("low", "high")}
+    exact = float(np.quantile(price, 0.9)) if what.startswith("quantile") else truth(what, price)
+    return 1 - holding(ends, exact)
+
+
+GEOMETRIC = np.minimum(np.random.default_rng(2).geometric(0.25, 2_000), 12)
+TWO_SIZES = np.where(np.arange(2_000) % 10 == 0, 30, 2)
+ZIPF = np.maximum(1, 2_000 // np.arange(1, 2_001))
+
+
+@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize(
+    ("size", "draws"), [(GEOMETRIC, 20), (GEOMETRIC, 200), (TWO_SIZES, 50), (TWO_SIZES, 200)]
+)
+@pytest.mark.parametrize("what", ["count(*)", "avg(price)", "median(price)"])
+def test_some_clusters_may_be_far_larger_than_others(what: str, size: Array, draws: int, alike: bool) -> None:  # noqa: FBT001 - a parameter
+    """Where five or more of those are drawn, intervals miss about as often as they say, or less."""
+    assert 0.02 <= missing(size, draws, what, alike=alike) <= 0.13
+
+
+def test_clusters_of_which_none_is_drawn_are_beyond_all_intervals() -> None:
+    """The one of 30 results that ten draws have in the mean is missed by every third sample, which tells nothing."""
+    assert 0.3 < missing(TWO_SIZES, 10, "count(*)", alike=True) < 0.45
+    assert 0.1 < missing(TWO_SIZES, 20, "count(*)", alike=True) < 0.25
+    assert 0.15 < missing(ZIPF, 200, "count(*)", alike=True) < 0.3
+    assert 0.3 < missing(ZIPF, 200, "avg(price)", alike=False) < 0.6

@@ -128,11 +128,28 @@ def held(runs: int) -> Columns:
     return together(samples)
 
 
+@cache
+def held_clusters(runs: int, size: int = 120) -> Columns:
+    """The same of a reservoir that is shown rows with all their results."""
+    samples = []
+    for seed in range(runs):
+        report = simulate_reservoir(
+            *LONG.sides(), window=LONG.window, reservoir=JoinReservoir(size, 3 * size // 2), step=50, seed=seed,
+            sampler=EqCluster(),
+        )  # fmt: skip
+        assert (report.rows + report.held).max() <= 3 * size // 2
+        sample = report.samples[-1]
+        chance = np.full(len(sample.left), report.held[-1] / report.results[-1])
+        told = {"owner": sample.owner, "probability": chance, "shown": sample.shown}
+        samples.append(LONG.results(sample.left, sample.right) | told)
+    return together(samples)
+
+
 class Told:
     """What the samples of many runs tell, beside the truth."""
 
     def __init__(
-        self, samples: Columns, what: str, method: Design, streams: Streams, by: str | None = None
+        self, samples: Columns, what: str, method: Design | None, streams: Streams, by: str | None = None
     ) -> None:
         names = ["run", *([by] if by else [])]
         found = tg.sampling.estimate(samples, what, by=names, method=method)
@@ -167,6 +184,18 @@ def test_so_are_those_within_a_budget(method: Design, what: str) -> None:
 @pytest.mark.parametrize("what", WHATS)
 def test_so_are_those_of_a_reservoir(what: str) -> None:
     assert abs(Told(held(200), what, "reservoir", LONG).off()) <= 2
+
+
+@pytest.mark.parametrize("what", WHATS)
+def test_so_are_those_of_a_reservoir_that_is_shown_clusters(what: str) -> None:
+    assert abs(Told(held_clusters(200), what, "reservoir", LONG).off()) <= 2
+
+
+def test_a_reservoir_that_is_shown_clusters_holds_results_of_many() -> None:
+    """Of the 800 rows of both streams; were no more shown than are held, 120 results would be those of 37."""
+    samples = held_clusters(200)
+    owners = np.unique(samples["owner"])
+    assert len(owners) / 200 > 90
 
 
 @pytest.mark.parametrize("what", WHATS)
@@ -227,3 +256,18 @@ def test_so_do_those_of_groups_of_a_reservoir(what: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_so_do_those_of_groups_within_a_budget(method: Design, what: str) -> None:
     assert 0.87 <= Told(budgeted(method, 800), what, method, LONG, "kind").holding() <= 0.93
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [None, "eq_cluster", "reservoir"])
+@pytest.mark.parametrize("what", WHATS)
+def test_so_do_those_of_a_reservoir_that_is_shown_clusters(what: str, method: Design | None) -> None:
+    """Whatever the method is called, as results tell with which probability they were shown."""
+    assert 0.87 <= Told(held_clusters(800), what, method, LONG).holding() <= 0.93
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("size", [50, 200])
+def test_so_do_those_of_smaller_and_larger_ones(what: str, size: int) -> None:
+    assert 0.87 <= Told(held_clusters(800, size), what, "reservoir", LONG).holding() <= 0.93

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidegate.sampling import estimate
-from tidegate.sampling.intervals import half_width, of_total, student
+from tidegate.sampling.intervals import of_mean, of_total, student
 from tidegate.sampling.moments import Draws, Moments
 
 
@@ -51,5 +51,28 @@ def test_draws_that_are_all_alike_leave_no_width() -> None:
 
 def test_one_draw_tells_nothing_of_a_mean_and_a_census_everything() -> None:
     one, zero = np.ones(1), np.zeros(1)
-    assert np.isnan(half_width(Moments(one, zero, zero, zero, zero, one), 0.9))
-    assert half_width(Moments(one, zero, zero, zero, zero, zero), 0.9) == 0
+    assert np.isnan(of_mean(one, Moments(zero, zero, zero, zero, zero, one), 0.9)).all()
+    assert np.array_equal(of_mean(one, Moments(zero, zero, zero, zero, zero, zero), 0.9), [one, one])
+
+
+def test_a_mean_reaches_to_the_farther_end_with_and_without_its_lean() -> None:
+    """Values of which one is far above the others: the upper end moves, the lower stays where t has it."""
+    values = np.array([1.0, 2.0, 3.0, 4.0, 30.0])
+    few = {"x": values, "probability": np.full(5, 1e-9)}
+    [row] = estimate(few, "avg(x)", method="uniform").to_pylist()
+    error = values.std(ddof=1) / math.sqrt(5)
+    t = (row["estimate"] - row["low"]) / error
+    assert row["estimate"] == pytest.approx(8)
+    assert t == pytest.approx(student(np.array([4.0]), 0.9)[0])
+    assert row["high"] - 8 > 1.5 * (8 - row["low"])
+
+
+def test_a_cluster_that_draws_the_mean_to_itself_is_compared_with_the_others() -> None:
+    """Nine clusters of one result and one of 90: the mean is nearly that one's, and hardly known."""
+    owner = np.repeat(np.arange(10), [90, *[1] * 9])
+    value = np.where(owner == 0, 10.0, owner)
+    given = {"x": value, "owner": owner, "probability": np.full(99, 0.01)}
+    [row] = estimate(given, "avg(x)", level=0.9).to_pylist()
+    assert row["estimate"] == pytest.approx((900 + 45) / 99)
+    assert row["low"] < 1
+    assert row["high"] > 15

@@ -69,6 +69,28 @@ def test_clusters_that_are_thinned_on_the_way() -> None:
     assert variance == pytest.approx(squares)
 
 
+def test_results_drawn_one_by_one_of_clusters_that_were_shown() -> None:
+    """Each result of a shown cluster is held with the chance `keep`, by itself."""
+    keep, everything = 0.4, [(i, y) for i, cluster in enumerate(CLUSTERS) for y in cluster]
+    total = variance = squares = 0.0
+    truth = sum(y for _, y in everything)
+    for drawn in product([False, True], repeat=len(CLUSTERS)):
+        odds = float(np.prod([p if d else 1 - p for p, d in zip(CHANCES, drawn, strict=True)]))
+        there = [(i, y) for i, y in everything if drawn[i]] if odds else []
+        for held in product([False, True], repeat=len(there)):
+            chance = odds * float(np.prod([keep if h else 1 - keep for h in held]))
+            rows = [row for row, h in zip(there, held, strict=True) if h]
+            shown = np.array([CHANCES[i] for i, _ in rows])
+            unit, value = np.array([i for i, _ in rows], np.int64), np.array([y for _, y in rows])
+            draws = Draws.of(np.zeros(len(rows), np.int64), unit, keep * shown, None, 1, shown)
+            found = draws.moments(value[draws.order])
+            total += chance * found.total[0]
+            variance += chance * found.variance[0]
+            squares += chance * (found.total[0] - truth) ** 2
+    assert total == pytest.approx(truth)
+    assert variance == pytest.approx(squares)
+
+
 def test_merged_reservoirs_and_a_group_of_them() -> None:
     """Of two reservoirs, only results of one group count; the others are zeros."""
     strata = ([3.0, 1.0, 4.0, 1.5, 9.0], [20.0, 60.0, 50.0, 30.0])

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 ROWS, BATCHES, BUDGET = 500, 3, 120
 SETTINGS: dict[str, Any] = {"on": "k", "time": "t", "window": ("60 seconds", "60 seconds"), "buckets": 2}
-TOLD = {"probability", "weight", "owner", "batch"}
+TOLD = {"probability", "weight", "owner", "shown", "batch"}
 
 
 def table(side: str, batch: int) -> pa.Table:
@@ -151,16 +151,29 @@ def test_a_batch_gives_one_reservoir_of_all_buckets(
 
 
 def test_the_sampler_below_a_reservoir_can_be_chosen(
-    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]]
+    spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
 ) -> None:
-    settings = SETTINGS | {"method": "reservoir", "size": 80, "budget": 400, "step": 100}
-    sample = tg.sample(*sides(spark, folder), **settings, sampler="eq_cluster").cache()
+    """Rows are shown with all their results or with none; with what probability is told, and an estimate knows."""
+    frame = streamed(spark, folder, budget=260, method="reservoir", size=80, sampler="eq_cluster")
+    assert frame.columns[-5:] == ["probability", "weight", "owner", "shown", "batch"]
+    whole = streams.Running.start(frame, tmp_path / "checkpoint").table()
+    sample = whole.where(f"batch = {BATCHES - 1}").cache()
     assert 0 < sample.count() <= 80
     assert not results(sample) - exact
-    # Rows are shown with all their results or with none.
-    shown = sample.select("owner").distinct().count()
-    alone = tg.sample(*sides(spark, folder), **settings, sampler=tg.sampling.Uniform(cutoff="mean"))
-    assert shown < alone.select("owner").distinct().count()
+    probability, shown = np.array(sample.select("probability", "shown").collect()).T
+    assert (probability <= shown).all()
+    assert (shown < 1).any()
+    held = tg.reservoir(tmp_path / "checkpoint")
+    assert held.columns[-1] == "shown"
+    assert Counter(map(tuple, held.collect())) == Counter(map(tuple, sample.select(held.columns).collect()))
+
+    def width(frame: DataFrame) -> float:
+        [row] = tg.estimate(frame, "count(*)", method="reservoir").collect()
+        return float(row.high - row.low)
+
+    [told] = tg.sampling.estimate(sample.toArrow(), "count(*)", method="reservoir").to_pylist()
+    assert width(sample) == pytest.approx(told["high"] - told["low"])
+    assert width(sample) > width(sample.drop("shown"))
 
 
 def test_a_progressive_reservoir_takes_over_memory(

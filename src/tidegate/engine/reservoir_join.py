@@ -22,7 +22,7 @@ from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Taken
 from tidegate.sampling.progressive_join import PrintedProgressiveJoin, RunningProgressiveJoin
 from tidegate.sampling.slots import Slots
 from tidegate.streams import Trace
-from tidegate.types import Budget, Sampled, Window
+from tidegate.types import SIDES, Budget, Sampled, Window
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Moment
@@ -89,23 +89,37 @@ class ReservoirJoin:
         chunks = collected(self.operator.step(left, right, moment))[0]
         shown = joined_samples([NOTHING, *(chunk for chunk in chunks if isinstance(chunk, Sampled))])
         found = {"left": ids[0][shown.left], "right": ids[1][shown.right]}
+        found |= {"owner": shown.owner, "shown": shown.probability}
         self._slots.put(found, self.reservoir.offer(shown.probability))
         for taken in settled(self.reservoir, self.operator):
             if taken.kept is not None:
                 self._slots.keep(taken.kept)
 
-    def held(self) -> tuple[Array, Array]:
-        """The left and the right row's number of each result that is held."""
-        columns = self._slots.columns()
-        return columns["left"], columns["right"]
+    def held(self) -> dict[str, Array]:
+        """Of each result that is held, its rows' numbers, left and right, its owner's, and `shown`."""
+        return self._slots.columns()
 
 
 class Held(NamedTuple):
-    """The sample at some time: its results, as row numbers of the left and the right stream."""
+    """The sample at some time.
+
+    Parameters
+    ----------
+    time
+        When that was.
+    left, right
+        Its results, as row numbers of the left and the right stream.
+    owner
+        Whose each is, by a number that the older of its rows alone has.
+    shown
+        With what probability the sampler below showed it: results of one owner, where that draws rows, together.
+    """
 
     time: Time
     left: Array
     right: Array
+    owner: Array
+    shown: Array
 
 
 @dataclass(frozen=True)
@@ -195,8 +209,9 @@ def simulate_reservoir(
     samples: list[Held] = []
 
     def note(when: Time) -> None:
-        lefts, rights = running.held()
-        samples.append(Held(when, encoded.source[lefts], encoded.source[rights]))
+        found = running.held()
+        left, right = (encoded.source[found[side]] for side in SIDES)
+        samples.append(Held(when, left, right, found["owner"], found["shown"]))
 
     due = list(at)
     for lefts, rights, moment in encoded.arrivals.steps(

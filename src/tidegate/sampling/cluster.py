@@ -19,6 +19,10 @@ _ALL: Final = np.arange(LOWEST + 1)
 """Every level that a row may have."""
 
 
+SPREAD: Final = 64
+"""How many times as many results as a reservoir takes are shown to it."""
+
+
 @kernel
 def _held(salt: int, ids: Array, levels: Array, chance_of: Array) -> Array:
     """Which rows' draws lie below the probabilities of these levels."""
@@ -35,6 +39,10 @@ class ClusterSampling(Sampling):
     lowered. Of a draw that has been below all probabilities so far nothing more is known, so it is below a lower one
     with the chance that the two have to each other, and thinning needs no other draw.
     """
+
+    def _level(self, fraction: float) -> int:
+        """That of a higher probability, or a reservoir with room for results of many rows would hold all of few."""
+        return super()._level(min(self.base, SPREAD * fraction))
 
     @abstractmethod
     def offsets(self, rows: Rows) -> Array | int:

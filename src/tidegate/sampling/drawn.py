@@ -18,6 +18,8 @@ Design = Literal[Method, "counted"]
 """How a sample that is to be estimated from was drawn."""
 ALONE: Final = ("uniform", "reservoir", "progressive")
 """Where each result is drawn by itself: so are ranks, by which the reservoir of a join holds results."""
+SHOWN: Final = (None, "eq_cluster", "reservoir", "progressive")
+"""Where a reservoir may be above a sampler that draws results together; a column tells if it is."""
 _ROUNDED: Final = 1e-9
 
 
@@ -85,11 +87,15 @@ class Drawn:
         The cluster or the reservoir of each; None where each was drawn by itself.
     reservoir
         How many results its reservoir holds; None for clusters.
+    shown
+        With what probability its cluster was shown to a reservoir, which then held some of it; None where there was
+        none above.
     """
 
     probability: Array
     unit: Array | None
     reservoir: Array | None
+    shown: Array | None = None
 
     @classmethod
     def of(
@@ -99,6 +105,7 @@ class Drawn:
         probability: str,
         owner: str | Sequence[str],
         stratum: str | Sequence[str] | None,
+        shown: str = "shown",
     ) -> Self:
         """Read the columns that tell, and refuse what cannot be."""
         if method is not None:
@@ -112,7 +119,10 @@ class Drawn:
         if stratum is not None:
             raise InputError(f"stratum={stratum!r} is for method='counted'; choose that, or leave it out")
         owners = listed(owner)
-        if method in ALONE or (method is None and first_missing(owners, table.column_names) is not None):
+        clusters_shown = shown in table.column_names and method in SHOWN
+        if (method in ALONE and not clusters_shown) or (
+            method is None and first_missing(owners, table.column_names) is not None
+        ):
             return cls(chance, None, None)
         columns = [column(table, name, "owner") for name in owners]
         clusters = Coded.of(columns, table.num_rows).codes
@@ -120,7 +130,9 @@ class Drawn:
             if values.null_count:
                 alone = np.flatnonzero(values.is_null().to_numpy())
                 clusters[alone] = len(clusters) + alone
-        return cls(chance, clusters, None)
+        if not clusters_shown:
+            return cls(chance, clusters, None)
+        return cls(chance, clusters, None, np.maximum(_probabilities(table.column(shown), shown), chance))
 
 
 def _probabilities(values: pa.ChunkedArray, name: str) -> Array:

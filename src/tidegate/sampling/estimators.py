@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tidegate.sampling.aggregate import Aggregate
 from tidegate.sampling.drawn import Coded, Design, Drawn, column, listed
-from tidegate.sampling.intervals import check_level, half_width, of_total
+from tidegate.sampling.intervals import check_level, of_mean, of_total
 from tidegate.sampling.moments import Draws
 from tidegate.sampling.quantiles import quantiles
 from tidegate.sampling.windows import Spans, windowed
@@ -33,6 +33,7 @@ def estimate(
     probability: str = "probability",
     owner: str | Sequence[str] = "owner",
     stratum: str | Sequence[str] | None = None,
+    shown: str = "shown",
 ) -> pa.Table:
     """Estimate an aggregate over all results of a join from a sample of them.
 
@@ -79,6 +80,9 @@ def estimate(
     time, probability, owner, stratum
         Names of columns: event time; the probability with which the result came into the sample; whose match it is
         (null: drawn by itself); and, where several reservoirs were merged, the one that the result was in.
+    shown
+        The name of a column that there need not be: of a reservoir above a sampler that draws rows with all their
+        results, the probability with which that showed the result. With it results of one owner count as such.
 
     Returns
     -------
@@ -110,7 +114,7 @@ def estimate(
     table = columnar(sample, "sample")
     names = listed(by)
     clock = None if window is None else column(table, time, "time")
-    drawn = Drawn.of(table, method, probability, owner, stratum)
+    drawn = Drawn.of(table, method, probability, owner, stratum, shown)
     asked = _Asked(aggregate, level, *_values(table, aggregate))
     groups = Coded.of([column(table, name, "by") for name in names], table.num_rows)
     if clock is None or window is None:
@@ -171,7 +175,8 @@ def _answer(asked: _Asked, drawn: Drawn, groups: Coded, part: Spans) -> _Answer:
     unit = None if drawn.unit is None else drawn.unit[rows]
     reservoir = None if drawn.reservoir is None else drawn.reservoir[rows]
     dense = (np.cumsum(have) - 1)[group]
-    draws = Draws.of(dense, unit, drawn.probability[rows], reservoir, int(have.sum()))
+    shown = None if drawn.shown is None else drawn.shown[rows]
+    draws = Draws.of(dense, unit, drawn.probability[rows], reservoir, int(have.sum()), shown)
     empty = 0.0 if asked.aggregate.kind == "count" else np.nan
     figures = np.full((3, len(present)), np.nan)
     figures[0] = empty
@@ -201,9 +206,10 @@ def _figures(asked: _Asked, draws: Draws, values: Array) -> tuple[Array, Array, 
     if kind == "avg":
         weight = draws.totals(np.ones(len(values)))
         mean = draws.totals(values) / weight
-        residuals = (values - mean[draws.group]) / weight[draws.group]
-        width = half_width(draws.moments(residuals), level)
-        return mean, mean - width, mean + width
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # As far as each draw lies from the mean of all others: a large one has drawn the mean to itself.
+            residuals = (values - mean[draws.group]) / (weight[draws.group] * draws.others())
+        return mean, *of_mean(mean, draws.moments(np.nan_to_num(residuals)), level)
     moments = draws.moments(values)
     low, high = of_total(moments, level)
     if kind == "count":

@@ -7,11 +7,18 @@ is done about it depends on what is estimated:
 - a total (COUNT, SUM) leans: its error is skewed and goes along with its estimated variance. The ends of the
   interval are moved by the first terms of the Edgeworth expansion, in a form that is monotone in z. For a count
   of independent results these are, but for small terms, the mid-P limits of a Poisson variable;
-- a mean (AVG, and the share below a quantile) hardly leans, but its variance is uncertain: Student's t takes the
-  place of z, with as many degrees of freedom as the fourth moments say.
+- a mean (AVG) is drawn towards large clusters, so that these seem to lie near it: each is compared with the mean of
+  all others (the jackknife). Its variance is uncertain: Student's t takes the place of z, with as many degrees of
+  freedom as the fourth moments say. It leans where large clusters have other values than small ones, and of few
+  clusters nobody can tell: the interval reaches to the farther of the ends with and without a lean.
+
+What a sample has nothing of, no interval can know. If some clusters hold half of all results, some five of them have
+to be in the sample for any of this to hold.
 
 References
 ----------
+Bell and McCaffrey, "Bias reduction in standard errors for linear regression with multi-stage samples", Survey
+Methodology 28 (2002).
 Hall, "On the removal of skewness by transformation", Journal of the Royal Statistical Society B 54 (1992).
 Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics 2 (1946).
 """
@@ -45,13 +52,38 @@ def of_total(moments: Moments, level: float) -> tuple[Array, Array]:
     `N(x) + (a + b x^2) n(x)`. The cubic `t + a + b t^2 + b^2 t^3 / 3` of it is nearly normal and never falls; its
     inverse at -z and z gives the ends.
     """
-    total, variance = moments.total, moments.variance
-    error = np.sqrt(variance)
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    error = np.sqrt(moments.variance)
+    below, above = _leaning(moments, z)
+    return moments.total - error * below, moments.total - error * above
+
+
+def of_mean(mean: Array, residuals: Moments, level: float) -> tuple[Array, Array]:
+    """The interval of a mean, from the moments of how far each draw lies from the mean of all others.
+
+    Without ends if one draw is all there is, and without width if all are alike: nothing in such a sample tells how
+    far others may be apart.
+    """
+    draws, variance = residuals.draws, residuals.variance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Twice the squared mean of an estimated variance over its own variance.
+        uncertain = residuals.fourth / variance**2 - 1 / draws
+        freedom = np.minimum(2 / np.fmax(uncertain, 1e-9), draws - 1)  # no number if all draws are alike
+        # As the jackknife counts.
+        error = np.sqrt(variance * (draws - 1) / draws)
+    error = np.where(draws > 1, error, np.where(draws > 0, np.nan, 0.0))
+    t = np.nan_to_num(student(freedom, level))
+    below, above = _leaning(residuals, t)
+    return mean - error * np.maximum(below, t), mean - error * np.minimum(above, -t)
+
+
+def _leaning(moments: Moments, far: float | Array) -> tuple[Array, Array]:
+    """How many standard errors above the truth an estimate lies, at most and at least; without a lean, `far`."""
+    error = np.sqrt(moments.variance)
     cubed = np.where(error > 0, error, 1.0) ** 3
     b = (3 * moments.lean - moments.third) / (6 * cubed)
     a = moments.lean / (2 * cubed) - b
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    return total - error * _uncubed(z - a, b), total - error * _uncubed(-z - a, b)
+    return _uncubed(far - a, b), _uncubed(-far - a, b)
 
 
 def _uncubed(x: Array, b: Array) -> Array:
@@ -59,21 +91,6 @@ def _uncubed(x: Array, b: Array) -> Array:
     small = np.abs(b) < 1e-6  # noqa: PLR2004 - where the quotient would lose digits, the line is as good
     safe = np.where(small, 1.0, b)
     return np.where(small, x, (np.cbrt(1 + 3 * safe * x) - 1) / safe)
-
-
-def half_width(residuals: Moments, level: float) -> Array:
-    """Half the interval of a mean, from the moments of its residuals; NaN if one draw is all there is.
-
-    Where all draws are alike it is 0: nothing in such a sample tells how far others may be apart.
-    """
-    draws, variance = residuals.draws, residuals.variance
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Twice the squared mean of an estimated variance over its own variance.
-        uncertain = residuals.fourth / variance**2 - 1 / draws
-        freedom = np.minimum(2 / np.fmax(uncertain, 1e-9), draws - 1)  # no number if all draws are alike
-        # The mean was fitted to the same draws, which costs one of them.
-        width = student(freedom, level) * np.sqrt(variance * draws / (draws - 1))
-    return np.where(draws > 1, width, np.where(draws > 0, np.nan, 0.0))
 
 
 def student(freedom: Array, level: float) -> Array:

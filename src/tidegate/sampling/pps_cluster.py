@@ -62,6 +62,7 @@ class PpsCluster(Sampler):
     """
 
     name: ClassVar[str] = "pps_cluster"
+    together: ClassVar[bool] = True
 
     def start(self, setting: Setting) -> Sampling:
         """Bind to a join and return what runs."""

@@ -54,6 +54,8 @@ _MANY: Final = 100.0
 _FEW: Final = (1.5, 4.0)
 """Draws on the shorter side of a quantile: with the first, nothing is mended, with the second, all."""
 _WIDER: Final = 2.0
+_STEADY: Final = 5.0
+"""So many clusters on either side of a value tell how far results of one are alike."""
 _ROOTS: Final = np.linspace(0, 1, 201)
 
 
@@ -66,7 +68,7 @@ def quantiles(draws: Draws, values: Array, q: float, level: float) -> tuple[Arra
     ranked = _Ranked(draws, values)
     # Where SQL's percentile lies if values are in the middle of their stretch.
     aim = q + (0.5 - q) / np.maximum(ranked.weight, 1)
-    told = _told(draws, ranked.below(aim), aim, ranked.weight, level)
+    told = _told(draws, ranked, aim, level)
     return ranked.estimated(aim, told.draws), *_ends(ranked, aim, q, told.surely, 1 - level)
 
 
@@ -77,23 +79,47 @@ class _Told(NamedTuple):
     surely: Array
 
 
-def _told(draws: Draws, below: Array, aim: Array, weight: Array, level: float) -> _Told:
-    """By the variance of the share below a quantile; `below` tells which part of each result is."""
-    unit = draws.unit if draws.reservoir is None else np.arange(len(below))
-    apart = below - aim[draws.group]
-    sums = _spread(draws.group, unit, draws.probability, apart, draws.groups)
+def _told(draws: Draws, ranked: _Ranked, aim: Array, level: float) -> _Told:
+    """By the variance of the share below the quantile.
+
+    Far out few clusters lie beyond, and tell little of how far results of one are alike: the variance of the share
+    below a value that some have on either side tells more, and the larger effect of the two counts.
+    """
+    alone = draws.alone() / ranked.weight**2
+    others = draws.others()
+    there = _effect(draws, ranked, aim, others, level)
+    least = np.minimum(_STEADY / np.maximum(there.clusters, 1), 0.5)
+    near = _effect(draws, ranked, np.clip(aim, least, 1 - least), others, level)
+    inverse = np.where(
+        there.clusters == 1, alone * there.rows, np.fmax(np.fmax(there.inverse, near.inverse), alone)
+    )
+    surely = np.fmax(np.fmax(there.surely, near.surely), inverse)
+    with np.errstate(divide="ignore"):
+        return _Told(1 / inverse, 1 / surely)
+
+
+class _Effect(NamedTuple):
+    """One over the number of independent draws of each group: as estimated, and as an interval counts them."""
+
+    inverse: Array
+    surely: Array
+    clusters: Array
+    rows: Array
+
+
+def _effect(draws: Draws, ranked: _Ranked, share: Array, others: Array, level: float) -> _Effect:
+    unit = draws.unit if draws.reservoir is None else np.arange(len(draws.unit))
+    apart = ranked.below(share) - share[draws.group]
+    sums = _spread(draws.group, unit, draws.probability, draws.shown, apart, others, draws.groups)
     variance, alike, squares, products, alikes, clusters, rows = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = variance / alike
-        # The share was fitted to the same clusters, which costs one of them.
-        inverse = effect / weight * (clusters / np.maximum(clusters - 1, 1)) * ((rows - 1) / rows)
-        alone = draws.alone() / weight**2
-        inverse = np.where(clusters == 1, alone * rows, np.fmax(inverse, alone))
+        # As the jackknife counts: each cluster's part is reckoned from the share of the others.
+        inverse = effect / ranked.weight * ((clusters - 1) / clusters) * ((rows - 1) / rows)
         uncertain = (squares - 2 * effect * products + effect**2 * alikes) / variance**2
-        found = 1 / inverse
         freedom = 2 / np.fmax(uncertain, 1e-9)
-        surely = found * (student(np.array([np.inf]), level) / student(freedom, level)) ** 2
-    return _Told(found, np.fmin(found, surely))
+    wider = (student(freedom, level) / student(np.array([np.inf]), level)) ** 2
+    return _Effect(inverse, inverse * wider, clusters, rows)
 
 
 def _ends(ranked: _Ranked, aim: Array, q: float, draws: Array, miss: float) -> tuple[Array, Array]:
@@ -136,7 +162,15 @@ def _orders(q: float, tail: float, draws: Array) -> Array:
 
 
 @kernel
-def _spread(group: Array, unit: Array, probability: Array, apart: Array, groups: int) -> Array:
+def _spread(
+    group: Array,
+    unit: Array,
+    probability: Array,
+    shown: Array,
+    apart: Array,
+    others: Array,
+    groups: int,
+) -> Array:
     """Add up over clusters what each adds to the variance, and what it were if all results were alike and alone."""
     sums = np.zeros((7, groups))
     row = 0
@@ -147,11 +181,13 @@ def _spread(group: Array, unit: Array, probability: Array, apart: Array, groups:
         while row < len(group) and unit[row] == cluster and group[row] == g:
             out = 1 - probability[row]
             x = apart[row] / probability[row]
-            variance += out * x * (x + 2 * total)
+            variance += x * (out * x + 2 * (1 - shown[row]) * total)
             alike += x * apart[row]
             total += x
             sums[6, g] += 1
             row += 1
+        if others[row - 1] > 0:
+            variance /= others[row - 1] ** 2
         sums[0, g] += variance
         sums[1, g] += alike
         sums[2, g] += variance * variance

@@ -43,9 +43,12 @@ class Sampler(ABC):
     ----------
     name
         What users and the command line call it; a class without one is not listed.
+    together
+        Whether the results of one owner are drawn together, rather than each by itself.
     """
 
     name: ClassVar[str]
+    together: ClassVar[bool] = False
 
     p: float | None = None
     model: Model | None = None

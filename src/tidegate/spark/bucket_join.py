@@ -71,7 +71,8 @@ class BucketJoin:
             SamplingOperator(self.plan.join, sampling.sampler) if sampling else Operator(self.plan.join)
         )
         if sampling and sampling.reservoir:
-            self.sample = HeldSample(sampling.reservoir.start(self.plan.join.seed, number), sampling.by)
+            kept = sampling.reservoir.start(self.plan.join.seed, number)
+            self.sample = HeldSample(kept, sampling.by, sampling.shows)
         self.held = Held(dict(self.plan.valuation.found)) if self.plan.valuation else None
         self.marks = {side: np.full(_MARKS, _NEVER, np.int64) for side in SIDES}
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, StructType
 
 from tidegate.sampling.aggregate import Aggregate
-from tidegate.sampling.drawn import ALONE, Design, listed
+from tidegate.sampling.drawn import ALONE, SHOWN, Design, listed
 from tidegate.sampling.estimators import estimate as of_columns
 from tidegate.sampling.intervals import check_level
 from tidegate.spark.durations import microseconds
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
 FIGURES: Final = ("estimate", "low", "high", "rows")
-_DRAWN: Final = ("value", "probability", "owner")
+_DRAWN: Final = ("value", "probability", "owner", "shown")
 _CHANGING: Final = ("reservoir", "progressive", "counted")
 
 
@@ -46,11 +46,12 @@ def estimate(
     probability: str = "probability",
     owner: str | Sequence[str] = "owner",
     stratum: str | Sequence[str] | None = None,
+    shown: str = "shown",
 ) -> DataFrame:
     """Estimate an aggregate over all results of a join from a sample of them, batch or streaming.
 
     The figures are those of `tidegate.sampling.estimate`, which says how they come about and what to expect of them.
-    The sampled results of a group are brought together on one worker: 24 bytes each, and a reservoir as a whole. On
+    The sampled results of a group are brought together on one worker: 24 or 32 bytes each, a reservoir as a whole. On
     a stream an estimate leaves once the watermark has passed its window; until then its results are in the state.
 
     Parameters
@@ -82,6 +83,9 @@ def estimate(
     probability, owner, stratum
         Names of columns: the probability with which the result came into the sample; whose match it is (null: drawn
         by itself); and, where several reservoirs were merged, the one that the result was in.
+    shown
+        The name of a column that there need not be: of a reservoir above a sampler that draws rows with all their
+        results, the probability with which that showed the result. With it results of one owner count as such.
 
     Returns
     -------
@@ -97,7 +101,9 @@ def estimate(
     if stratum is not None and method != "counted":
         raise InputError(f"stratum={stratum!r} is for method='counted'; choose that, or leave it out")
     owners = listed(stratum if method == "counted" else owner)
-    clustered = method not in ALONE and (method is not None or all(name in sample.columns for name in owners))
+    told = all(name in sample.columns for name in owners)
+    shows = shown in sample.columns and method in SHOWN and told
+    clustered = shows or (method not in ALONE and (method is not None or told))
     if not clustered:
         owners = []
     _check_names(sample, names, [probability, *owners, *listed(time)])
@@ -107,6 +113,7 @@ def estimate(
         _value(sample, aggregate, what).alias("value"),
         F.col(quoted(probability)).cast("double").alias("probability"),
         _unit(owners).alias("owner"),
+        *([F.col(quoted(shown)).cast("double").alias("shown")] if shows else []),
     ]
     windows = None
     if window is not None and time is not None:
@@ -122,8 +129,8 @@ def estimate(
         answers = _reservoirs(drawn, keys, asked, windows)
     else:
         answers = (_streaming if frame.isStreaming else _batch)(drawn, keys, asked)
-    shown = [F.col(f"k{i}").alias(name) for i, name in enumerate(names)]
-    return answers.select(*shown, *([F.col("w").alias("window")] if "w" in keys else []), *FIGURES)
+    named = [F.col(f"k{i}").alias(name) for i, name in enumerate(names)]
+    return answers.select(*named, *([F.col("w").alias("window")] if "w" in keys else []), *FIGURES)
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,7 @@ class _Asked:
     clustered: bool
 
     def answers(self, table: pa.Table, by: Sequence[str], windows: _Windows | None = None) -> pa.Table:
-        """Estimate for each group, from columns `value`, `probability` and `owner`; for windows also from `w`."""
+        """Estimate for each group, from columns `value`, `probability`, `owner`, perhaps `shown`; windows: `w`."""
         whole = table if self.clustered else table.drop_columns(["owner"])
         reservoirs = self.method == "counted"
         return of_columns(
@@ -300,7 +307,8 @@ def _reservoirs(drawn: DataFrame, keys: list[str], asked: _Asked, windows: _Wind
 
 def _streaming(drawn: DataFrame, keys: list[str], asked: _Asked) -> DataFrame:
     """Let Spark keep the results of each group until its window is complete."""
-    lists = drawn.groupBy(*keys).agg(F.collect_list(F.struct(*_DRAWN)).alias("drawn"))
+    told = [name for name in drawn.columns if name in _DRAWN]
+    lists = drawn.groupBy(*keys).agg(F.collect_list(F.struct(*told)).alias("drawn"))
     flat, fields = _flat(lists, keys)
     by = [field.name for field in fields]
     return _structured(flat.mapInArrow(_per_list(asked, by), _schema(fields)), keys)
@@ -310,8 +318,9 @@ def _per_list(asked: _Asked, by: list[str]) -> Callable[[Iterator[pa.RecordBatch
     def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             lists = batch.column("drawn")
-            parts = one_chunk(pa.chunked_array([pc.list_flatten(lists)])).flatten()
-            columns = dict(zip(_DRAWN, parts, strict=True)) | {"place": pc.list_parent_indices(lists)}
+            drawn = one_chunk(pa.chunked_array([pc.list_flatten(lists)]))
+            told = [field.name for field in drawn.type]
+            columns = dict(zip(told, drawn.flatten(), strict=True)) | {"place": pc.list_parent_indices(lists)}
             found = asked.answers(pa.table(columns), ["place"])
             own = pa.Table.from_batches([batch.select(by)]).take(found.column("place"))
             for name in FIGURES:

@@ -17,7 +17,7 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Struc
 
 from tidegate.engine.operator import Join
 from tidegate.spark.columns import travelled
-from tidegate.spark.held_sample import BATCH, OWNER, PROBABILITY, WEIGHT, merge
+from tidegate.spark.held_sample import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT, merge
 from tidegate.spark.importance import parts as importance_parts
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.plan import OUTER, UNCERTAIN, BucketPlan, How, Output, QueryPlan, SamplePlan, SideColumns
@@ -345,7 +345,7 @@ def _told(how: How, sampling: SamplePlan | None) -> list[StructField]:
     if sampling:
         kinds |= {PROBABILITY: DoubleType(), WEIGHT: DoubleType(), OWNER: LongType()}
     if sampling and sampling.reservoir:
-        kinds |= {BATCH: LongType()}
+        kinds |= ({SHOWN: DoubleType()} if sampling.shows else {}) | {BATCH: LongType()}
     return [StructField(name, kind, nullable=False) for name, kind in kinds.items()]
 
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from tidegate.engine.snapshot import unpack
 from tidegate.spark.carriers import carrier
 from tidegate.spark.columns import travelled
-from tidegate.spark.held_sample import OWNER, PROBABILITY, WEIGHT, sample_of, unpacked
+from tidegate.spark.held_sample import OWNER, PROBABILITY, SHOWN, WEIGHT, sample_of, unpacked
 from tidegate.spark.inspection import saved_states, states_of
 from tidegate.spark.packing import RESULTS, result
 from tidegate.spark.state import reassembled
@@ -48,7 +48,8 @@ def reservoir(
     Returns
     -------
     DataFrame
-        The columns of the join, then `probability`, `weight` and `owner`. The weights add up to an estimate of the
+        The columns of the join, then `probability`, `weight`, `owner` and, where rows were drawn with all their
+        results, `shown`: as `tidegate.sample` has them. The weights add up to an estimate of the
         number of the join's results. Fewer than `size` results where the join has had fewer, or where memory was
         so short that the sampling fraction fell below what a full reservoir takes.
     """
@@ -62,27 +63,29 @@ def reservoir(
             f"the query at {str(checkpoint)!r} holds no reservoir; give the checkpointLocation of a "
             "tidegate.sample(..., method='reservoir' or 'progressive') that has run at least one micro-batch"
         )
-    most = max(row.size for row in states.mapInArrow(_sizes, "size bigint").collect())
+    sizes = states.mapInArrow(_sizes, "size bigint, shows boolean").collect()
+    most = max(row.size for row in sizes)
+    told = (PROBABILITY, WEIGHT, OWNER, *([SHOWN] if any(row.shows for row in sizes) else []))
     if size is None:
         size = most
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
         raise InputError(f"size={size!r} is not within the reservoir's {most}; give 1 to {most}")
-    return _rows(states, StructType.fromJson(layout["reservoir"]["columns"]), size)
+    return _rows(states, StructType.fromJson(layout["reservoir"]["columns"]), size, told)
 
 
-def _rows(states: DataFrame, schema: StructType, size: int) -> DataFrame:
+def _rows(states: DataFrame, schema: StructType, size: int, beside: tuple[str, ...]) -> DataFrame:
     """The sample of what all buckets hold."""
     # Carried as a whole: were each of its columns put back by itself, Spark's plan would double each time.
     how = carrier(schema, _RESULT)
     travelling = how.type if how else schema
     told = StructType().add(_RESULT, travelling)
-    for name, kind in ((PROBABILITY, "double"), (WEIGHT, "double"), (OWNER, "long")):
-        told = told.add(name, kind)
-    sample = _Sample(travelled(to_arrow_type(travelling, timezone="UTC")), size)
+    for name in beside:
+        told = told.add(name, "long" if name == OWNER else "double")
+    sample = _Sample(travelled(to_arrow_type(travelling, timezone="UTC")), size, beside)
     rows = states.mapInArrow(_held, RESULTS).repartition(1).mapInArrow(sample, told)
     if how:
         rows = rows.withColumn(_RESULT, how.returned(F.col(_RESULT), nullable=True))
-    return rows.select(f"{_RESULT}.*", PROBABILITY, WEIGHT, OWNER)
+    return rows.select(f"{_RESULT}.*", *beside)
 
 
 @dataclass(frozen=True)
@@ -91,14 +94,14 @@ class _Sample:
 
     type: pa.StructType
     size: int
+    beside: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for sample in sample_of(unpacked(batches), self.size):
             cells = [sample.column(f"o{i}").cast(f.type) for i, f in enumerate(self.type)]
-            told = [PROBABILITY, WEIGHT, OWNER]
             yield pa.record_batch(
-                [pa.StructArray.from_arrays(cells, fields=list(self.type)), *map(sample.column, told)],
-                [_RESULT, *told],
+                [pa.StructArray.from_arrays(cells, fields=list(self.type)), *map(sample.column, self.beside)],
+                [_RESULT, *self.beside],
             )
 
 
@@ -111,4 +114,5 @@ def _held(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _, saved in saved_states(batches):
         if saved.sample:
-            yield pa.record_batch([pa.array([saved.sample.reservoir.size])], ["size"])
+            cells = [[saved.sample.reservoir.size], [saved.sample.shows]]
+            yield pa.record_batch([pa.array(cell) for cell in cells], ["size", "shows"])

@@ -83,8 +83,9 @@ def sample(
     sampler
         Of a reservoir: which results it is shown, by name or as an object; "uniform" by default. That one must know
         how many matches a row has, and what it misses is missing from the reservoir, too. "eq_cluster" misses
-        nothing, but the results of one row come together: any is as likely as any other, any two are not. Estimate
-        from it with `method="eq_cluster"`.
+        nothing, but the results of one row come together: any is as likely as any other, any two are not. Results
+        then tell in the column `shown` with which probability that was, and `tidegate.estimate` takes it into
+        account. It is shown up to 64 times what it holds, so that it has room for results of many rows.
     by, least
         Of a reservoir: columns of the result that make up groups. Rather than any `size` results, it then holds about
         as many of each group, and at least `least` (10 by default) of those that have as many. That is so for the
@@ -97,7 +98,8 @@ def sample(
     DataFrame
         The columns of the join, then `probability`, `weight` (one over it) and `owner`: whose match it is, by number.
         Of a reservoir also `batch`: the micro-batch after which it was so, since every one gives the whole sample
-        anew. Its weights add up to an estimate of the number of the join's results, and so are estimates themselves.
+        anew; and `shown`, if its sampler draws rows with all their results: the probability of that. Its weights
+        add up to an estimate of the number of the join's results, and so are estimates themselves.
 
     References
     ----------
