@@ -38,6 +38,11 @@ class ClusterSampling(Sampling):
     One draw a row decides for all time: the row is held while the draw is below its probability, which is only ever
     lowered. Of a draw that has been below all probabilities so far nothing more is known, so it is below a lower one
     with the chance that the two have to each other, and thinning needs no other draw.
+
+    When and how far it is lowered depends on which rows are held, this one included, and so on draws: but on each
+    only through whether it was below the probabilities so far, which is known by then. One over the probability of a
+    row while it is held, and 0 from when it is not, is a martingale: its mean is 1 at any time, that of a match
+    included, however memory fares.
     """
 
     def _level(self, fraction: float) -> int:
