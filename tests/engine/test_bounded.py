@@ -17,7 +17,7 @@ from tests.engine.cases import STEPS, Streams, drawn_streams, is_part, pairs_of,
 from tidegate import Band, Budget, Last, Report
 from tidegate.engine.one_loop import run as one_loop_run
 from tidegate.engine.tally import Measured
-from tidegate.types import Array, Condition, Order, Split, StepSize
+from tidegate.types import Array, Condition, Order, Rows, Split, StepSize, Time
 
 ROW_BYTES = 4 * 8
 """A row without importance: key, time, id and matches; a `Last` window adds a count."""
@@ -306,6 +306,29 @@ def test_the_compiled_loop_is_the_operator_where_keys_move(
     compiled, general = both_ways(lambda: tg.simulate(left, right, **settings_, warmup=100, collect=True))
     assert compiled["results"] > 50
     assert compiled == general
+
+
+class Contrary(tg.policies.Random):
+    """Inherits how `random` ranks, but keeps the oldest."""
+
+    def scores(self, rows: Rows, now: Time) -> Array:
+        return -rows.id.astype(np.float64)
+
+
+class Patient(tg.policies.Prob):
+    """Inherits how `prob` counts, but weighs by age."""
+
+    def weight(self, rows: Rows, now: Time, reach: object = None) -> Array:
+        return 1.0 + now - rows.time
+
+
+@pytest.mark.parametrize("policy", [Contrary(), Patient()])
+def test_who_inherits_a_ranking_and_scores_otherwise_is_asked(policy: tg.policies.Policy) -> None:
+    case = drawn_streams(4, "int", "int", rows=80)
+    found = case.simulate((20, 20), policy=policy, budget=5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.engine.one_loop.run", lambda *_, **__: None)
+        assert pairs_of(found) == pairs_of(case.simulate((20, 20), policy=policy, budget=5))
 
 
 def random_pairs(seed: int) -> Array:

@@ -17,7 +17,8 @@ from tidegate.engine.arrivals import step_ends
 from tidegate.engine.combining import COMBINES, combined
 from tidegate.engine.index import hashed
 from tidegate.engine.tally import Measured, Tally
-from tidegate.policies.ranking import Course, Ranking, Shares, count_share, no_shares, scores_of
+from tidegate.policies import Policy
+from tidegate.policies.ranking import Course, Ranking, Shares, count_share, no_shares, says_anew, scores_of
 from tidegate.types import Last, Pairs
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ def run(
     time = merged(left.time, right.time)
     nows = time[ends - 1]
     policy = join.start(future)
-    ranking = policy.ranking(course._replace(nows=nows))
+    # Who inherits a ranking and scores otherwise, or says by itself who stays, is asked at every step.
+    general = type(policy).ranking is Policy.ranking
+    own = general or all(says_anew(policy, "ranking", of=name) for name in ("scores", "keep"))
+    ranking = policy.ranking(course._replace(nows=nows)) if own else None
     if ranking is None:
         return None
     axis_left = time if left.lefts is None or right.lefts is None else merged(left.lefts, right.lefts)

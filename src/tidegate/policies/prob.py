@@ -11,7 +11,7 @@ from tidegate.draws import draws, salt
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.policies.policy import Policy
-from tidegate.policies.ranking import HALF_LIVES, Ranking
+from tidegate.policies.ranking import HALF_LIVES, Ranking, says_anew
 from tidegate.policies.reach import Reach, check_trends, remade
 from tidegate.types import FAR, SIDES, InputError, Learned, as_part, other_side, parts_of
 
@@ -180,6 +180,8 @@ class Foreseeing(Policy):
                 return None
             self._rates.follow(course.counts(), course.nows)
             return Ranking(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
+        if not says_anew(self.config, "lives", of="weight"):
+            return None
         counts, times = course.counts(), course.nows[course.steps]
         lasted = float(course.nows[-1] - course.nows[0]) / self._horizon
         distinct = max(len(np.unique(rows.key)) for rows in course.rows.values())

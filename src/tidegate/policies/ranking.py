@@ -118,6 +118,24 @@ class Ranking(NamedTuple):
         return cls(curves=(left or _WORTHLESS, right or _WORTHLESS))
 
 
+def says_anew(thing: object, what: str, of: str) -> bool:
+    """Whether whoever overrode the method `of` overrode the method `what` as well, or nobody did either.
+
+    Examples
+    --------
+    >>> class Ranked:
+    ...     def scores(self): ...
+    ...     def ranking(self): ...
+    >>> class Otherwise(Ranked):
+    ...     def scores(self): ...
+    >>> says_anew(Ranked(), "ranking", of="scores"), says_anew(Otherwise(), "ranking", of="scores")
+    (True, False)
+    """
+    classes = type(thing).__mro__
+    whose, others = (next(i for i, c in enumerate(classes) if name in vars(c)) for name in (what, of))
+    return whose <= others
+
+
 class Shares(NamedTuple):
     """What was counted of each side's keys: the weight of each, of all, and the time at which a row weighed 1."""
 
