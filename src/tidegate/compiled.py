@@ -26,5 +26,5 @@ def inlined(function: F) -> F:
 
 
 def unordered(function: F) -> F:
-    """Compile into its callers a `function` that sees no NaN, so that it may compare many numbers in any order."""
+    """Compile a `function` that sees no NaN, so that it may compare many numbers in any order."""
     return cast("F", njit(nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})(function))

@@ -322,7 +322,17 @@ class Patient(tg.policies.Prob):
         return 1.0 + now - rows.time
 
 
-@pytest.mark.parametrize("policy", [Contrary(), Patient()])
+class Matched(tg.policies.Fifo):
+    """Inherits that scores are for good, but keeps those with most matches."""
+
+    def scores(self, rows: Rows, now: Time) -> Array:
+        return rows.matches.astype(np.float64)
+
+
+SHARES = tg.models.Frequency(*[dict.fromkeys(range(10), 0.1)] * 2)
+
+
+@pytest.mark.parametrize("policy", [Contrary(), Patient(), Patient(SHARES), Matched()])
 def test_who_inherits_a_ranking_and_scores_otherwise_is_asked(policy: tg.policies.Policy) -> None:
     case = drawn_streams(4, "int", "int", rows=80)
     found = case.simulate((20, 20), policy=policy, budget=5)

@@ -149,3 +149,9 @@ def test_a_folder_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"file cannot be written .* by --out"):
         writable(tmp_path / "file")
     assert not RAN
+
+
+def test_two_measures_of_one_name_are_refused() -> None:
+    both = [replace(EXPERIMENT, measure=lambda run=run, **_: {"results": run}) for run in range(2)]
+    with pytest.raises(InputError, match="two measures are called"):
+        Plan.of(both, None)

@@ -133,6 +133,18 @@ def test_owners_tell_clusters_unless_results_were_drawn_by_themselves() -> None:
     assert row["high"] - row["low"] == width(method="uniform")
 
 
+def test_a_group_of_one_cluster_that_was_certain_has_an_exact_average() -> None:
+    [row] = estimate({"x": [1, 2], "owner": [1, 1], "probability": [1.0, 1.0]}, "avg(x)").to_pylist()
+    assert (row["estimate"], row["low"], row["high"]) == (1.5, 1.5, 1.5)
+
+
+@pytest.mark.parametrize("mine", [[True] * 200, [3] * 200])
+@pytest.mark.parametrize("method", [None, "eq_cluster", "reservoir"])
+def test_a_column_of_ones_own_that_is_called_shown_is_left_alone(method: Any, mine: list[int]) -> None:  # noqa: ANN401
+    plain = estimate(sample(), "avg(price)", method=method)
+    assert estimate(sample() | {"shown": mine}, "avg(price)", method=method).equals(plain)
+
+
 def test_a_count_is_never_below_what_was_seen() -> None:
     given = {"probability": [0.9, 0.9]}
     [row] = estimate(given, "count(*)", level=0.999).to_pylist()

@@ -130,3 +130,21 @@ def test_a_beta_variable_need_not_have_whole_parameters() -> None:
     arcsine = 2 / np.pi * np.arcsin(np.sqrt(x))
     assert np.allclose([beta_below(at, 0.5, 0.5) for at in x], arcsine, atol=1e-12)
     assert np.allclose([beta_below(at, 2.5, 1.0) for at in x], x**2.5, atol=1e-12)
+
+
+def test_an_outlier_does_not_carry_an_estimate_away() -> None:
+    [row] = estimate({"x": [*range(1, 10), 1e6], "probability": np.full(10, 0.5)}, "median(x)").to_pylist()
+    assert row["low"] <= row["estimate"] <= row["high"]
+    endless = {"x": [1.0, 2, 3, 4, 5, 6, 7, 8, np.inf, np.inf], "probability": np.full(10, 0.5)}
+    [row] = estimate(endless, "median(x)").to_pylist()
+    assert row["low"] <= row["estimate"] <= row["high"]
+
+
+def test_estimates_of_heavy_tails_lie_within_their_intervals() -> None:
+    rng = np.random.default_rng(5)
+    values, group = rng.lognormal(0, 2, 16_000), np.repeat(np.arange(1_000), 16)
+    for q in (0.5, 0.75):
+        sample = {"x": values, "group": group, "probability": np.full(16_000, 0.1)}
+        found = estimate(sample, f"quantile(x, {q})", by="group").to_pandas()
+        assert (found["estimate"] > 0).all()
+        assert not (found["estimate"] < found["low"]).any()

@@ -31,6 +31,8 @@ _EVICTED, _EXPIRED, _PEAK = range(3)
 _LIVES, _LIFE_SUM, _LIFE_SQUARES = range(3)
 _FEW: Final = 16
 """Rows a step on average up to which the loop is the faster way."""
+_WIDE: Final = 1 << 10
+"""Rows of any one step up to which it is: of more, each that leaves costs a look at all."""
 
 
 def run(
@@ -56,7 +58,10 @@ def run(
         return None
     left, right = arrivals.left, arrivals.right
     ends = step_ends(cuts)
-    steps = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+    widths = np.diff(ends, prepend=0)
+    if widths.max() > _WIDE:
+        return None
+    steps = np.repeat(np.arange(len(ends)), widths)
     on_right = np.ones(n, np.int8)
     on_right[left.id] = 0
     course = Course(left, right, steps, np.empty(0))
@@ -66,7 +71,7 @@ def run(
     policy = join.start(future)
     # Who inherits a ranking and scores otherwise, or says by itself who stays, is asked at every step.
     general = type(policy).ranking is Policy.ranking
-    own = general or all(says_anew(policy, "ranking", of=name) for name in ("scores", "keep"))
+    own = general or all(says_anew(policy, "ranking", of=name) for name in ("scores", "observe", "keep"))
     ranking = policy.ranking(course._replace(nows=nows)) if own else None
     if ranking is None:
         return None

@@ -16,6 +16,7 @@ from pyarrow import parquet
 from tidegate.experiments.code import code_of
 from tidegate.experiments.experiment import Cell, Experiment, Found
 from tidegate.experiments.results import Results
+from tidegate.types import InputError
 
 SCHEMA: Final = pa.schema(
     [
@@ -61,8 +62,14 @@ class Plan:
     def of(cls, experiments: Iterable[Experiment], data: Path | None) -> Plan:
         """The plan for some experiments."""
         chosen = list(experiments)
+        measures: dict[str, Callable[..., Found]] = {}
+        for one in chosen:
+            if measures.setdefault(one.runs_as, one.measure) is not one.measure:
+                raise InputError(
+                    f"two measures are called {one.runs_as!r}, so that their cells would mix; give them names"
+                )
         return cls(
-            {one.runs_as: one.measure for one in chosen},
+            measures,
             {one.runs_as: code_of(one.measure) for one in chosen},
             {one.runs_as: str(data) for one in chosen if one.recorded},
         )

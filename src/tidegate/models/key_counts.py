@@ -32,7 +32,8 @@ _REFERENCE, _TOTAL, _REST, _LEAST, _MEAN = range(5)
 """Where the tally has: the time at which an arrival weighs 1; the weight of all arrivals; of those of the rest;
 a bound below the weight of every counted key; the weight of an average key of the rest."""
 
-_TOO_HEAVY: Final = 256.0
+TOO_HEAVY: Final = 256.0
+"""After how many half-lives weights begin anew."""
 _SHORTEST: Final = 1024
 _IMPRECISE: Final = 1 / 16
 
@@ -196,7 +197,7 @@ def _count(
         if time[i] != last:
             last = time[i]
             ahead = (last - tally[_REFERENCE]) / horizon
-            if ahead > _TOO_HEAVY:
+            if ahead > TOO_HEAVY:
                 _move_on(np.floor(ahead), weights, tally, horizon, rest_weight)
                 ahead = (last - tally[_REFERENCE]) / horizon
             unit = np.exp2(ahead)

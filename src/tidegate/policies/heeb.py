@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
 
 _AHEAD: Final = 256
+_PRECISE: Final = 2.0**53
+"""Up to which times all whole numbers are floats."""
 _WIDEST: Final = 1 << 20
 """How far apart the values of a whole run may be, for a table of all of them."""
 
@@ -188,7 +190,8 @@ class _Foretelling(Policy):
         """By tables, if each step brings rows of both sides, and what they are worth moves with the other side."""
         counts, since = course.counts(), course.since()
         survival, endless = self.config.survival, set(self._spans.values()) == {FOREVER}
-        if survival is None or not endless or not counts.all():
+        precise = np.abs(since).max(initial=0.0) < _PRECISE
+        if survival is None or not endless or not counts.all() or not precise:
             return None
         times = course.last({side: np.floor(rows.time) for side, rows in course.rows.items()})
         keys = course.last({side: rows.key for side, rows in course.rows.items()})

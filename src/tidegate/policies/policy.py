@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from tidegate.models.numbers import ByValue
 from tidegate.models.process import Process
-from tidegate.policies.ranking import Ranking
+from tidegate.policies.ranking import Ranking, says_anew
 from tidegate.registry import called, named
 from tidegate.types import SIDES, InputError, Learned, Order
 
@@ -61,7 +61,9 @@ class Policy(ABC):
 
         Whoever learns has then learned from all of them.
         """
-        if not self.is_fixed():
+        # Who inherits that scores are fixed, and scores otherwise or says who stays, did not say it of itself.
+        own = all(says_anew(self, "is_fixed", of=name) for name in ("scores", "observe", "keep"))
+        if not own or not self.is_fixed():
             return None
         return Ranking(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
 

@@ -10,8 +10,9 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
+from tidegate.models.key_counts import TOO_HEAVY
 from tidegate.policies.policy import Policy
-from tidegate.policies.ranking import HALF_LIVES, Ranking, says_anew
+from tidegate.policies.ranking import PASSED, Ranking, says_anew
 from tidegate.policies.reach import Reach, check_trends, remade
 from tidegate.types import FAR, SIDES, InputError, Learned, as_part, other_side, parts_of
 
@@ -29,8 +30,6 @@ _ROW_BYTES: Final = 64
 _TOLD: Final = 100
 """How many of the most frequent keys are told of."""
 _CAPACITIES: Final = (1 << 10, 1 << 16)
-_PASSED: Final = -1.0
-"""The score of a row that can match no more, below that of one whose key was never seen."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ class Foreseeing(Policy):
     def ranking(self, course: Course) -> Ranking | None:
         """By shares, given for good or counted one by one."""
         if self._learner is None:
-            if not self.config.is_fixed():
+            if not self.config.is_fixed() or not says_anew(self.config, "is_fixed", of="weight"):
                 return None
             self._rates.follow(course.counts(), course.nows)
             return Ranking(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
@@ -185,7 +184,7 @@ class Foreseeing(Policy):
         counts, times = course.counts(), course.nows[course.steps]
         lasted = float(course.nows[-1] - course.nows[0]) / self._horizon
         distinct = max(len(np.unique(rows.key)) for rows in course.rows.values())
-        if distinct > self._capacity or counts.max() > _ENOUGH or lasted > HALF_LIVES:
+        if distinct > self._capacity or counts.max() > _ENOUGH or lasted > TOO_HEAVY:
             return None
         came, passed = np.split(self._rates.follow(counts, course.nows), [len(SIDES)], axis=1)
         rates = np.divide(came, passed, where=passed > 0, out=np.zeros(came.shape))
@@ -207,7 +206,7 @@ class Foreseeing(Policy):
         """Score by expected results a unit of time; what the other side has passed, below all."""
         reach = self._reach.left(rows, now) if self._reach else None
         worth = self._rated(rows, self.config.weight(rows, now, reach))
-        return worth if reach is None else np.where(reach > 0, worth, _PASSED)
+        return worth if reach is None else np.where(reach > 0, worth, PASSED)
 
     def _rated(self, rows: Rows, weight: Array | float) -> Array:
         other = other_side(rows.side)

@@ -10,7 +10,7 @@ import numpy as np
 from tidegate.draws import draws, mix, salt
 from tidegate.models import LinearTrend
 from tidegate.policies.policy import Policy
-from tidegate.policies.ranking import Ranking
+from tidegate.policies.ranking import PASSED, Ranking
 from tidegate.policies.reach import Reach, check_trends, remade
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class _Aware(Policy):
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by a draw; what the other side has passed, below all."""
-        return np.where(self._reach.left(rows, now) > 0, self.config.scores(rows, now), -1.0)
+        return np.where(self._reach.left(rows, now) > 0, self.config.scores(rows, now), PASSED)
 
     def snapshot(self) -> dict[str, Array]:
         """When rows came."""

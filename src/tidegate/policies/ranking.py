@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 _NUMBERS: Final = np.empty(0, np.float64)
 _WHOLE: Final = np.empty(0, np.int64)
 _BY_STEP: Final = np.empty((0, 2), np.float64)
-_PASSED: Final = -1.0
+PASSED: Final = -1.0
+"""The score of a row that can match no more, below that of one whose key was never seen."""
 _NO_CURVE: Final = Tables(_NUMBERS, _NUMBERS, _NUMBERS, _WHOLE, 0.0)
 _WORTHLESS: Final = Tables(np.zeros(2), np.zeros(2), np.zeros(1), np.ones(2, np.int64), 0.0)
 """The curve of rows that find nothing at any age."""
-HALF_LIVES: Final = 256.0
-"""How long a run may be that counts shares without starting its weights anew."""
 
 
 class Course(NamedTuple):
@@ -49,7 +48,7 @@ class Course(NamedTuple):
 
     def merged(self, left: Array, right: Array) -> Array:
         """A column by row number."""
-        column = np.empty(len(self.steps), left.dtype)
+        column = np.empty(len(self.steps), np.result_type(left, right))
         column[self.left.id], column[self.right.id] = left, right
         return column
 
@@ -180,7 +179,7 @@ def scores_of(
         passes, since = ranking.passes, ranking.since[step]
         for i in range(len(rows)):
             if passes[rows[i]] - since[1 - on_right[rows[i]]] <= 0:
-                scores[i] = _PASSED
+                scores[i] = PASSED
     return scores
 
 
@@ -208,7 +207,7 @@ def _drawn(rows: Array, salt: int) -> Array:
 
 @kernel
 def _by_share(ranking: Ranking, shares: Shares, rows: Array, on_right: Array, step: int) -> Array:
-    """Shares, or where lives count, nothing but these; else by the rate."""
+    """The share of each row's key on the other side; times that side's rate, unless lives count and bring it in."""
     scores = np.empty(len(rows))
     codes, weights, totals, rates = ranking.codes, shares.weights, shares.totals, ranking.rates[step]
     alone = len(ranking.spans) > 0

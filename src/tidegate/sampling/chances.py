@@ -1,7 +1,8 @@
 """Tails of the hypergeometric, the binomial and the beta distribution, without factorials.
 
 Neighbouring terms have a simple ratio. Starting from the likeliest one and walking outward until nothing is left
-gives all terms but for a common factor, which divides out: no large number appears, at any size.
+gives all terms but for a common factor, which divides out: no large number appears, at any size. `beta_below` is
+apart: it takes logarithms of factorials, and is good up to some 1e12 trials.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ Design = Literal[Method, "counted"]
 """How a sample that is to be estimated from was drawn."""
 ALONE: Final = ("uniform", "reservoir", "progressive")
 """Where each result is drawn by itself: so are ranks, by which the reservoir of a join holds results."""
-SHOWN: Final = (None, "eq_cluster", "reservoir", "progressive")
-"""Where a reservoir may be above a sampler that draws results together; a column tells if it is."""
+RESERVOIRS: Final = ("reservoir", "progressive")
+"""What may be above a sampler that draws results together; a column of numbers beside owners tells so."""
 _ROUNDED: Final = 1e-9
 
 
@@ -119,10 +119,10 @@ class Drawn:
         if stratum is not None:
             raise InputError(f"stratum={stratum!r} is for method='counted'; choose that, or leave it out")
         owners = listed(owner)
-        clusters_shown = shown in table.column_names and method in SHOWN
-        if (method in ALONE and not clusters_shown) or (
-            method is None and first_missing(owners, table.column_names) is not None
-        ):
+        owned = first_missing(owners, table.column_names) is None
+        told = shown in table.column_names and pa.types.is_floating(table.schema.field(shown).type)
+        clusters_shown = method in RESERVOIRS and owned and told
+        if (method in ALONE and not clusters_shown) or (method is None and not owned):
             return cls(chance, None, None)
         columns = [column(table, name, "owner") for name in owners]
         clusters = Coded.of(columns, table.num_rows).codes

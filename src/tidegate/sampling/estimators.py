@@ -88,8 +88,9 @@ def estimate(
         Names of columns: event time; the probability with which the result came into the sample; whose match it is
         (null: drawn by itself); and, where several reservoirs were merged, the one that the result was in.
     shown
-        The name of a column that there need not be: of a reservoir above a sampler that draws rows with all their
-        results, the probability with which that showed the result. With it results of one owner count as such.
+        The name of a column that there need not be: of a reservoir ("reservoir", "progressive") above a sampler that
+        draws rows with all their results, the probability with which that showed the result, as floating-point
+        numbers. With it results of one owner count as such.
 
     Returns
     -------
@@ -216,7 +217,7 @@ def _figures(asked: _Asked, draws: Draws, values: Array) -> tuple[Array, Array, 
         with np.errstate(divide="ignore", invalid="ignore"):
             # As far as each draw lies from the mean of all others: a large one has drawn the mean to itself.
             residuals = (values - mean[draws.group]) / (weight[draws.group] * draws.others())
-        return mean, *of_mean(mean, draws.moments(np.nan_to_num(residuals)), level)
+        return mean, *of_mean(mean, draws.moments(np.where(np.isfinite(residuals), residuals, 0.0)), level)
     moments = draws.moments(values)
     low, high = of_total(moments, level)
     if kind == "count":

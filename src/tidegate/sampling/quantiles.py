@@ -10,7 +10,8 @@ order, grows with the variance of that variable. An estimate can be spread on pu
 of two that are spread to a different degree has none of it left. Here that is twice the mean over the beta variable
 of half that variance, less the mean over one of double the variance; it varies no more than the plain estimate. It
 takes values on both sides: with fewer than four draws on the shorter one it fades out, and below one and a half the
-plain value is left, whose two errors in the longer tail of skewed data are of different sign.
+plain value is left, whose two errors in the longer tail of skewed data are of different sign. Values of a heavy tail
+may weigh less than nothing in that difference, so that the estimate stays within one standard error of the share.
 
 An interval has for its ends the fractional order statistics that lie beyond the quantile with the probability that is
 left. Where a sample has too few values on one side to tell that end, there is none, and all of that probability goes
@@ -224,7 +225,8 @@ class _Ranked:
         low, high = self._values[under], self._values[above]
         apart = self._middles[above] - self._middles[under]
         part = np.clip((target - self._middles[under]) / np.where(apart > 0, apart, 1), 0, 1)
-        found: Array = np.where(low == high, low, (1 - part) * low + part * high)
+        with np.errstate(invalid="ignore"):  # none of an infinite value is no number
+            found: Array = np.where(low == high, low, (1 - part) * low + part * high)
         return found
 
     def below(self, share: Array) -> Array:
@@ -252,6 +254,11 @@ class _Ranked:
             draws,
             which,
         )
+        # Far values may weigh less than nothing there: none of them is to carry the estimate away.
+        error = np.sqrt(share * (1 - share) / np.maximum(draws, 1))
+        low, high = self.at(share - error), self.at(share + error)
+        told = np.isfinite(smooth)
+        which, smooth = which[told], np.clip(smooth[told], low[which[told]], high[which[told]])
         plain[which] += mended[which] * (smooth - plain[which])
         return plain
 

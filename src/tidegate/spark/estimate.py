@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, StructType
+from pyspark.sql.types import DoubleType, FloatType, LongType, NumericType, StructField, StructType
 
 from tidegate.sampling.aggregate import Aggregate
-from tidegate.sampling.drawn import ALONE, SHOWN, Design, listed
+from tidegate.sampling.drawn import ALONE, RESERVOIRS, Design, listed
 from tidegate.sampling.estimators import estimate as of_columns
 from tidegate.sampling.intervals import check_level
 from tidegate.spark.durations import microseconds
@@ -84,8 +84,9 @@ def estimate(
         Names of columns: the probability with which the result came into the sample; whose match it is (null: drawn
         by itself); and, where several reservoirs were merged, the one that the result was in.
     shown
-        The name of a column that there need not be: of a reservoir above a sampler that draws rows with all their
-        results, the probability with which that showed the result. With it results of one owner count as such.
+        The name of a column that there need not be: of a reservoir ("reservoir", "progressive") above a sampler that
+        draws rows with all their results, the probability with which that showed the result, as floating-point
+        numbers. With it results of one owner count as such.
 
     Returns
     -------
@@ -102,7 +103,8 @@ def estimate(
         raise InputError(f"stratum={stratum!r} is for method='counted'; choose that, or leave it out")
     owners = listed(stratum if method == "counted" else owner)
     told = all(name in sample.columns for name in owners)
-    shows = shown in sample.columns and method in SHOWN and told
+    numbers = shown in sample.columns and isinstance(sample.schema[shown].dataType, DoubleType | FloatType)
+    shows = method in RESERVOIRS and told and numbers
     clustered = shows or (method not in ALONE and (method is not None or told))
     if not clustered:
         owners = []

@@ -82,7 +82,7 @@ def _rows(states: DataFrame, schema: StructType, size: int, beside: tuple[str, .
     for name in beside:
         told = told.add(name, "long" if name == OWNER else "double")
     sample = _Sample(travelled(to_arrow_type(travelling, timezone="UTC")), size, beside)
-    rows = states.mapInArrow(_held, RESULTS).repartition(1).mapInArrow(sample, told)
+    rows = states.mapInArrow(_Held(SHOWN in beside), RESULTS).repartition(1).mapInArrow(sample, told)
     if how:
         rows = rows.withColumn(_RESULT, how.returned(F.col(_RESULT), nullable=True))
     return rows.select(f"{_RESULT}.*", *beside)
@@ -105,10 +105,17 @@ class _Sample:
             )
 
 
-def _held(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _, saved in saved_states(batches):
-        if saved.sample:
-            yield result(saved.sample.told(0))
+@dataclass(frozen=True)
+class _Held:
+    """Tells what each bucket holds; with `shows`, how likely it was shown, even if it was saved without."""
+
+    shows: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, saved in saved_states(batches):
+            if saved.sample:
+                saved.sample.shows = self.shows
+                yield result(saved.sample.told(0))
 
 
 def _sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
