@@ -25,7 +25,7 @@ def test_spark_finds_what_this_process_finds(spark: SparkSession, tmp_path: Path
     chosen = [EXPERIMENTS[name] for name in ("ijoin/table2", "stochastic-streams/figure6")]
     plan = Plan.of(chosen, None)
     cells = [cell for one in chosen for cell in one.cells()]
-    cells.append(Cell("ijoin/table2", '{"join": "no such"}', 0))
+    cells.append(Cell(chosen[0].runs_as, '{"join": "no such"}', 0))
     with Progress(disable=True) as progress, on_spark() as where:
         assert where.cores == 2
         there = run(plan, cells, tmp_path / "there", where, progress)
