@@ -295,9 +295,10 @@ class Rows:
     recent, matched, priority
         What a policy notes of each row (`Policy.noted`): its matches, each counted by how long ago it was when the
         row last matched, when that was, and what it was found to be worth.
-    level, wait
-        What a sampler notes of each row: the level of the probability with which it was drawn, and how many matches
-        from here on the next one is that leaves.
+    level, wait, hold
+        What a sampler notes of each row: the level of the probability with which it was drawn, how many matches
+        from here on the next one is that leaves, and the probability with which it is held for matches beyond
+        those that it expects (0: it is not).
     """
 
     side: Side
@@ -314,6 +315,7 @@ class Rows:
     priority: Array | None = None
     level: Array | None = None
     wait: Array | None = None
+    hold: Array | None = None
 
     def __len__(self) -> int:
         return len(self.key)
@@ -380,20 +382,40 @@ class Pairs(NamedTuple):
 
 
 class Sampled(Pairs):
-    """Results of a sample: beside both partners the probability of each to be in it, and its cluster.
+    """Results of a sample: beside both partners the probability of each to be in it, and how it was drawn.
 
-    That is the owner, the older of its rows, by its number among all that ever arrived: the results of one owner are
-    not drawn independently.
+    `owner` is the older of its rows, by its number among all that ever arrived. `shown` is the probability with which
+    the owner was kept for this result: any two results of one owner are in the sample together with the product of
+    their probabilities, divided by the greater `shown` of the two. It is 1 for a result that was drawn by itself.
     """
 
     probability: Array
     owner: Array
+    shown: Array
 
-    def __new__(cls, left: Array, right: Array, probability: Array, owner: Array) -> Self:
+    def __new__(cls, left: Array, right: Array, probability: Array, owner: Array, shown: Array) -> Self:
         """Make it of equally long columns."""
         made = super().__new__(cls, left, right)
-        made.probability, made.owner = probability, owner
+        made.probability, made.owner, made.shown = probability, owner, shown
         return made
+
+    @classmethod
+    def none(cls) -> Self:
+        """No results."""
+        empty = np.empty(0, np.int64)
+        return cls(empty, empty, np.empty(0), empty, np.empty(0))
+
+    def take(self, places: Array) -> Self:
+        """The results at these places."""
+        columns = (self.left, self.right, self.probability, self.owner, self.shown)
+        return type(self)(*(column[places] for column in columns))
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """Several samples as one."""
+        every = (cls.none(), *parts)
+        columns = ((part.left, part.right, part.probability, part.owner, part.shown) for part in every)
+        return cls(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 @dataclass(frozen=True)

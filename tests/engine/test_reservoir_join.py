@@ -13,9 +13,11 @@ from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate.engine import ReservoirReport, simulate_reservoir
 from tidegate.engine.arrivals import arrange
 from tidegate.engine.operator import Join, collected
-from tidegate.engine.reservoir_join import settled
+from tidegate.engine.reservoir_join import ReservoirJoin, settled
 from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.experiments.printed_uniform import PrintedUniform
 from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Uniform
+from tidegate.sampling.ladder import chances
 from tidegate.types import Budget, InputError, Window
 
 WINDOW, RATES = (25, 15), (1.0, 1.0)
@@ -72,14 +74,14 @@ def progressive(printed: bool) -> ProgressiveJoinReservoir:  # noqa: FBT001 - a 
 
 @pytest.mark.parametrize("printed", [False, True])
 def test_join_and_reservoir_never_exceed_the_budget_while_it_grows(printed: bool) -> None:  # noqa: FBT001 - a case
-    cutoff = "mean" if printed else 0.999
+    uniform = PrintedUniform if printed else Uniform
     for seed in range(3):
         report = simulate_reservoir(
             stream(600, 1),
             stream(600, 2),
             window=(40, 40),
             reservoir=progressive(printed),
-            sampler=Uniform(model=MODEL, rates=RATES, cutoff=cutoff),  # type: ignore[arg-type]
+            sampler=uniform(model=MODEL, rates=RATES),
             step=4,
             seed=seed,
         )
@@ -88,6 +90,24 @@ def test_join_and_reservoir_never_exceed_the_budget_while_it_grows(printed: bool
         assert report.size[-1] > 10
         assert report.held[-1] > 20
         assert report.times[0] < report.grew_at < 600
+
+
+def test_a_printed_reservoir_is_shown_all_results_with_one_probability() -> None:
+    left, right = ({name: np.array(column) for name, column in stream(600, seed).items()} for seed in (1, 2))
+    arrivals = arrange(left, right, Window(40, 40), None)
+    sampler = PrintedUniform(model=MODEL, rates=RATES)
+    running = ReservoirJoin(Join(Window(40, 40), seed=1), progressive(printed=True), sampler)
+    fractions, rows = [], 0
+    for step in arrivals.steps(arrivals.cuts(4), whole_instants=False):
+        running.step(*step)
+        fractions.append(running.operator.sampling.fraction)
+        for buffer in running.operator.buffers.values():
+            level = buffer.rows.level
+            rows += len(buffer)
+            assert level is None or (chances(1.0, level) <= fractions[-1] * (1 + 1e-12)).all()
+    assert rows > 1000
+    assert fractions[-1] < fractions[0] / 4
+    assert running.reservoir.size > 10
 
 
 def test_it_never_grows_without_being_told() -> None:
@@ -136,12 +156,12 @@ def test_rows_of_a_higher_probability_are_thinned_before_it_is_lowered() -> None
     for step in steps[:-1]:
         collected(operator.step(*step))
     before = operator.rows
-    operator.sampling.cap(0.01)
+    operator.sampling.cap(0.0001)
     operator.limit(Budget(rows=before // 4))
     collected(operator.step(*steps[-1]))
     assert operator.rows <= before // 4
     assert operator.sampling.control.lowered == 0
-    assert operator.sampling.fraction == pytest.approx(0.01, rel=0.05)
+    assert operator.sampling.fraction == pytest.approx(0.0001, rel=0.05)
 
 
 def test_after_a_step_no_rank_is_held_that_others_like_it_no_longer_reach() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate import InputError
-from tidegate.models import AgeCurve, sample_rows
+from tidegate.models import AgeCurve, Frequency, sample_rows
+from tidegate.sampling import ProgressiveJoinReservoir, expected_results
 
 FRACTIONS = st.floats(0.001, 1)
 
@@ -83,3 +85,20 @@ def test_what_cannot_be_sampled_is_refused() -> None:
         sample_rows((curve, [1.0]), 0.5, rates=(1, 1), window=(1, 1))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="rate on the right is 0"):
         sample_rows(curve, 0.5, rates=(1, 0), window=(1, 1))
+
+
+def test_a_frequency_is_a_model_as_its_shares_are() -> None:
+    model = Frequency({1: 0.5, 2: 0.5}, {2: 0.25, 3: 0.75})
+    shares = ([0.5, 0.5, 0.0], [0.0, 0.25, 0.75])
+    given: dict[str, Any] = {"rates": (1, 2), "window": (40, 30)}
+    assert sample_rows(model, 0.3, **given) == sample_rows(shares, 0.3, **given)
+    assert expected_results(model, 10, **given) == expected_results(shares, 10, **given)
+    one, other = (ProgressiveJoinReservoir(5, 60, 100, some, (1, 2), (40, 30)) for some in (model, shares))
+    assert one.memory(0.2) == other.memory(0.2)
+    assert one.left(7) == other.left(7)
+
+
+@pytest.mark.parametrize("model", [None, 7, "frequency", (1, 2, 3)])
+def test_what_is_no_model_is_refused(model: Any) -> None:  # noqa: ANN401 - of any kind
+    with pytest.raises(InputError, match="does not say how many matches"):
+        sample_rows(model, 0.3, rates=(1, 2), window=(40, 30))

@@ -19,17 +19,16 @@ def scatter(number: int) -> int:
     return z ^ (z >> 31)
 
 
-def draw(seed: int, row: int, nth: int) -> float:
-    salt = scatter(scatter(seed)) >> 1
+HOLDING, BEYOND = 0x2545F4914F6CDD1D, 0x1D872B41A8E1A2B3
+
+
+def draw(seed: int, row: int, nth: int, apart: int = 0) -> float:
+    salt = (scatter(scatter(seed)) >> 1) ^ apart
     return (scatter(scatter(row ^ salt) ^ nth) >> 11) / 2**53
 
 
-def poisson_quantile(mean: float, level: float) -> int:
-    count, reached = 0, math.exp(-mean)
-    while reached < level:
-        count += 1
-        reached += math.exp(-mean + count * math.log(mean) - math.lgamma(count + 1))
-    return count
+def skip(drawn: float, p: float) -> int:
+    return 1 + (int(math.log1p(-drawn) / math.log1p(-p)) if p < 1 else 0)
 
 
 @dataclass
@@ -41,6 +40,7 @@ class Row:
     time: int
     num: int = 0
     next: int = 0
+    held: float = 0.0
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Reference:
     method: Literal["uniform", "eq_cluster", "pps_cluster"]
     p: float
     expected: Expected
-    cutoff: float | Literal["mean"] = 0.999
+    printed: bool = False
     seed: int = 0
 
     def run(self, left: Stream, right: Stream, window: tuple[int, int]) -> list[tuple[int, int, float, int]]:
@@ -86,10 +86,19 @@ class Reference:
         """Whether a row is (still) of use."""
         if self.method != "uniform":
             return draw(self.seed, row.number, 0) < self.chance(row)
-        skipped = 0
-        if self.p < 1:
-            skipped = int(math.log1p(-draw(self.seed, row.number, row.num)) / math.log1p(-self.p))
-        row.next = row.num + 1 + skipped
         mean = self.expected(row.side, row.key)
-        last = mean if self.cutoff == "mean" else poisson_quantile(mean, self.cutoff)
-        return row.next <= last
+        last = int(mean) if self.printed else round(mean)
+        start = row.num
+        if not row.held:
+            row.next = row.num + skip(draw(self.seed, row.number, row.num), self.p)
+            if row.next <= last or self.printed:
+                return row.next <= last
+            times = 2 ** (round(16 * math.log2(max(last / 4, 1))) / 16)
+            row.held = self.p * times
+            if round(16 * math.log2(times)) >= math.floor(16 * math.log2(1 / self.p)):
+                row.held = 1.0
+            if draw(self.seed, row.number, 0, HOLDING) >= row.held:
+                return False
+            start = max(last, row.num)
+        row.next = start + skip(draw(self.seed, row.number, start, BEYOND), self.p / row.held)
+        return True

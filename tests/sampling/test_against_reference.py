@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 import tidegate as tg
 from tests.sampling.reference import Reference
 from tests.sampling.workload import MODEL, SHARES, stream
+from tidegate.experiments.printed_uniform import PrintedUniform
 
 WINDOW = (30, 20)
 Method: TypeAlias = Literal["uniform", "eq_cluster", "pps_cluster"]
-Cutoff: TypeAlias = float | Literal["mean"]
 METHODS: dict[str, Callable[..., tg.sampling.Sampler]] = {
     "uniform": tg.sampling.Uniform,
     "eq_cluster": tg.sampling.EqCluster,
     "pps_cluster": tg.sampling.PpsCluster,
+    "printed": PrintedUniform,
 }
 
 
@@ -30,7 +31,7 @@ def expected(side: str, key: int) -> float:
 
 
 def sampled(
-    method: str, step: int, seed: int, n: int, **settings: float | str
+    method: str, step: int, seed: int, n: int, **settings: float
 ) -> list[tuple[int, int, float, int]]:
     sampler = METHODS[method](model=MODEL, rates=(1, 1), **settings)
     found = tg.simulate_sample(
@@ -40,7 +41,7 @@ def sampled(
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["uniform", "eq_cluster", "pps_cluster"])
 @pytest.mark.parametrize("step", [1, 7, 1000])
 @pytest.mark.parametrize("p", [1.0, 0.3, 0.02])
 def test_the_sample_is_the_references_in_steps_of_any_size(method: Method, step: int, p: float) -> None:
@@ -56,11 +57,17 @@ def test_the_sample_is_the_references_in_steps_of_any_size(method: Method, step:
     st.integers(1, 60),
     st.integers(0, 2**40),
     st.floats(0.05, 1),
-    st.sampled_from([0.5, 0.9, 0.999, "mean"]),
+    st.booleans(),
     st.integers(0, 60),
 )
-def test_uniform_is_figure_4_with_any_cutoff(step: int, seed: int, p: float, cutoff: Cutoff, n: int) -> None:
-    reference = Reference("uniform", p, expected, cutoff, seed).run(
+def test_uniform_is_figure_4_with_rows_that_are_held_or_as_printed(
+    step: int,
+    seed: int,
+    p: float,
+    printed: bool,  # noqa: FBT001 - a case
+    n: int,
+) -> None:
+    reference = Reference("uniform", p, expected, printed, seed).run(
         stream(n, seed), stream(n, seed + 1), WINDOW
     )
-    assert sampled("uniform", step, seed, n, p=p, cutoff=cutoff) == reference
+    assert sampled("printed" if printed else "uniform", step, seed, n, p=p) == reference

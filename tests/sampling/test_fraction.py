@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -12,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
-from tests.sampling.reference import poisson_quantile
 from tests.sampling.workload import MODEL, SHARES, stream
+from tidegate.experiments.printed_uniform import PrintedUniform
 from tidegate.models import AgeCurve, sample_rows
 from tidegate.sampling import EqCluster, PpsCluster, Sampler, Uniform, proportional, safe_mean
-from tidegate.sampling.fraction import cutoff_stairs, held_time, poisson_cutoff, poisson_cutoffs
+from tidegate.sampling.fraction import held_time
 
 
 @given(
@@ -39,24 +38,6 @@ def test_room_for_all_takes_all() -> None:
     assert math.isinf(proportional(np.array([1.0, 2.0]), np.array([3.0, 4.0]), 7))
 
 
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
-def test_cutoffs_are_quantiles(level: float) -> None:
-    for mean in (0.001, 0.4, 1.0, 7.3, 29.9):
-        assert poisson_cutoff(mean, level, 0.0) == poisson_quantile(mean, level)
-    z = {0.5: 0.0, 0.9: 1.2815515655446, 0.999: 3.0902323061678}[level]
-    for mean in (31.0, 100.0, 400.0):
-        exact = poisson_quantile(mean, level)
-        assert exact <= poisson_cutoff(mean, level, z) <= exact + 2
-
-
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.999, 1 - 1e-12])
-def test_cutoffs_that_are_looked_up_are_the_same(level: float) -> None:
-    z = NormalDist().inv_cdf(level)
-    means = np.concatenate([[0.0, 30.0, 31.0, 1e16, np.inf], np.random.default_rng(1).uniform(0, 40, 2000)])
-    found = poisson_cutoffs(means, level, z, cutoff_stairs(level, z))
-    assert found.tolist() == [poisson_cutoff(mean, level, z) for mean in means]
-
-
 @pytest.mark.parametrize("rows", [1, 10, 1000])
 @pytest.mark.parametrize("overflow", [0.5, 0.1, 0.001])
 def test_a_poisson_variable_of_the_safe_mean_seldom_overflows(rows: int, overflow: float) -> None:
@@ -71,7 +52,7 @@ def test_a_poisson_variable_of_the_safe_mean_seldom_overflows(rows: int, overflo
 @pytest.mark.parametrize("p", [0.01, 0.2, 1.0])
 def test_rows_are_held_as_long_as_simulated_ones(matches: float, p: float) -> None:
     widths, reached = np.array([2.0, 5.0, 3.0]), np.array([0.0, 0.5, 0.5, 1.0])
-    cutoff = poisson_cutoff(matches, 0.999, 3.09)
+    cutoff = round(1.2 * matches)
     rng, held = np.random.default_rng(7), []
     for _ in range(4000):
         ages = np.sort(np.interp(rng.random(rng.poisson(matches)), reached, [0, 2, 7.000001, 10]))
@@ -102,7 +83,7 @@ def test_memory_is_near_theory(p: float) -> None:
 def test_theorem_4_2_is_near_for_the_printed_cutoff(p: float) -> None:
     shares = list(SHARES.values())
     theorem = sample_rows((shares, shares), p, rates=(1, 1), window=(200, 100))
-    found = mean_rows(tg.sampling.Uniform(p, MODEL, (1.0, 1.0), cutoff="mean"))
+    found = mean_rows(PrintedUniform(p, MODEL, (1.0, 1.0)))
     # It overestimates, by up to a tenth here.
     assert 0.88 * theorem < found < 1.02 * theorem
 

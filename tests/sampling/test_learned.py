@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,10 +11,10 @@ import tidegate as tg
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.models import Frequency
 from tidegate.sampling.correction import Correction
-from tidegate.sampling.uniform import _first
 from tidegate.streams import Trace
-from tidegate.types import Array, Budget, Window
+from tidegate.types import Array, Budget, Rows, Window
 
 _BIDS = 20
 
@@ -40,10 +39,8 @@ def auctions(count: int, lateness: float) -> tuple[dict[str, Array], dict[str, A
 @pytest.mark.parametrize("lateness", [1.0, 3.0])
 def test_keys_that_live_for_one_window_lose_nothing(step: int, lateness: float) -> None:
     streams = auctions(1_500, lateness)
-    # Matches that come late, to rows of which many must leave early, are for who knows ages.
-    model: Literal["age"] | None = "age" if lateness > 1 else None
     for budget, p in ((None, 0.2), (100, None)):
-        sampler = tg.sampling.Uniform(p=p, model=model if budget else None)
+        sampler = tg.sampling.Uniform(p=p)
         sample = tg.simulate_sample(*streams, window=(600, 0), sampler=sampler, step=step, budget=budget)
         assert sample.estimate == pytest.approx(sample.exact, rel=0.05)
 
@@ -80,10 +77,15 @@ def test_windows_of_a_few_moments_have_all_of_them(window: tuple[int, int]) -> N
 @pytest.mark.parametrize("cutoff", [62, 63, 64, 65, 200])
 def test_the_first_match_that_leaves_is_geometric_at_every_cutoff(cutoff: int) -> None:
     p, rows = 0.001, 100_000
-    waits = _first(7, np.arange(rows), np.full(rows, cutoff), p)
-    held = 1 - (1 - p) ** cutoff
-    assert (waits > 0).mean() == pytest.approx(held, abs=4 * np.sqrt(held / rows))
-    assert waits.max() <= cutoff
+    config = tg.sampling.Uniform(p=p, model=Frequency({1: 1.0}, {1: 1.0}), rates=(1, cutoff / 100))
+    sampling = config.start(Join(Window(100.0, 0.0)).setting())
+    zeros = np.zeros(rows, np.int64)
+    _, owners = sampling.admitted(Rows("left", zeros + 1, zeros + 0.0, np.arange(rows), zeros))
+    waits, held = owners.noted()["wait"], owners.noted()["hold"]
+    within, beyond = 1 - (1 - p) ** cutoff, (1 - p) ** cutoff * p * cutoff / 4
+    assert ((waits > 0) & (held == 0)).mean() == pytest.approx(within, abs=4 * np.sqrt(within / rows))
+    assert (held > 0).mean() == pytest.approx(beyond, rel=0.03, abs=4 * np.sqrt(beyond / rows))
+    assert waits[held == 0].max() <= cutoff < waits[held > 0].min()
 
 
 def test_what_rows_met_is_remembered_and_fades() -> None:

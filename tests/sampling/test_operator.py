@@ -43,7 +43,7 @@ def test_a_reservoir_that_needs_a_part_lets_rows_go_that_would_wait_for_all() ->
     run(operator, 10)
     whole = operator.rows
     operator = SamplingOperator(Join(Window(60, 60)), Uniform())
-    operator.sampling.cap(0.005)
+    operator.sampling.cap(0.0005)
     run(operator, 10)
     assert whole > 110
     assert operator.rows < whole / 2
@@ -94,13 +94,13 @@ def test_what_a_residual_condition_rejects_is_no_match(sampler: tg.sampling.Samp
     assert 0.2 < len(one) / len(sample) < 0.6
 
 
-def test_uniform_takes_two_bytes_a_row_where_they_suffice() -> None:
+def test_uniform_takes_three_bytes_a_row_where_they_suffice() -> None:
     operator = SamplingOperator(Join(Window(30, 20)), Uniform(p=0.4))
     run(operator, 50)
     rows = operator.buffers["left"].rows
     assert len(rows)
-    assert rows.row_bytes == 32 + 2
-    sparse = SamplingOperator(Join(Window(30, 20)), Uniform(p=0.001, cutoff=0.999, rates=(1000, 1000)))
+    assert rows.row_bytes == 32 + 3
+    sparse = SamplingOperator(Join(Window(30, 20)), Uniform(p=0.001, rates=(1000, 1000)))
     run(sparse, 50)
     wide = sparse.buffers["left"].rows
     assert wide.wait is not None

@@ -7,8 +7,8 @@ import pytest
 
 import tidegate as tg
 from tidegate.allocation import sampling_memory
+from tidegate.experiments.printed_uniform import PrintedUniform
 from tidegate.models import Frequency
-from tidegate.sampling import Uniform
 from tidegate.types import Array
 
 KEYS, ROWS, WINDOW, RATES, SEEDS, TOTAL = 20, 800, (100, 100), (1.0, 1.0), 24, 160
@@ -42,7 +42,7 @@ def test_allocated_memory_equalises_the_errors_of_samples() -> None:
     shared = tg.allocate(joins, total=TOTAL, metric="error")
     assert sum(shared.memory) == TOTAL
     # No room is left for chance, as the theory that memory is allocated by leaves none.
-    sampler = Uniform(model=MODEL, rates=RATES, cutoff="mean", overflow=0.5)
+    sampler = PrintedUniform(model=MODEL, rates=RATES, overflow=0.5)
 
     def error(cv: float, rows: int) -> float:
         """The relative error of AVG over runs; values have the mean 1."""

@@ -15,7 +15,7 @@ from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.simulate import run
-from tidegate.engine.simulate_sample import NOTHING, joined_samples
+from tidegate.experiments.printed_uniform import PrintedUniform
 from tidegate.models import Frequency
 from tidegate.sampling import EqCluster, PpsCluster, Uniform
 from tidegate.streams import Trace
@@ -63,9 +63,10 @@ def sampled(sampler: tg.sampling.Sampler, budget: int | None, seed: int) -> tupl
         ids = [np.concatenate(both) for both in zip(old, (left.id, right.id), strict=True)]
         for chunk in collected(operator.step(left, right, moment))[0]:
             assert isinstance(chunk, Sampled)
-            found.append(Sampled(ids[0][chunk.left], ids[1][chunk.right], chunk.probability, chunk.owner))
+            rows = ids[0][chunk.left], ids[1][chunk.right]
+            found.append(Sampled(*rows, chunk.probability, chunk.owner, chunk.shown))
         assert budget is None or operator.rows <= budget
-    return joined_samples([NOTHING, *found]), operator.sampling.control.lowered
+    return Sampled.concat(found), operator.sampling.control.lowered
 
 
 @cache
@@ -114,10 +115,12 @@ def copies(make: Maker, factor: float = 1.0) -> Runs:
 
 def deviation(samples: Array, mean: float) -> float:
     """By how many standard errors the mean of independent samples is off."""
+    if (samples == mean).all():
+        return 0.0
     return float((samples.mean() - mean) / (samples.std(ddof=1) / np.sqrt(len(samples))))
 
 
-UNIFORM, PRINTED = partial(Uniform, 0.3), partial(Uniform, 0.3, cutoff="mean")
+UNIFORM, PRINTED = partial(Uniform, 0.3), partial(PrintedUniform, 0.3)
 EQUAL, PROPORTIONAL = partial(EqCluster, 0.3), partial(PpsCluster, 0.05)
 BUDGETED: list[tuple[tg.sampling.Sampler, int]] = [
     (Uniform(model=MODEL, rates=RATES), 4),
@@ -178,15 +181,25 @@ def test_weights_are_right_in_the_mean_however_often_memory_overflows(
     assert sum(deviation(found.weights[:, part].sum(axis=1), len(part)) ** 2 for part in parts) < 7.81
 
 
-def test_a_model_that_is_wrong_by_two_biases_uniform_only_where_it_expects_too_few() -> None:
-    def off(make: Maker, factor: float) -> float:
-        return deviation(copies(make, factor).weights.sum(axis=1), RESULTS)
+def off(make: Maker, factor: float) -> float:
+    return deviation(copies(make, factor).weights.sum(axis=1), RESULTS)
 
+
+@pytest.mark.parametrize("factor", [0.001, 0.2, 0.5, 2.0, 50.0])
+@pytest.mark.parametrize("make", [UNIFORM, EQUAL, PROPORTIONAL], ids=lambda m: m.func.name)
+def test_no_belief_biases_a_sample(make: Maker, factor: float) -> None:
+    assert abs(off(make, factor)) < 3
+    # Nor any part of it: each result is there as often as it should be.
+    found = copies(make, factor)
+    p = found.probability.max(axis=0)
+    many = (SEEDS * p >= 5) & (p < 1)
+    score = ((found.weights > 0).sum(axis=0) - SEEDS * p)[many] / np.sqrt(SEEDS * p * (1 - p))[many]
+    assert abs(score).max(initial=0.0) < 4.5
+
+
+def test_the_printed_cutoff_is_biased_where_it_expects_too_few() -> None:
     assert abs(off(PRINTED, 2.0)) < 3
     assert off(PRINTED, 0.5) < -10
-    assert off(UNIFORM, 0.2) < -10
-    for make in (EQUAL, PROPORTIONAL):
-        assert max(abs(off(make, factor)) for factor in (0.5, 2.0)) < 3
 
 
 def test_the_printed_cutoff_loses_what_lies_beyond_the_mean() -> None:

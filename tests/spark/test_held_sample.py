@@ -24,6 +24,7 @@ def results(numbers: Array, fraction: float) -> pa.RecordBatch:
     """Results as a bucket finds them."""
     chance = np.full(len(numbers), fraction)
     columns = {"o0": numbers, "probability": chance, "weight": 1 / chance, "owner": numbers // 2}
+    columns["shown"] = chance
     return pa.record_batch({name: pa.array(column) for name, column in columns.items()})
 
 
@@ -66,7 +67,7 @@ def test_the_order_of_buckets_means_nothing() -> None:
     buckets = [told(number, 7) for number in range(3)]
     (one,), (other,) = sample_of(buckets), sample_of(buckets[::-1])
     assert one.equals(other)
-    assert one.schema.names == ["o0", "probability", "weight", "owner", "batch"]
+    assert one.schema.names == ["o0", "probability", "weight", "owner", "shown", "batch"]
     assert one.column("batch").to_pylist() == [1] * SIZE
 
 
@@ -93,7 +94,7 @@ def test_groups_are_told_by_their_values_and_saved() -> None:
     assert set(counts) == {"Oslo", "Rome", None}
     assert min(counts.values()) >= 5
     assert sample.num_rows <= 24
-    assert sample.schema.names == ["o0", "o1", "probability", "weight", "owner", "batch"]
+    assert sample.schema.names == ["o0", "o1", "probability", "weight", "owner", "shown", "batch"]
 
 
 def test_buckets_without_results_have_no_sample() -> None:

@@ -91,6 +91,34 @@ def test_a_small_budget_gives_a_sample_whose_weights_add_up(
     assert abs(weight.sum() / exact.total() - 1) < 1 / 3
 
 
+def test_intervals_hold_the_truth_where_keys_live_for_a_while(spark: SparkSession) -> None:
+    left, right = tg.streams.Sessions().both(4000, seed=1)
+    frames = [
+        spark.createDataFrame(
+            pa.table(
+                {
+                    "k": trace.keys[0],
+                    f"{side}_s": trace.time,
+                    "t": pa.array([streams.at(int(1000 * s)) for s in trace.time], pa.timestamp("us", "UTC")),
+                }
+            )
+        )
+        for side, trace in (("left", left), ("right", right))
+    ]
+    settings: dict[str, Any] = SETTINGS | {"window": ("400 seconds", "0 seconds")}
+    joined = tg.join(*frames, **settings)
+    truth = joined.selectExpr("count(*)", "avg(right_s - left_s)").collect()[0]
+    held = []
+    for seed in range(3):
+        sample = tg.sample(*frames, **settings, budget=150, step=200, seed=seed).cache()
+        for what, true in zip(("count(*)", "avg(right_s - left_s)"), truth, strict=True):
+            answer = tg.estimate(sample, what, level=0.99).collect()[0]
+            held.append(answer.low <= true <= answer.high)
+            assert abs(answer.estimate / true - 1) < 0.25
+        sample.unpersist()
+    assert sum(held) >= 5
+
+
 def test_where_applies_to_the_sample(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]]
 ) -> None:
@@ -119,7 +147,7 @@ def test_a_reservoir_is_held_shown_and_read(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
 ) -> None:
     frame = streamed(spark, folder, budget=400, method="reservoir", size=80)
-    assert frame.columns[-4:] == ["probability", "weight", "owner", "batch"]
+    assert frame.columns[-5:] == ["probability", "weight", "owner", "shown", "batch"]
     shown = streams.Running.start(frame, tmp_path / "checkpoint").table().cache()
     assert [tuple(row) for row in shown.groupBy("batch").count().orderBy("batch").collect()] == [
         (batch, 80) for batch in range(BATCHES)

@@ -17,8 +17,8 @@ from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.simulate import check_run
-from tidegate.engine.simulate_sample import NOTHING, joined_samples
 from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Taken
+from tidegate.sampling.printed_join import PrintedJoinReservoir
 from tidegate.sampling.progressive_join import PrintedProgressiveJoin, RunningProgressiveJoin
 from tidegate.sampling.slots import Slots
 from tidegate.streams import Trace
@@ -43,6 +43,9 @@ def settled(reservoir: RankedReservoir, operator: SamplingOperator) -> Iterator[
         yield _advanced(reservoir, operator)
         operator.limit(Budget(rows=reservoir.wants().rows))
     operator.sampling.cap(reservoir.wants().fraction)
+    if isinstance(reservoir, PrintedJoinReservoir):
+        # It does not ask with which probability each result was shown, so that all must have the same.
+        operator.thin()
 
 
 def _advanced(
@@ -50,11 +53,6 @@ def _advanced(
 ) -> Taken:
     if isinstance(reservoir, PrintedProgressiveJoin):
         return reservoir.advance(operator.now)
-    if len(reservoir) < reservoir.size:
-        return Taken.nobody()
-    believed = operator.sampling.expecting.believed()
-    if believed:
-        reservoir.believe(*believed)
     return reservoir.advance(operator.now, operator.sampling.needs())
 
 
@@ -76,7 +74,7 @@ class ReservoirJoin:
         The two.
     """
 
-    def __init__(self, join: Join, reservoir: AnyReservoir, sampler: Sampler | str = "uniform") -> None:
+    def __init__(self, join: Join, reservoir: AnyReservoir, sampler: Sampler | str = "eq_cluster") -> None:
         self.reservoir = reservoir.start(join.seed)
         budget = Budget(rows=self.reservoir.wants().rows)
         self.operator = SamplingOperator(replace(join, budget=budget), sampler)
@@ -87,9 +85,9 @@ class ReservoirJoin:
         buffers = self.operator.buffers.values()
         ids = [np.append(old.rows.id, new.id) for old, new in zip(buffers, (left, right), strict=True)]
         chunks = collected(self.operator.step(left, right, moment))[0]
-        shown = joined_samples([NOTHING, *(chunk for chunk in chunks if isinstance(chunk, Sampled))])
+        shown = Sampled.concat([chunk for chunk in chunks if isinstance(chunk, Sampled)])
         found = {"left": ids[0][shown.left], "right": ids[1][shown.right]}
-        found |= {"owner": shown.owner, "shown": shown.probability}
+        found |= {"owner": shown.owner, "shown": shown.shown}
         self._slots.put(found, self.reservoir.offer(shown.probability))
         for taken in settled(self.reservoir, self.operator):
             if taken.kept is not None:
@@ -152,7 +150,7 @@ def simulate_reservoir(
     *,
     window: Window | tuple[WindowSpan, WindowSpan],
     reservoir: AnyReservoir,
-    sampler: Sampler | str = "uniform",
+    sampler: Sampler | str = "eq_cluster",
     step: StepSize = 1,
     at: Sequence[Time] = (),
     condition: Condition = "=",

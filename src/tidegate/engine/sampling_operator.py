@@ -17,7 +17,6 @@ from tidegate.engine.fates import Fates, Places
 from tidegate.engine.index import PAIRS_AT_A_TIME, Index
 from tidegate.engine.operator import Join, Operator, Outcome, Residual, axes_of, placed
 from tidegate.sampling import find
-from tidegate.sampling.ladder import chances
 from tidegate.types import (
     FOREVER,
     SIDES,
@@ -163,6 +162,8 @@ class SamplingOperator(Operator):
             if pairs:
                 yield sampled
         for side, owners in arriving.items():
+            owners.end_step()
+            self._write(side, owners, slice(fresh[side], len(self.buffers[side])))
             spent[side].append(fresh[side] + np.flatnonzero(owners.useless()))
         candidates = {side: self.buffers[side].rows for side in SIDES}
         self.sampling.expecting.observe_met(watched, candidates, moment.now)
@@ -267,15 +268,11 @@ class SamplingOperator(Operator):
         """Sample matches of arrivals with each other: the one that came first owns them."""
         rows = {side: self.buffers[side].rows for side in SIDES}
         arrivals = {side: rows[side].take(new[side]) for side in SIDES}
-        met = False
         for local in index.pairs(axes_of(rows["right"], new["right"]), chunk):
-            met = True
             note_ages(watch, arrivals["right"].time, arrivals["left"].time, local.right, local.left)
             owned = _by_owner(arrivals["left"].id, arrivals["right"].id, local.left, local.right)
             for side, mine in zip(SIDES, owned, strict=True):
                 yield from self._leaving(owners[side], side, local, mine, new, residual)
-        for side in SIDES if met else ():
-            self._write(side, owners[side], new[side])
 
     def _leaving(
         self,
@@ -291,16 +288,16 @@ class SamplingOperator(Operator):
         A residual condition is asked of what was drawn alone: each draw is by itself, so what it rejects takes
         nothing from the rest.
         """
-        picked, levels = owners.picked((local.left if side == "left" else local.right)[mine])
+        found, probability, shown = owners.picked((local.left if side == "left" else local.right)[mine])
         if not isinstance(mine, slice):
-            picked = mine[picked]
-        left, right = placed(at["left"], local.left[picked]), placed(at["right"], local.right[picked])
+            found = mine[found]
+        left, right = placed(at["left"], local.left[found]), placed(at["right"], local.right[found])
+        ids = self.buffers[side].rows.id[left if side == "left" else right]
+        sampled = Sampled(left, right, probability, ids, shown)
         if residual is not None and len(left):
-            holds = residual(Pairs(left, right))
-            left, right, levels = left[holds], right[holds], levels[holds]
-        if len(left):
-            ids = self.buffers[side].rows.id[left if side == "left" else right]
-            yield Sampled(left, right, chances(self.sampling.base, levels), ids)
+            sampled = sampled.take(residual(Pairs(left, right)))
+        if len(sampled.left):
+            yield sampled
 
     def _write(self, side: Side, owners: Owners, places: Places) -> None:
         for name, column in owners.noted().items():
@@ -334,6 +331,13 @@ class SamplingOperator(Operator):
             for side, owners in thinned.items():
                 self._write(side, owners, places[side])
                 fates.evict(side, places[side][owners.useless()])
+
+    def thin(self) -> None:
+        """Thin rows that were drawn with a higher probability than new draws have to that one, between steps."""
+        rows = {side: self.buffers[side].rows for side in SIDES}
+        for side, owners in self.sampling.thinned(rows, self.rows, self._room(), lower=False).items():
+            self._write(side, owners, slice(0, len(rows[side])))
+            self.buffers[side].drop(np.flatnonzero(owners.useless()))
 
     def _room(self) -> float:
         """How many rows the budget holds."""

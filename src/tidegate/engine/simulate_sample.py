@@ -105,7 +105,7 @@ def simulate_sample(
     checks = thinned_cuts(cuts, arrivals, start)
     exact = run(arrivals, Join(join.window, condition=condition), checks, checks, start)
     begin = None if start is None else arrivals.before(start)
-    arrived, found = [0, 0], [NOTHING]
+    arrived, found = [0, 0], [Sampled.none()]
     watched: list[tuple[Time, float, int]] = []
     lowered = 0
     for lefts, rights, moment in arrivals.steps(cuts, whole_instants=step == "instant"):
@@ -114,13 +114,14 @@ def simulate_sample(
         old = (buffer.rows.id for buffer in operator.buffers.values())
         ids = [np.concatenate(both) for both in zip(old, (lefts.id, rights.id), strict=True)]
         for chunk in collected(operator.step(lefts, rights, moment))[0]:
-            found.append(Sampled(ids[0][chunk.left], ids[1][chunk.right], chunk.probability, chunk.owner))
+            left_ids, right_ids = ids[0][chunk.left], ids[1][chunk.right]
+            found.append(Sampled(left_ids, right_ids, chunk.probability, chunk.owner, chunk.shown))
         arrived[0] += len(lefts)
         arrived[1] += len(rights)
         watched.append((moment.now, operator.sampling.fraction, operator.rows))
     if begin == tuple(arrived):
         operator.tally, found = Tally(), found[:1]
-    pairs = joined_samples(found)
+    pairs = Sampled.concat(found)
     tally = operator.tally
     times, fraction, rows = map(np.array, zip(*watched, strict=True)) if watched else (_NONE, _NONE, _NONE)
     return SampleReport(
@@ -135,7 +136,11 @@ def simulate_sample(
         late=arrivals.late,
         null_keys=encoded.null_keys,
         pairs=Sampled(
-            encoded.source[pairs.left], encoded.source[pairs.right], pairs.probability, pairs.owner
+            encoded.source[pairs.left],
+            encoded.source[pairs.right],
+            pairs.probability,
+            pairs.owner,
+            pairs.shown,
         ),
         times=times,
         fraction=fraction,
@@ -144,10 +149,3 @@ def simulate_sample(
 
 
 _NONE = np.empty(0, np.int64)
-NOTHING = Sampled(_NONE, _NONE, np.empty(0), _NONE)
-
-
-def joined_samples(parts: Sequence[Sampled]) -> Sampled:
-    """Several samples as one."""
-    columns = ((part.left, part.right, part.probability, part.owner) for part in parts)
-    return Sampled(*map(np.concatenate, zip(*columns, strict=True)))

@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
 from tidegate.models.age_curve import AgeCurve
+from tidegate.models.frequency import Frequency
 from tidegate.models.joint import Curves, curves_of, lengths_of, rates_of
 from tidegate.models.numbers import column
-from tidegate.types import Array, InputError, Window, WindowSpan
+from tidegate.types import SIDES, Array, InputError, Window, WindowSpan
 
-Frequencies: TypeAlias = "tuple[Sequence[float] | Array, Sequence[float] | Array]"
+Frequencies: TypeAlias = "Frequency | tuple[Sequence[float] | Array, Sequence[float] | Array]"
+
+
+def frequencies_of(model: Curves | Frequencies) -> tuple[Array, Array]:
+    """The fractions of the left and of the right rows that have each key, the same keys in both.
+
+    Examples
+    --------
+    >>> left, right = frequencies_of(Frequency({1: 0.5, 2: 0.5}, {2: 1.0}))
+    >>> left.tolist(), right.tolist()
+    ([0.5, 0.5], [0.0, 1.0])
+    """
+    if isinstance(model, Frequency):
+        keys = np.union1d(model.keys("left"), model.keys("right"))
+        return model.share("left", keys), model.share("right", keys)
+    if not isinstance(model, tuple | list) or len(model) != len(SIDES):
+        raise InputError(
+            f"{model!r} does not say how many matches rows have; give a Frequency, an AgeCurve, a pair of these "
+            "curves, or a pair of arrays with the fraction of rows that have each key"
+        )
+    left, right = (column(side, "frequencies") for side in model)
+    if len(left) != len(right):
+        raise InputError(
+            f"{len(left)} keys on the left and {len(right)} on the right; list all keys for both"
+        )
+    return left, right
+
+
+def are_curves(model: object) -> TypeGuard[Curves]:
+    """Whether a model is an age curve, or a pair of them."""
+    pair = model if isinstance(model, tuple | list) else ()
+    return isinstance(model, AgeCurve) or any(side is None or isinstance(side, AgeCurve) for side in pair)
 
 
 def sample_rows(
@@ -29,8 +61,8 @@ def sample_rows(
     Parameters
     ----------
     model
-        Age curves as in `joint_payoff`, or a pair of arrays: the fractions of the left and of the right rows
-        that have each key.
+        Age curves as in `joint_payoff`, a `Frequency`, or a pair of arrays: the fractions of the left and of the
+        right rows that have each key.
     fraction
         The chance of each result to be in the sample, between 0 and 1.
     rates, window
@@ -61,14 +93,10 @@ def sample_rows(
     (rate_left, rate_right), lengths = rates_of(rates), lengths_of(window)
     if fraction == 0:
         return 0.0
-    if isinstance(model, AgeCurve) or any(side is None or isinstance(side, AgeCurve) for side in model):
+    if are_curves(model):
         pairs = zip(curves_of(model, lengths), (rate_left, rate_right), strict=True)
         return sum(rate * _held_by_age(curve, fraction) for curve, rate in pairs if curve is not None)
-    left, right = (column(side, "frequencies") for side in model)
-    if len(left) != len(right):
-        raise InputError(
-            f"{len(left)} keys on the left and {len(right)} on the right; list all keys for both"
-        )
+    left, right = frequencies_of(model)
     held_left = _held_by_frequency(left, rate_right * right, fraction, lengths[0])
     held_right = _held_by_frequency(right, rate_left * left, fraction, lengths[1])
     return rate_left * held_left + rate_right * held_right

@@ -10,17 +10,13 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.sampling.ladder import LOWEST, chances, coin, narrow
-from tidegate.sampling.sampler import Owners, Sampling
+from tidegate.sampling.sampler import SPREAD, Owners, Picked, Sampling
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Side
 
 _ALL: Final = np.arange(LOWEST + 1)
 """Every level that a row may have."""
-
-
-SPREAD: Final = 64
-"""How many times as many results as a reservoir takes are shown to it."""
 
 
 @kernel
@@ -58,7 +54,7 @@ class ClusterSampling(Sampling):
 
     def _taken(self, rows: Rows, levels: Array) -> _Clusters:
         level = narrow(levels)
-        return _Clusters(level, _held(self.salt, rows.id, level, chances(self.base, _ALL)))
+        return _Clusters(self.base, level, _held(self.salt, rows.id, level, chances(self.base, _ALL)))
 
     def admitted(self, rows: Rows) -> tuple[Rows, Owners]:
         """Draw for each arrival whether it is taken up."""
@@ -78,16 +74,17 @@ class ClusterSampling(Sampling):
 
     def begin(self, rows: Rows) -> Owners:
         """Take all matches of those that were taken up."""
-        return _Clusters(_level(rows), np.ones(len(rows), bool))
+        return _Clusters(self.base, _level(rows), np.ones(len(rows), bool))
 
 
 class _Clusters(Owners):
-    def __init__(self, level: Array, held: Array) -> None:
-        self.level, self._held = level, held
+    def __init__(self, base: float, level: Array, held: Array) -> None:
+        self._base, self.level, self._held = base, level, held
 
-    def picked(self, owner: Array) -> tuple[Array, Array]:
+    def picked(self, owner: Array) -> Picked:
         leaving = np.flatnonzero(self._held[owner])
-        return leaving, self.level[owner[leaving]]
+        probability = chances(self._base, self.level[owner[leaving]])
+        return Picked(leaving, probability, probability)
 
     def useless(self) -> Array:
         return ~self._held

@@ -1,9 +1,9 @@
 """What rows really meet, beside what a learned model lets them expect.
 
 Shares of keys are learned over many windows. Where keys live for one window only, each is new when its row arrives,
-and whatever it brings is spread over all the time that is remembered: such rows expect next to nothing, and would be
-given up before most of their matches come. So rows that are held are watched: the matches that they meet, over
-those that were expected of them in that time, is by how much rows that expect as many are wrong.
+and whatever it brings is spread over all the time that is remembered: such rows expect next to nothing, and most of
+their matches would be found by a few of them only. So rows that are held are watched: the matches that they meet,
+over those that were expected of them in that time, is by how much rows that expect as many are wrong.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Watched(NamedTuple):
 class Correction:
     """By how much rows meet more than they expect, for each octave of what they expect.
 
-    Who expects too little loses matches, and the sample is biased; who expects too much only waits in vain. So
-    numbers are corrected upwards only.
+    To expect too little makes estimates less precise, to expect too much only costs memory. So numbers are corrected
+    upwards only.
 
     Examples
     --------

@@ -17,9 +17,7 @@ Method = Literal["uniform", "eq_cluster", "pps_cluster", "reservoir", "progressi
 Design = Literal[Method, "counted"]
 """How a sample that is to be estimated from was drawn."""
 ALONE: Final = ("uniform", "reservoir", "progressive")
-"""Where each result is drawn by itself: so are ranks, by which the reservoir of a join holds results."""
-RESERVOIRS: Final = ("reservoir", "progressive")
-"""What may be above a sampler that draws results together; a column of numbers beside owners tells so."""
+"""Where each result is drawn by itself, unless a column of numbers beside owners (`shown`) tells otherwise."""
 _ROUNDED: Final = 1e-9
 
 
@@ -88,8 +86,7 @@ class Drawn:
     reservoir
         How many results its reservoir holds; None for clusters.
     shown
-        With what probability its cluster was shown to a reservoir, which then held some of it; None where there was
-        none above.
+        With what probability its cluster was in before some of its results were drawn; None where all of it is.
     """
 
     probability: Array
@@ -121,7 +118,7 @@ class Drawn:
         owners = listed(owner)
         owned = first_missing(owners, table.column_names) is None
         told = shown in table.column_names and pa.types.is_floating(table.schema.field(shown).type)
-        clusters_shown = method in RESERVOIRS and owned and told
+        clusters_shown = method in (None, *ALONE) and owned and told
         if (method in ALONE and not clusters_shown) or (method is None and not owned):
             return cls(chance, None, None)
         columns = [column(table, name, "owner") for name in owners]

@@ -54,7 +54,6 @@ class EqCluster(Sampler):
     """
 
     name: ClassVar[str] = "eq_cluster"
-    together: ClassVar[bool] = True
 
     def start(self, setting: Setting) -> Sampling:
         """Bind to a join and return what runs."""

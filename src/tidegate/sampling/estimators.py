@@ -80,17 +80,16 @@ def estimate(
     level
         How often the interval shall hold the truth.
     method
-        How the sample was drawn. By default, results that have an `owner` were in or out with all of their owner's
-        (right for clusters, too cautious for "uniform"); without that column each was drawn by itself. "reservoir",
+        How the sample was drawn. By default as the columns `owner` and `shown` say; without `shown`, results were
+        in or out with all of their owner's, and without `owner` each was drawn by itself. "reservoir",
         "progressive": those of `tidegate.sample`, whose probabilities are estimates, too. "counted": one of known
         size from a known number of results (`Reservoir`, `merge`), each of probability size / number.
     time, probability, owner, stratum
         Names of columns: event time; the probability with which the result came into the sample; whose match it is
         (null: drawn by itself); and, where several reservoirs were merged, the one that the result was in.
     shown
-        The name of a column that there need not be: of a reservoir ("reservoir", "progressive") above a sampler that
-        draws rows with all their results, the probability with which that showed the result, as floating-point
-        numbers. With it results of one owner count as such.
+        The name of a column that there need not be: the probability with which its owner was kept for the result, as
+        floating-point numbers. With it, results of one owner count as drawn together as far as they were.
 
     Returns
     -------

@@ -8,7 +8,7 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.draws import spread
-from tidegate.models import AgeCurve, CurveLearner, Frequency, LearnedFrequency, Rates, sample_rows
+from tidegate.models import AgeCurve, CurveLearner, Frequency, LearnedFrequency, Rates
 from tidegate.models.horizon import remembered
 from tidegate.models.joint import rates_of
 from tidegate.sampling.correction import Correction, Watched
@@ -73,10 +73,10 @@ class Kinds(NamedTuple):
 class Expecting:
     """A model of matches at work.
 
-    Rows whose number of matches cannot be told yet expect infinitely many, so that nobody gives them up. What is
+    Rows whose number of matches is not known yet expect infinitely many. What is
     learned counts one row more of each key than was seen: a key that never came yet may come. Where only some of the
-    arrivals were looked at, each of which stands for several, it counts one of these more, and a standard error: who
-    expects too little loses matches, and who expects too much only costs memory.
+    arrivals were looked at, each of which stands for several, it counts one of these more, and a standard error:
+    matches beyond those expected are found by fewer rows, and to expect too many only costs memory.
 
     Parameters
     ----------
@@ -300,15 +300,6 @@ class Expecting:
         delay = min(self._delays[side], span)
         rows, matches = _grouped(rate * span * shares / shares.sum(), matches)
         return Kinds(rows, matches, np.array([delay, span - delay]), np.array([0.0, 0.0, 1.0]))
-
-    def printed(self, fraction: float) -> float | None:
-        """The rows that UNIFORM holds by theorems 4.2 and 4.3; None while that is not known."""
-        believed = self.believed()
-        return (
-            None
-            if believed is None
-            else sample_rows(believed[0], fraction, rates=believed[1], window=believed[2])
-        )
 
     def believed(self) -> tuple[Any, tuple[float, float], tuple[float, float]] | None:
         """Model, rates and window, as `models.sample_rows` takes them; None while these are not known."""

@@ -20,7 +20,6 @@ import numpy as np
 from tidegate.compiled import kernel
 from tidegate.models.numbers import is_number
 from tidegate.sampling.ladder import LOWEST
-from tidegate.sampling.stairs import Stairs, climbed, stairs
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ MANY: Final = 200.0
 """From so many expected matches on, their number and times are taken as given: chance moves them little."""
 
 _SLICES: Final = 16
-_EXACT: Final = 30.0
-_ENDLESS: Final = 1e15
 
 
 def safe_mean(rows: float, overflow: float) -> float:
@@ -78,54 +75,6 @@ def check_overflow(overflow: float) -> None:
     """Refuse a chance that is none."""
     if not is_number(overflow) or not 0 < overflow < 1:
         raise InputError(f"overflow {overflow!r} is not a chance; give one between 0 and 1, such as 0.01")
-
-
-@kernel
-def poisson_cutoff(mean: float, level: float, z: float) -> int:
-    """The least number that a Poisson variable exceeds no more often than `1 - level`.
-
-    `z` is the normal quantile of the same level; for large means it gives the answer, rounded up.
-    """
-    if mean > _ENDLESS:
-        return 1 << 62
-    if mean > _EXACT:
-        return int(np.ceil(mean + z * np.sqrt(mean) + (z * z - 1) / 6 + 0.5))
-    term = np.exp(-mean)
-    reached, count = term, 0
-    while reached < level and count < 1000:  # noqa: PLR2004 - far beyond any quantile that doubles can tell
-        count += 1
-        term *= mean / count
-        reached += term
-    return count
-
-
-def cutoff_stairs(level: float, z: float) -> Stairs:
-    """Where `poisson_cutoff` rises with the mean, as far as it is reckoned term by term."""
-    return stairs(_rises(level, z), _EXACT)
-
-
-@kernel
-def _rises(level: float, z: float) -> Array:
-    """Up to which mean each number, from 0 on, is the cutoff."""
-    rises = np.empty(poisson_cutoff(_EXACT, level, z))
-    for count in range(len(rises)):
-        low, high = 0.0, _EXACT
-        middle = high / 2
-        while low < middle < high:
-            low, high = (middle, high) if poisson_cutoff(middle, level, z) <= count else (low, middle)
-            middle = (low + high) / 2
-        rises[count] = low
-    return rises
-
-
-@kernel
-def poisson_cutoffs(means: Array, level: float, z: float, rises: Stairs) -> Array:
-    """`poisson_cutoff` for many means, by where it rises."""
-    cutoffs = np.empty(len(means), np.int64)
-    for i in range(len(means)):
-        near = means[i] <= _EXACT
-        cutoffs[i] = climbed(rises, means[i]) if near else poisson_cutoff(means[i], level, z)
-    return cutoffs
 
 
 @kernel

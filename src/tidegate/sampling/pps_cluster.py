@@ -32,7 +32,8 @@ class PpsCluster(Sampler):
     ----------
     p
         The chance of a row that expects one match, so that one that expects n has the chance p * n, or 1 if that is
-        more; None for what the budget allows.
+        more. It may exceed 1: rows that expect less than one match are then drawn more often. None for what the
+        budget allows.
     model
         How many matches a row expects: a `Frequency`, an `AgeCurve` or a pair of them (then all rows of a side have
         the same chance, as with `EqCluster`); "frequency" or "age" to learn it, or None for what suits the join.
@@ -62,7 +63,7 @@ class PpsCluster(Sampler):
     """
 
     name: ClassVar[str] = "pps_cluster"
-    together: ClassVar[bool] = True
+    highest: ClassVar[float] = MOST
 
     def start(self, setting: Setting) -> Sampling:
         """Bind to a join and return what runs."""

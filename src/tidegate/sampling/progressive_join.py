@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Self, TypeAlias
 
-from tidegate.models.age_curve import AgeCurve
+import numpy as np
+
 from tidegate.models.joint import Curves, curves_of, lengths_of, rates_of
-from tidegate.models.numbers import column, finite, positive
-from tidegate.models.sample_memory import Frequencies, sample_rows
+from tidegate.models.numbers import finite, positive
+from tidegate.models.sample_memory import Frequencies, are_curves, frequencies_of, sample_rows
 from tidegate.sampling.join_reservoir import check_within
 from tidegate.sampling.printed_join import PrintedJoinReservoir
 from tidegate.sampling.ranks import RankedReservoir
@@ -22,12 +23,14 @@ from tidegate.sampling.uniformity import (
     refill_confidence,
     uniformity_confidence,
 )
-from tidegate.types import Time, Window, WindowSpan
+from tidegate.types import Array, Time, Window, WindowSpan
 
 Memory: TypeAlias = Callable[[float], float]
 """Rows that a join needs to be sampled at a fraction."""
 
 _HALVINGS = 50
+_STEADY = 0.5
+"""Which part of the results that a steady stream would bring is counted on, where nothing else is known of it."""
 
 
 def expected_results(
@@ -49,10 +52,10 @@ def expected_results(
     Reservoir Sampling over Memory-Limited Stream Joins, equation 6.
     """
     speeds, lengths = rates_of(rates), lengths_of(window)
-    if isinstance(model, AgeCurve) or any(side is None or isinstance(side, AgeCurve) for side in model):
+    if are_curves(model):
         pairs = zip(curves_of(model, lengths), speeds, strict=True)
         return span * sum(rate * curve.total for curve, rate in pairs if curve is not None)
-    left, right = (column(side, "frequencies") for side in model)
+    left, right = frequencies_of(model)
     both = max(0.0, lengths[0]) + max(0.0, lengths[1])
     return span * speeds[0] * speeds[1] * both * float(left @ right)
 
@@ -74,8 +77,8 @@ class ProgressiveJoinReservoir:
     use_at
         When the sample is to be used.
     model, rates, window
-        As in `models.sample_rows`: what the join is believed to be. Without them the reservoir grows only once it is
-        told (`believe`).
+        As in `models.sample_rows`: what the join is believed to be. Without them half as many results are
+        expected as came so far in as much time, and `advance` must be given what memory the join needs.
     threshold
         The least uniformity confidence after a growth.
     refill
@@ -162,14 +165,16 @@ class RunningProgressiveJoin(RankedReservoir):
 
     def __init__(self, config: ProgressiveJoinReservoir, salted: int) -> None:
         super().__init__(config.size, config.budget, salted)
-        self.config, self._learns = config, config.model is None
+        self.config = config
+        self._since = math.nan
 
-    def believe(
-        self, model: Curves | Frequencies, rates: tuple[float, float], window: tuple[float, float]
-    ) -> None:
-        """Hear anew what the join is believed to be, unless that was given."""
-        if self._learns:
-            self.config = replace(self.config, model=model, rates=rates, window=window)
+    def left(self, now: Time) -> float:
+        """Results of the join that are still expected: by the model, or half as many a unit of time as so far."""
+        if self.config.model is not None:
+            return self.config.left(now)
+        passed = now - self._since
+        ahead = max(0.0, self.config.use_at - now)
+        return _STEADY * self.results / passed * ahead if passed > 0 else 0.0
 
     def advance(self, now: Time, memory: Memory | None = None) -> Taken:
         """Grow if that can be: between steps, before `wants`; returns who stays.
@@ -179,14 +184,25 @@ class RunningProgressiveJoin(RankedReservoir):
         now
             The time.
         memory
-            Rows that the join needs to be sampled at a fraction; by default those of theorems 4.2 and 4.3, with which
-            a sampler that leaves room for chance, as `Uniform` does, cannot keep to that fraction.
+            Rows that the join needs to be sampled at a fraction; by default those of theorems 4.2 and 4.3, which a
+            sampler that leaves room for chance exceeds.
         """
-        fraction, delta = self._growth(self.config.left(now), memory)
+        if math.isnan(self._since):
+            self._since = float(now)
+        fraction, delta = self._growth(int(self.left(now)), memory)
         if not delta:
             return Taken.nobody()
         self.size += delta
         return Taken.nobody(self._lower(fraction))
+
+    def snapshot(self) -> dict[str, Array]:
+        """The ranks of the results it holds, by slot, what bounds them, and since when it holds any."""
+        return super().snapshot() | {"since": np.array([self._since])}
+
+    def restore(self, state: Mapping[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        self._since = float(state["since"][0])
+        return super().restore(state)
 
     def _growth(self, results: int, memory: Memory | None) -> tuple[float, int]:
         """The fraction that frees most memory of which all will be used, and how much that is."""

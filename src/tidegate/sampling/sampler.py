@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -43,12 +43,12 @@ class Sampler(ABC):
     ----------
     name
         What users and the command line call it; a class without one is not listed.
-    together
-        Whether the results of one owner are drawn together, rather than each by itself.
+    highest
+        The highest `p` that may be given.
     """
 
     name: ClassVar[str]
-    together: ClassVar[bool] = False
+    highest: ClassVar[float] = 1.0
 
     p: float | None = None
     model: Model | None = None
@@ -56,10 +56,10 @@ class Sampler(ABC):
     overflow: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.p is not None and not (is_number(self.p) and 0 < self.p <= 1):
+        if self.p is not None and not (is_number(self.p) and 0 < self.p <= self.highest):
+            most = f" and at most {self.highest:g}" if math.isfinite(self.highest) else ""
             raise InputError(
-                f"p={self.p!r} is not a sampling fraction; give one above 0 and at most 1, or None for what the "
-                "budget allows"
+                f"p={self.p!r} is not a sampling fraction; give one above 0{most}, or None for what the budget allows"
             )
         check_overflow(self.overflow)
         check_model(self.model, self.rates)
@@ -156,12 +156,23 @@ class Sampling(ABC):
         return self
 
 
+class Picked(NamedTuple):
+    """Matches that leave: which they are, and of each `probability` and `shown` as in `Sampled`."""
+
+    matches: Array
+    probability: Array
+    shown: Array
+
+
 class Owners(ABC):
     """Rows whose matches come one after the other, as positions among these rows."""
 
     @abstractmethod
-    def picked(self, owner: Array) -> tuple[Array, Array]:
-        """Which of these matches leave, and the level of probability of each."""
+    def picked(self, owner: Array) -> Picked:
+        """Which of these matches leave."""
+
+    def end_step(self) -> None:  # noqa: B027 - most decide nothing then
+        """Decide what there is to decide once arrivals have had all matches of their own step."""
 
     @abstractmethod
     def useless(self) -> Array:
@@ -175,6 +186,9 @@ class Owners(ABC):
 def _unasked() -> None:
     """A probability that was given stands, whatever it takes."""
 
+
+SPREAD: Final = 64
+"""How many times as many results as a reservoir takes its sampler may have: so that they come from many rows."""
 
 _THINNING: Final = 0x5DEECE66D
 """Sets these draws apart from those of a sampler with the same seed."""
@@ -198,7 +212,7 @@ def thinned(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
     --------
     >>> half, all_of_them = np.full(1000, 0.5), np.ones(1000)
     >>> numbers = np.arange(2000)
-    >>> mixed = Sampled(numbers, numbers, np.append(half, all_of_them), numbers)
+    >>> mixed = Sampled(numbers, numbers, np.append(half, all_of_them), numbers, np.ones(2000))
     >>> even = thinned(mixed)
     >>> len(even.left), set(even.probability.tolist())
     (1514, {0.5})
@@ -212,7 +226,9 @@ def thinned(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
         )
     drawn = coins(salt(Setting(Window(0, 0), seed)) ^ _THINNING, sample.left, sample.right)
     stays = np.flatnonzero(drawn * sample.probability < p)
-    return Sampled(sample.left[stays], sample.right[stays], np.full(len(stays), p), sample.owner[stays])
+    even = sample.take(stays)
+    even.probability = np.full(len(stays), p)
+    return even
 
 
 def names() -> list[str]:

@@ -1,49 +1,55 @@
-"""Sample single results, each with the same chance and independently of all others."""
+"""Sample single results, each with the same probability."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from functools import cache
-from statistics import NormalDist
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models.numbers import is_number
 from tidegate.sampling.expecting import Kinds
-from tidegate.sampling.fraction import Taking, cutoff_stairs, held_times, poisson_cutoffs
-from tidegate.sampling.ladder import chance, coin, narrow
-from tidegate.sampling.sampler import Owners, Sampler, Sampling
+from tidegate.sampling.fraction import Taking, held_times
+from tidegate.sampling.ladder import STEPS, chance, chances, coin, narrow
+from tidegate.sampling.sampler import SPREAD, Owners, Picked, Sampler, Sampling
 from tidegate.sampling.stairs import Stairs, climbed, stairs
-from tidegate.types import InputError
 
 if TYPE_CHECKING:
-    from tidegate.sampling.expecting import Expecting
+    from typing import Self
+
     from tidegate.types import Array, Rows, Setting, Side
 
-_NEVER: Final = 2**31
-_QUANTILE: Final = 0.999
-_NONE: Final = np.empty(0, np.int64)
+_MOST: Final = 2.0**31
+"""No row is believed to have more matches."""
+_NO_CUTOFF: Final = 1 << 62
 _NEAR: Final = 64
-"""Matches up to this one are decided upon by a look."""
+"""Which of its next so many matches a row waits for is looked up."""
+_HOLDING: Final = 0x2545F4914F6CDD1D
+"""Sets apart the draw by which a row is held for matches beyond those that it expects."""
+_BEYOND: Final = 0x1D872B41A8E1A2B3
+"""Sets apart the draws of those matches."""
+_ROUNDED: Final = 1e-9
 
 
 @dataclass(frozen=True)
 class Uniform(Sampler):
-    """Each result is in the sample with the same chance p, independently of every other.
+    """Each result is in the sample with the same probability p.
 
-    Instead of flipping a coin for each match, a row draws once how many matches it passes over before the next one
-    that leaves. If that lies beyond all the matches that it may still have, the row is of no further use and leaves
-    memory: that is what makes a sample cheaper than the join. So the sampler must know how many matches a row has,
-    and it is only as good as that is known. A row that has more matches than the cutoff allows loses those beyond it
-    (a model that expects too few biases the sample); one that has fewer waits in vain (a model that expects too many
-    costs memory, so that p must be smaller).
+    Instead of drawing for each match, a row draws once how many matches it passes over before the next one that
+    leaves. If that lies beyond the matches that it expects, it need not wait in memory: that is what makes a sample
+    cheaper than the join. But what a row expects is only a belief. So such a row is held all the same with a
+    probability c, which is at least p, and each of its matches beyond those expected then leaves with the
+    probability p / c. Every result has the probability p, whatever was believed, and no estimate is biased.
+
+    A wrong belief costs precision or memory instead. Results that nobody expected come from few rows, several from
+    each, as in a cluster sample; each result tells the probability c with which its row was held (`shown`), and
+    intervals take that into account. A belief in too many matches lets rows wait in vain, so that p must be smaller.
 
     Parameters
     ----------
     p
-        The chance of each result; None for what the budget allows.
+        The probability of each result; None for what the budget allows.
     model
         How many matches a row expects: a `Frequency`, an `AgeCurve` or a pair of them; "frequency" or "age" to learn
         it, or None for what suits the join.
@@ -51,11 +57,6 @@ class Uniform(Sampler):
         Rows a unit of time, left and right; None learns them.
     overflow
         The chance of overflow, at any moment, for which room is left when p follows from the budget.
-    cutoff
-        Up to which of its matches a row is waited for: those that a Poisson variable of the expected mean exceeds no
-        more often than `1 - cutoff`; or "mean" for the expected number itself, which is right only if every row has
-        exactly that many. By default 0.999; without a budget, as long as p is 1, every match is waited for, so that
-        the sample is the join.
 
     Examples
     --------
@@ -63,7 +64,7 @@ class Uniform(Sampler):
     >>> stream = {"key": [1, 2] * 50, "time": range(100)}
     >>> sample = tg.simulate_sample(stream, stream, window=(99, 99), sampler=tg.sampling.Uniform(p=0.1))
     >>> sample.results, sample.exact, round(sample.estimate)
-    (516, 5000, 5160)
+    (551, 5000, 5510)
 
     References
     ----------
@@ -72,52 +73,26 @@ class Uniform(Sampler):
 
     Deviations
     ----------
-    What is learned of keys is corrected by what rows that are held have met (`Correction`). The printed cutoff, the
-    expected number, is a mean where rows arrive at random. Rows with more matches lose those
-    beyond it, and rows that expect less than one lose all: a biased sample. Here the cutoff is a quantile; what still
-    lies beyond it is, for 0.999, less than a thousandth of the matches of any row that expects at least one. A
-    learned model counts one row more of each key than was seen.
+    As printed, a row whose next match lies beyond the expected number is always dropped. All later matches are then
+    lost, and rows that expect less than one are never sampled: a biased sample wherever some rows have more matches
+    than the model says, as on user sessions, at rush hours, or where rows simply arrive at random.
 
-    Theorems 4.2 and 4.3 hold for the printed cutoff and matches that come as if by a timetable, and are used for
-    `cutoff="mean"`. For the quantile the memory is reckoned for matches that come at random (`held_time`); either is
-    corrected by the memory that is really held.
+    Here such a row stays with the probability c = p * max(1, n/4), at most 1, if it expects n matches. On streams
+    with bursts, rush hours and skewed keys that choice was within a third of the best one for each: a larger c
+    leaves less memory for expected matches, a smaller one makes unexpected matches come from fewer rows.
 
-    Beside what every buffered row has, among it its matches so far (`num`), a row takes two bytes: its level of
-    probability, and how many matches it waits for (`next - num`); where one needs more than a byte, all take more.
+    What is learned of keys is corrected by what rows that are held have met (`Correction`).
+
+    Beside what every buffered row has, among it its matches so far (`num`), a row takes three bytes: its level of
+    probability, how many matches it waits for (`next - num`), and the level of c; where one needs more than a byte,
+    all take more.
     """
 
     name: ClassVar[str] = "uniform"
 
-    cutoff: float | Literal["mean"] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.cutoff in ("mean", None):
-            return
-        if not is_number(self.cutoff) or not 0.5 <= float(self.cutoff) < 1:  # noqa: PLR2004 - the median
-            raise InputError(
-                f"cutoff {self.cutoff!r} is not known; give a quantile from 0.5 to below 1, such as 0.999, or 'mean'"
-            )
-
     def start(self, setting: Setting) -> Sampling:
         """Bind to a join and return what runs."""
         return UniformSampling(self, setting)
-
-    def cutoffs(self, matches: Array) -> Array:
-        """The number of the last match that is waited for, of rows that expect so many."""
-        if self.cutoff == "mean":
-            return np.floor(np.minimum(matches, float(_NEVER))).astype(np.int64)
-        level = _QUANTILE if self.cutoff is None else self.cutoff
-        z = NormalDist().inv_cdf(level)
-        return poisson_cutoffs(matches, level, z, _stairs(level, z))
-
-
-def _unending(matches: Array) -> Array:
-    """Where all is wanted, every match is waited for."""
-    return np.full(len(matches), _NEVER)
-
-
-_stairs = cache(cutoff_stairs)
 
 
 @kernel
@@ -134,30 +109,62 @@ def skip(drawn: float, passes: float) -> int:
     return 1 + int(min(np.log1p(-drawn) / passes, 2.0**61))
 
 
-def _first(salt: int, ids: Array, cutoff: Array, p: float) -> Array:
-    """DecideNextJoin for arrivals: how many matches each row waits for; 0 if it is of no use."""
-    with np.errstate(divide="ignore"):
-        passes = np.log1p(-p)
-    # Nearly all rows wait for one of the next few matches or for none: whose draw that is can be looked up.
-    return _waits(salt, ids, cutoff, passes, stairs(-np.expm1(np.arange(1, _NEAR) * passes), 1.0))
+@kernel
+def _holding(base: float, hold: int, certain: int) -> float:
+    """The probability of a level of holding; up to the level `certain` it is 1."""
+    return 1.0 if hold <= certain else chance(base, hold)
 
 
 @kernel
-def _waits(salt: int, ids: Array, cutoff: Array, passes: float, near: Stairs) -> Array:
-    waits = np.empty(len(ids), np.int64)
+def _next_beyond(
+    salt: int, base: float, certain: int, level: int, row: int, start: int, hold: int
+) -> tuple[int, int]:
+    """Of a row that is held: how far behind `start` its next match is that leaves, and the level of that one's p."""
+    level = max(level, hold)
+    leaves = min(1.0, chance(base, level) / _holding(base, hold, certain))
+    return skip(coin(salt ^ _BEYOND, row, start), np.log1p(-leaves)), level
+
+
+@kernel
+def _pass_cutoff(
+    salt: int, base: float, certain: int, level: int, i: int, cutoff: int, hold: int,
+    ids: Array, num: Array, wait: Array, levels: Array, holds: Array,
+) -> None:  # fmt: skip
+    """Row i leaves none of the matches that it expects: hold it for further ones, or let it go (it waits for 0)."""
+    wait[i] = 0
+    if coin(salt ^ _HOLDING, ids[i], 0) < _holding(base, hold, certain):
+        start = max(cutoff, num[i])
+        ahead, levels[i] = _next_beyond(salt, base, certain, level, ids[i], start, hold)
+        wait[i] = start - num[i] + ahead
+        holds[i] = hold - certain + 1
+
+
+@kernel
+def _begin(
+    salt: int, base: float, certain: int, level: int, near: Stairs, cutoff: Array, hold: Array,
+    ids: Array, num: Array, wait: Array, levels: Array, holds: Array,
+) -> None:  # fmt: skip
+    """DecideNextJoin for arrivals."""
+    passes = np.log1p(-chance(base, level))
     for i in range(len(ids)):
         drawn = coin(salt, ids[i], 0)
+        # Nearly all rows wait for one of the next few matches or for none: which draw gives which can be looked up.
         ahead = 1 + climbed(near, drawn)
         if ahead == _NEAR <= cutoff[i]:
             ahead = skip(drawn, passes)
-        waits[i] = ahead if ahead <= cutoff[i] else 0
-    return waits
+        wait[i] = ahead
+        levels[i] = level
+        if ahead > cutoff[i]:
+            _pass_cutoff(
+                salt, base, certain, level, i, cutoff[i], hold[i], ids, num, wait, levels, holds
+            )  # fmt: skip
 
 
 @kernel
-def _joined(
-    salt: int, owner: Array, ids: Array, num: Array, wait: Array, levels: Array, cutoff: Array,
-    base: float, level: int, out: Array, out_levels: Array,
+def _join(
+    salt: int, base: float, certain: int, level: int, cutoff: Array, hold: Array, owner: Array,
+    ids: Array, num: Array, wait: Array, levels: Array, holds: Array,
+    out: Array, probability: Array, shown: Array,
 ) -> int:  # fmt: skip
     """Join, for one match after the other: count it, let it leave if it is the one, and decide on the next."""
     passes, n = np.log1p(-chance(base, level)), 0
@@ -167,162 +174,228 @@ def _joined(
         if wait[row] == 0:
             continue
         wait[row] -= 1
-        if wait[row] == 0:
-            out[n] = i
-            out_levels[n] = levels[row]
-            n += 1
-            ahead = skip(coin(salt, ids[row], num[row]), passes)
-            levels[row] = level
-            wait[row] = ahead if num[row] + ahead <= cutoff[row] else 0
+        if wait[row] > 0:
+            continue
+        held = holds[row] + certain - 1
+        out[n] = i
+        probability[n] = chance(base, levels[row])
+        shown[n] = _holding(base, held, certain) if holds[row] else 1.0
+        n += 1
+        if holds[row]:
+            wait[row], levels[row] = _next_beyond(salt, base, certain, level, ids[row], num[row], held)
+            continue
+        wait[row] = skip(coin(salt, ids[row], num[row]), passes)
+        levels[row] = level
+        if num[row] + wait[row] > cutoff[row]:
+            _pass_cutoff(
+                salt, base, certain, level, row, cutoff[row], hold[row], ids, num, wait, levels, holds
+            )  # fmt: skip
     return n
 
 
 @kernel
-def _rejected(
-    salt: int, ids: Array, num: Array, wait: Array, levels: Array, base: float, level: int
-) -> Array:
-    """Let each match that is waited for stay so with the chance p'/p; returns the rows whose match does not."""
-    p, n = chance(base, level), 0
-    last, kept = level, 1.0
-    rejected = np.empty(len(ids), np.int64)
+def _end_step(
+    salt: int, base: float, certain: int, level: int, cutoff: Array, hold: Array,
+    ids: Array, num: Array, wait: Array, levels: Array, holds: Array,
+) -> None:  # fmt: skip
+    """Arrivals were there for all matches of their own step; from now on the cutoff holds."""
     for i in range(len(ids)):
-        if levels[i] >= level:
-            continue
-        if levels[i] != last:
-            last = levels[i]
-            kept = p / chance(base, last)
-        # Apart from the draws of skips, and drawn once: a row's level only rises while it waits for the same match.
-        if coin(~salt ^ level, ids[i], num[i] + wait[i]) >= kept:
-            rejected[n] = i
-            n += 1
-        levels[i] = level
-    return rejected[:n]
+        if holds[i] == 0 < wait[i] and num[i] + wait[i] > cutoff[i]:
+            _pass_cutoff(
+                salt, base, certain, level, i, cutoff[i], hold[i], ids, num, wait, levels, holds
+            )  # fmt: skip
 
 
 @kernel
-def _wait_on(salt: int, rows: Array, ids: Array, num: Array, wait: Array, cutoff: Array, p: float) -> None:
-    """Decide on the next match behind the one that these rows waited for; `cutoff` is of these alone."""
+def _thin(
+    salt: int, base: float, certain: int, level: int, cutoff: Array, hold: Array,
+    ids: Array, num: Array, wait: Array, levels: Array, holds: Array,
+) -> None:  # fmt: skip
+    """Thin what was decided with higher probabilities than those of new draws."""
+    p = chance(base, level)
     passes = np.log1p(-p)
-    for i in range(len(rows)):
-        row = rows[i]
-        following = num[row] + wait[row]
-        following += skip(coin(salt, ids[row], following), passes)
-        wait[row] = following - num[row] if following <= cutoff[i] else 0
+    for i in range(len(ids)):
+        if wait[i] == 0:
+            continue
+        at, held = num[i] + wait[i], holds[i] + certain - 1
+        if holds[i] == 0:
+            if levels[i] >= level:
+                continue
+            # Apart from the draws of skips, and drawn once: a row's level only rises while it waits for one match.
+            rejected = coin(~salt ^ level, ids[i], at) >= p / chance(base, levels[i])
+            levels[i] = level
+            if rejected:
+                at += skip(coin(salt, ids[i], at), passes)
+                wait[i] = at - num[i]
+                if at > cutoff[i]:
+                    _pass_cutoff(
+                        salt, base, certain, level, i, cutoff[i], hold[i], ids, num, wait, levels, holds
+                    )  # fmt: skip
+            continue
+        lower = max(held, hold[i])
+        # Of a draw that was below the higher probability, nothing else is known.
+        if lower > held and coin(salt ^ _HOLDING, ids[i], 0) >= _holding(base, lower, certain):
+            wait[i] = 0
+            continue
+        holds[i] = lower - certain + 1
+        # With this probability the match that it waits for would leave now; it is to be one of a level.
+        now = chance(base, levels[i]) * _holding(base, lower, certain) / _holding(base, held, certain)
+        new = max(level, int(np.ceil(STEPS * np.log2(base / now) - _ROUNDED)))
+        if new > levels[i] and coin(~salt ^ new, ids[i], at) >= chance(base, new) / now:
+            ahead, new = _next_beyond(salt, base, certain, level, ids[i], at, lower)
+            wait[i] += ahead
+        levels[i] = new
 
 
 class UniformSampling(Sampling):
-    """`Uniform` at work."""
+    """`Uniform` at work.
+
+    The level of `control` says what memory allows, and so with which probability rows are held. A reservoir above
+    may need fewer results than that gives (`cap`): p is then lower, and rows are held more often than they need be.
+    """
 
     def __init__(self, config: Uniform, setting: Setting) -> None:
         super().__init__(config, setting, base=1.0 if config.p is None else float(config.p))
-        self._boundless = config.cutoff is None and self.base == 1 and setting.budget is None
-        self._cutoff_of = config.cutoffs
-        self._printed = config.cutoff == "mean"
+        self.certain = -math.floor(STEPS * math.log2(1 / self.base))
+        self.capped = 0
 
     @property
-    def _patient(self) -> bool:
-        """Whether every match is waited for: without a budget, and unless a reservoir needs but a part of them."""
-        return self._boundless and self.control.level == 0
+    def level(self) -> int:
+        """That of the probability of new draws."""
+        return max(self.control.level, self.capped)
 
-    def _cutoffs(self, matches: Array) -> Array:
-        return _unending(matches) if self._patient else self._cutoff_of(matches)
+    @property
+    def fraction(self) -> float:
+        """The probability of new draws."""
+        return min(1.0, chance(self.base, self.level))
 
-    def cutoffs(self, rows: Rows) -> Array:
-        """The number of the last match that is waited for, of each row."""
-        return self._cutoffs(self.expecting.matches(rows))
+    def cap(self, fraction: float) -> None:
+        """Let new draws have no higher probability than one just above this fraction: more would be of no use."""
+        if 0 < fraction < self.base:
+            self.capped = max(self.capped, self._level(fraction))
+            self.control.cap(self._level(min(self.base, SPREAD * fraction)))
+
+    def cutoffs(self, matches: Array) -> Array:
+        """The number of the last match that a row waits for, if it expects so many; 0 while that is not known."""
+        return np.rint(np.where(np.isinf(matches), 0.0, np.minimum(matches, _MOST))).astype(np.int64)
+
+    def holds(self, cutoffs: Array, level: int | None = None) -> Array:
+        """The level of the probability with which rows are held beyond these cutoffs."""
+        above = np.rint(STEPS * np.log2(np.maximum(cutoffs / 4, 1.0))).astype(np.int64)
+        holds: Array = np.maximum((self.control.level if level is None else level) - above, self.certain)
+        return holds
 
     def admitted(self, rows: Rows) -> tuple[Rows, Owners]:
         """Decide for each arrival on the first match that leaves."""
-        cutoff = last = self._cutoffs(self.expecting.foretold(rows))
-        if self.expecting.learns != "nothing":
-            # In the step itself a row is there anyway, and need not go by what was learned of its key.
-            cutoff = np.maximum(last, _NEAR - 1)
-        wait = _first(self.salt, rows.id, cutoff, self.fraction)
-        level = self.control.level
-        rows = replace(rows, level=np.full(len(rows), level, np.min_scalar_type(level)), wait=narrow(wait))
-        return rows, Waiting(self, rows, cutoff, last)
+        last = self.cutoffs(self.expecting.foretold(rows))
+        none = np.zeros(len(rows), np.uint8)
+        rows = replace(rows, level=none, wait=none, hold=none)
+        # In the step itself a row is there anyway, and need not go by what was learned of its key.
+        cutoff = last if self.expecting.learns == "nothing" else np.full(len(rows), _NO_CUTOFF)
+        waiting = Waiting(self, rows, cutoff, last)
+        waiting.begin()
+        return rows, waiting
 
     def thinned(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
         """Thin what was decided with a higher probability."""
         if lower:
             self.control.lower(held, room, self.control.level)
-        return {side: self._thinned(some) for side, some in rows.items()}
-
-    def _thinned(self, rows: Rows) -> Owners:
-        waiting = Waiting(self, rows, _NONE)
-        again = _rejected(
-            self.salt, waiting.id, waiting.num, waiting.wait, waiting.level, self.base, self.control.level
-        )
-        if len(again):
-            cutoff = self.cutoffs(rows.take(again))
-            # Who must make room before anything is known cannot wait for ever: only for as many as came so far.
-            unknown = cutoff >= _NEVER
-            cutoff[unknown] = waiting.num[again[unknown]] + self.expecting.seen
-            _wait_on(self.salt, again, waiting.id, waiting.num, waiting.wait, cutoff, self.fraction)
-        return waiting
+        thinned: dict[Side, Owners] = {}
+        for side, some in rows.items():
+            waiting = Waiting(self, some, self.cutoffs(self.expecting.matches(some)))
+            waiting.thin()
+            thinned[side] = waiting
+        return thinned
 
     def begin(self, rows: Rows) -> Owners:
         """Make ready to pick from the matches of these rows."""
-        return Waiting(self, rows, self.cutoffs(rows))
+        return Waiting(self, rows, self.cutoffs(self.expecting.matches(rows)))
 
     def theory(self) -> Taking | None:
-        """Theorems 4.2 and 4.3 for the printed cutoff, else the same for matches that come at random."""
+        """Theorems 4.2 and 4.3, for matches that come at random, and with the rows that are held beyond them."""
         kinds = self.expecting.kinds_of_both()
-        if kinds is None or self._patient:
+        if kinds is None:
             return None
-        if self._printed:
-            return _Printed(self.base, self.expecting)
-        return _AtRandom(self.base, kinds, [self._cutoffs(some.matches) for some in kinds])
+        return _Taking(self, kinds, [self.cutoffs(some.matches) for some in kinds])
+
+    def snapshot(self) -> dict[str, Array]:
+        """What was learned and decided, as plain arrays."""
+        return super().snapshot() | {"capped": np.array([self.capped])}
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Take up what `snapshot` gave."""
+        self.capped = int(state.pop("capped")[0])
+        return super().restore(state)
 
 
 class Waiting(Owners):
-    """Rows and the match that each of them waits for; after the step, for none behind the `last`."""
+    """Rows and the match that each of them waits for, up to the `cutoff`; after the step, up to the `last`."""
 
     def __init__(
         self, sampling: UniformSampling, rows: Rows, cutoff: Array, last: Array | None = None
     ) -> None:
         assert rows.wait is not None, "rows of this sampler wait for a match"  # noqa: S101 - an invariant
         assert rows.level is not None, "rows of a sampler have their level"  # noqa: S101 - an invariant
+        assert rows.hold is not None, "rows of this sampler are held or not"  # noqa: S101 - an invariant
         self._sampling = sampling
         self.id, self.num = rows.id, rows.matches.copy()
-        self.wait, self.level = rows.wait.astype(np.int64), rows.level.astype(np.int64)
-        self._cutoff, self._last = cutoff, last
+        self.wait, self.level, self.hold = (
+            column.astype(np.int64) for column in (rows.wait, rows.level, rows.hold)
+        )
+        self._cutoff, self._last = cutoff, cutoff if last is None else last
 
-    def picked(self, owner: Array) -> tuple[Array, Array]:
-        """Count these matches and tell which of them leave."""
-        out, levels = np.empty(len(owner), np.int64), np.empty(len(owner), np.int64)
+    @property
+    def _draws(self) -> tuple[int, float, int, int]:
         sampling = self._sampling
-        n = _joined(
-            sampling.salt, owner, self.id, self.num, self.wait, self.level, self._cutoff,
-            sampling.base, sampling.control.level, out, levels,
-        )  # fmt: skip
-        return out[:n], levels[:n]
+        return sampling.salt, sampling.base, sampling.certain, sampling.level
+
+    @property
+    def _rows(self) -> tuple[Array, Array, Array, Array, Array]:
+        return self.id, self.num, self.wait, self.level, self.hold
+
+    def begin(self) -> None:
+        """Decide on the first match of arrivals."""
+        with np.errstate(divide="ignore"):
+            passes = np.log1p(-self._sampling.fraction)
+        near = stairs(-np.expm1(np.arange(1, _NEAR) * passes), 1.0)
+        _begin(*self._draws, near, self._cutoff, self._sampling.holds(self._last), *self._rows)
+
+    def thin(self) -> None:
+        """Lower the probability of what was decided to that of new draws."""
+        _thin(*self._draws, self._cutoff, self._sampling.holds(self._last), *self._rows)
+
+    def picked(self, owner: Array) -> Picked:
+        """Count these matches and tell which of them leave."""
+        out, probability, shown = np.empty(len(owner), np.int64), np.empty(len(owner)), np.empty(len(owner))
+        hold = self._sampling.holds(self._last)
+        n = _join(*self._draws, self._cutoff, hold, owner, *self._rows, out, probability, shown)
+        return Picked(out[:n], probability[:n], shown[:n])
+
+    def end_step(self) -> None:
+        """Decide which arrivals wait for a match behind the last."""
+        if self._last is not self._cutoff:
+            _end_step(*self._draws, self._last, self._sampling.holds(self._last), *self._rows)
 
     def useless(self) -> Array:
         """Which rows wait for nothing."""
         none: Array = self.wait == 0
-        return none if self._last is None else none | (self.num + self.wait > self._last)
+        return none
 
     def noted(self) -> dict[str, Array]:
         """What is noted of the rows now."""
-        return {"matches": self.num, "level": narrow(self.level), "wait": narrow(self.wait)}
+        columns = {"level": self.level, "wait": self.wait, "hold": self.hold}
+        return {"matches": self.num} | {name: narrow(column) for name, column in columns.items()}
 
 
-class _Printed(Taking):
-    def __init__(self, base: float, expecting: Expecting) -> None:
-        self._base, self._expecting = base, expecting
-
-    def rows(self, level: int) -> float:
-        return self._expecting.printed(chance(self._base, level)) or 0.0
-
-
-class _AtRandom(Taking):
-    def __init__(self, base: float, kinds: list[Kinds], cutoffs: list[Array]) -> None:
-        self._base, self._kinds, self._cutoffs = base, kinds, cutoffs
+class _Taking(Taking):
+    def __init__(self, sampling: UniformSampling, kinds: list[Kinds], cutoffs: list[Array]) -> None:
+        self._sampling, self._kinds, self._cutoffs = sampling, kinds, cutoffs
 
     def rows(self, level: int) -> float:
-        p, total = chance(self._base, level), 0.0
+        sampling, total = self._sampling, 0.0
+        p = chance(sampling.base, max(level, sampling.capped))
         for kinds, cutoffs in zip(self._kinds, self._cutoffs, strict=True):
             part = held_times(kinds.matches, cutoffs, p, kinds.widths, kinds.reached) / kinds.widths.sum()
-            total += float(kinds.rows @ part)
+            held = np.minimum(chances(sampling.base, sampling.holds(cutoffs, level)), 1.0)
+            total += float(kinds.rows @ (part + (1 - part) * held))
         return total

@@ -25,7 +25,7 @@ from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import find
 from tidegate.spark.clock import Clock
 from tidegate.spark.columns import Candidates, column, in_order, in_utc, micros
-from tidegate.spark.held_sample import OWNER, PROBABILITY, WEIGHT, HeldSample
+from tidegate.spark.held_sample import OWNER, PROBABILITY, SHOWN, WEIGHT, HeldSample
 from tidegate.spark.ordering import ordered
 from tidegate.spark.packing import CHECK, CONTENT, KEY, from_bytes, to_bytes
 from tidegate.spark.plan import UNCERTAIN, BucketPlan
@@ -72,7 +72,7 @@ class BucketJoin:
         )
         if sampling and sampling.reservoir:
             kept = sampling.reservoir.start(self.plan.join.seed, number)
-            self.sample = HeldSample(kept, sampling.by, sampling.shows)
+            self.sample = HeldSample(kept, sampling.by)
         self.held = Held(dict(self.plan.valuation.found)) if self.plan.valuation else None
         self.marks = {side: np.full(_MARKS, _NEVER, np.int64) for side in SIDES}
 
@@ -361,7 +361,8 @@ class BucketJoin:
         """What a result says beside its rows' columns."""
         if isinstance(pairs, Sampled):
             owner = pairs.owner + (self.plan.join.partition << _NUMBER_BITS)
-            return {PROBABILITY: pairs.probability, WEIGHT: 1 / pairs.probability, OWNER: owner}
+            weight = 1 / pairs.probability
+            return {PROBABILITY: pairs.probability, WEIGHT: weight, OWNER: owner, SHOWN: pairs.shown}
         return {UNCERTAIN: np.zeros(len(pairs.left), bool)} if self.plan.flags_uncertain else {}
 
     def _numbers(self, pairs: Pairs) -> Array:

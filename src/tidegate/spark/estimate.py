@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import DoubleType, FloatType, LongType, NumericType, StructField, StructType
 
 from tidegate.sampling.aggregate import Aggregate
-from tidegate.sampling.drawn import ALONE, RESERVOIRS, Design, listed
+from tidegate.sampling.drawn import ALONE, Design, listed
 from tidegate.sampling.estimators import estimate as of_columns
 from tidegate.sampling.intervals import check_level
 from tidegate.spark.durations import microseconds
@@ -72,8 +72,8 @@ def estimate(
     level
         How often the interval shall hold the truth.
     method
-        How the sample was drawn. By default, results that have an `owner` were in or out with all of their owner's
-        (right for clusters, too cautious for "uniform"); without that column each was drawn by itself. "counted" is a
+        How the sample was drawn. By default as the columns `owner` and `shown` say; without `shown`, results were
+        in or out with all of their owner's, and without `owner` each was drawn by itself. "counted" is a
         reservoir of known size from a known number of results, each of probability size / number. A stream has no
         reservoirs: estimate from one where it is complete.
     time
@@ -84,9 +84,8 @@ def estimate(
         Names of columns: the probability with which the result came into the sample; whose match it is (null: drawn
         by itself); and, where several reservoirs were merged, the one that the result was in.
     shown
-        The name of a column that there need not be: of a reservoir ("reservoir", "progressive") above a sampler that
-        draws rows with all their results, the probability with which that showed the result, as floating-point
-        numbers. With it results of one owner count as such.
+        The name of a column that there need not be: the probability with which its owner was kept for the result, as
+        floating-point numbers. With it, results of one owner count as drawn together as far as they were.
 
     Returns
     -------
@@ -104,7 +103,7 @@ def estimate(
     owners = listed(stratum if method == "counted" else owner)
     told = all(name in sample.columns for name in owners)
     numbers = shown in sample.columns and isinstance(sample.schema[shown].dataType, DoubleType | FloatType)
-    shows = method in RESERVOIRS and told and numbers
+    shows = method in (None, *ALONE) and told and numbers
     clustered = shows or (method not in ALONE and (method is not None or told))
     if not clustered:
         owners = []

@@ -34,7 +34,6 @@ _NOTE: Final = "reservoir"
 _PART: Final = "reservoir"
 _ROWS: Final = "reservoir rows"
 _BY: Final = "reservoir by"
-_SHOWS: Final = "reservoir shows"
 _POOLED: Final = "pooled"
 
 
@@ -42,12 +41,11 @@ _POOLED: Final = "pooled"
 class HeldSample:
     """Results in slots, as the reservoir says who comes to which.
 
-    `by` names the columns of their groups, if any. With `shows`, each tells with which probability it was shown.
+    `by` names the columns of their groups, if any.
     """
 
     reservoir: RankedReservoir
     by: Sequence[str] = ()
-    shows: bool = False
     rows: pa.Table | None = field(default=None)
 
     def offer(self, results: pa.RecordBatch, probability: Array, numbers: Array) -> None:
@@ -90,8 +88,6 @@ class HeldSample:
             note |= {"by": list(self.by), "least": kept.least, "part": kept.told}
             columns[_POOLED] = kept.pooled
         rows = pa.table({}) if self.rows is None else self.rows.drop_columns([PROBABILITY, WEIGHT])
-        if self.rows is not None and self.shows:
-            rows = rows.append_column(SHOWN, self.rows.column(PROBABILITY))
         for name, column in columns.items() if self.rows is not None else ():
             rows = rows.append_column(name, pa.array(column))
         noted = rows.replace_schema_metadata({_NOTE: json.dumps(note)}).combine_chunks()
@@ -106,8 +102,6 @@ class HeldSample:
         state = as_part(_PART, self.reservoir.snapshot())
         if self.by:
             state[_BY] = np.frombuffer(json.dumps(self.by).encode(), np.uint8)
-        if self.shows:
-            state[_SHOWS] = np.ones(1, np.uint8)
         if self.rows is not None:
             state[_ROWS] = np.frombuffer(to_bytes(self.rows), np.uint8)
         return state
@@ -127,7 +121,7 @@ class HeldSample:
             return None
         kept = RankedGroups(1, 2, 0, 1) if "pooled" in saved else RankedReservoir(1, 2, 0)
         by = json.loads(state[_BY].tobytes()) if _BY in state else ()
-        return cls(kept, by, _SHOWS in state).restore(state)
+        return cls(kept, by).restore(state)
 
 
 def sample_of(buckets: Iterable[pa.Table], size: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -147,17 +141,16 @@ def sample_of(buckets: Iterable[pa.Table], size: int | None = None) -> Iterator[
     else:
         lowest = merged(ranks, [note["bound"] for note in notes], most)
     sample = rows.take(pa.array(lowest.rows)).select(
-        [name for name in rows.column_names if name not in (RANK, SHOWN, _POOLED)]
+        [name for name in rows.column_names if name not in (RANK, _POOLED)]
     )
     told = {
         PROBABILITY: lowest.chance,
         WEIGHT: 1 / lowest.chance,
         OWNER: sample.column(OWNER),
+        SHOWN: sample.column(SHOWN),
+        BATCH: np.full(sample.num_rows, max(note["batch"] for note in notes)),
     }
-    if SHOWN in rows.column_names:
-        told[SHOWN] = rows.column(SHOWN).take(pa.array(lowest.rows))
-    told[BATCH] = np.full(sample.num_rows, max(note["batch"] for note in notes))
-    sample = sample.drop_columns([OWNER])
+    sample = sample.drop_columns([OWNER, SHOWN])
     for name, column in told.items():
         sample = sample.append_column(name, pa.array(column) if isinstance(column, np.ndarray) else column)
     yield from sample.combine_chunks().to_batches()

@@ -59,11 +59,6 @@ class SamplePlan:
     by: tuple[str, ...] = ()
 
     @property
-    def shows(self) -> bool:
-        """Whether results tell with which probability they were shown to the reservoir: where some came together."""
-        return self.reservoir is not None and self.sampler.together
-
-    @property
     def described(self) -> list[str]:
         """What a state must agree on to be taken up again: rows drawn otherwise are no sample of this one's."""
         return [repr(self.sampler), *([repr(self.reservoir)] if self.reservoir else []), *self.by]

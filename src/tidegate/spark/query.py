@@ -343,9 +343,9 @@ def _told(how: How, sampling: SamplePlan | None) -> list[StructField]:
     """What results tell beside their rows' columns."""
     kinds: dict[str, DataType] = {UNCERTAIN: BooleanType()} if how in OUTER else {}
     if sampling:
-        kinds |= {PROBABILITY: DoubleType(), WEIGHT: DoubleType(), OWNER: LongType()}
+        kinds |= {PROBABILITY: DoubleType(), WEIGHT: DoubleType(), OWNER: LongType(), SHOWN: DoubleType()}
     if sampling and sampling.reservoir:
-        kinds |= ({SHOWN: DoubleType()} if sampling.shows else {}) | {BATCH: LongType()}
+        kinds |= {BATCH: LongType()}
     return [StructField(name, kind, nullable=False) for name, kind in kinds.items()]
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RESULT: Final = "result"
+_BESIDE: Final = (PROBABILITY, WEIGHT, OWNER, SHOWN)
 
 
 def reservoir(
@@ -48,10 +49,10 @@ def reservoir(
     Returns
     -------
     DataFrame
-        The columns of the join, then `probability`, `weight`, `owner` and, where rows were drawn with all their
-        results, `shown`: as `tidegate.sample` has them. The weights add up to an estimate of the
-        number of the join's results. Fewer than `size` results where the join has had fewer, or where memory was
-        so short that the sampling fraction fell below what a full reservoir takes.
+        The columns of the join, then `probability`, `weight`, `owner` and `shown`: as `tidegate.sample` has them.
+        The weights add up to an estimate of the number of the join's results. Fewer than `size` results where the
+        join has had fewer, or where memory was so short that the sampling fraction fell below what a full reservoir
+        takes.
     """
     session = spark or SparkSession.active()
     states = states_of(checkpoint, session)
@@ -63,29 +64,27 @@ def reservoir(
             f"the query at {str(checkpoint)!r} holds no reservoir; give the checkpointLocation of a "
             "tidegate.sample(..., method='reservoir' or 'progressive') that has run at least one micro-batch"
         )
-    sizes = states.mapInArrow(_sizes, "size bigint, shows boolean").collect()
-    most = max(row.size for row in sizes)
-    told = (PROBABILITY, WEIGHT, OWNER, *([SHOWN] if any(row.shows for row in sizes) else []))
+    most = max(row.size for row in states.mapInArrow(_sizes, "size bigint").collect())
     if size is None:
         size = most
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
         raise InputError(f"size={size!r} is not within the reservoir's {most}; give 1 to {most}")
-    return _rows(states, StructType.fromJson(layout["reservoir"]["columns"]), size, told)
+    return _rows(states, StructType.fromJson(layout["reservoir"]["columns"]), size)
 
 
-def _rows(states: DataFrame, schema: StructType, size: int, beside: tuple[str, ...]) -> DataFrame:
+def _rows(states: DataFrame, schema: StructType, size: int) -> DataFrame:
     """The sample of what all buckets hold."""
     # Carried as a whole: were each of its columns put back by itself, Spark's plan would double each time.
     how = carrier(schema, _RESULT)
     travelling = how.type if how else schema
     told = StructType().add(_RESULT, travelling)
-    for name in beside:
+    for name in _BESIDE:
         told = told.add(name, "long" if name == OWNER else "double")
-    sample = _Sample(travelled(to_arrow_type(travelling, timezone="UTC")), size, beside)
-    rows = states.mapInArrow(_Held(SHOWN in beside), RESULTS).repartition(1).mapInArrow(sample, told)
+    sample = _Sample(travelled(to_arrow_type(travelling, timezone="UTC")), size)
+    rows = states.mapInArrow(_held, RESULTS).repartition(1).mapInArrow(sample, told)
     if how:
         rows = rows.withColumn(_RESULT, how.returned(F.col(_RESULT), nullable=True))
-    return rows.select(f"{_RESULT}.*", *beside)
+    return rows.select(f"{_RESULT}.*", *_BESIDE)
 
 
 @dataclass(frozen=True)
@@ -94,32 +93,24 @@ class _Sample:
 
     type: pa.StructType
     size: int
-    beside: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for sample in sample_of(unpacked(batches), self.size):
             cells = [sample.column(f"o{i}").cast(f.type) for i, f in enumerate(self.type)]
             yield pa.record_batch(
-                [pa.StructArray.from_arrays(cells, fields=list(self.type)), *map(sample.column, self.beside)],
-                [_RESULT, *self.beside],
+                [pa.StructArray.from_arrays(cells, fields=list(self.type)), *map(sample.column, _BESIDE)],
+                [_RESULT, *_BESIDE],
             )
 
 
-@dataclass(frozen=True)
-class _Held:
-    """Tells what each bucket holds; with `shows`, how likely it was shown, even if it was saved without."""
-
-    shows: bool
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _, saved in saved_states(batches):
-            if saved.sample:
-                saved.sample.shows = self.shows
-                yield result(saved.sample.told(0))
+def _held(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Tell what each bucket holds."""
+    for _, saved in saved_states(batches):
+        if saved.sample:
+            yield result(saved.sample.told(0))
 
 
 def _sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _, saved in saved_states(batches):
         if saved.sample:
-            cells = [[saved.sample.reservoir.size], [saved.sample.shows]]
-            yield pa.record_batch([pa.array(cell) for cell in cells], ["size", "shows"])
+            yield pa.record_batch([pa.array([saved.sample.reservoir.size])], ["size"])

@@ -67,12 +67,12 @@ def sample(
         What the whole query may buffer: a number of rows, a string of bytes ("64 MB"), a `Budget`, or None. The
         sampling fraction follows from it. A reservoir's results count as rows, `size` in each bucket.
     method
-        "uniform": each result by itself. "eq_cluster", "pps_cluster": rows are drawn, and all results that one has
-        from then on are in the sample; these need no model to be right, but their results are not independent.
-        "reservoir": of all results so far any `size` are held, as likely as any others that the sampler below might
-        show; the sample as it is leaves after each micro-batch (of a batch query, at its end), and can be read from
-        the checkpoint (`tidegate.reservoir`). "progressive": a reservoir
-        that takes over memory which the join no longer needs, until the sample is used. Or a sampler as an object.
+        "uniform": each result with the same probability, most of them by themselves. "eq_cluster", "pps_cluster":
+        rows are drawn, and all results that one has from then on are in the sample. "reservoir": of all results so
+        far any `size` are held, each as likely as any other; the sample as it is leaves after each micro-batch (of a
+        batch query, at its end), and can be read from the checkpoint (`tidegate.reservoir`). "progressive": a
+        reservoir that takes over memory which the join no longer needs, until the sample is used. Or a sampler as an
+        object.
     p
         The sampling fraction, for "uniform" and "eq_cluster", a reservoir's sampler included; by default as high as
         the budget allows. Where memory overflows it is lowered.
@@ -81,11 +81,10 @@ def sample(
     use_at
         When the sample of a progressive reservoir is to be used, in event time; UTC, unless it says otherwise.
     sampler
-        Of a reservoir: which results it is shown, by name or as an object; "uniform" by default. That one must know
-        how many matches a row has, and what it misses is missing from the reservoir, too. "eq_cluster" misses
-        nothing, but the results of one row come together: any is as likely as any other, any two are not. Results
-        then tell in the column `shown` with which probability that was, and `tidegate.estimate` takes it into
-        account. It is shown up to 64 times what it holds, so that it has room for results of many rows.
+        Of a reservoir: which results it is shown, by name or as an object; "eq_cluster" by default, which needs
+        least memory for it, or "uniform", whose results are more independent but may not fill it where memory is
+        short. Any result is as likely as any other; any two of one row are not. It is shown up to 64 times what it
+        holds, so that it has room for results of many rows.
     by, least
         Of a reservoir: columns of the result that make up groups. Rather than any `size` results, it then holds about
         as many of each group, and at least `least` (10 by default) of those that have as many. That is so for the
@@ -96,10 +95,11 @@ def sample(
     Returns
     -------
     DataFrame
-        The columns of the join, then `probability`, `weight` (one over it) and `owner`: whose match it is, by number.
-        Of a reservoir also `batch`: the micro-batch after which it was so, since every one gives the whole sample
-        anew; and `shown`, if its sampler draws rows with all their results: the probability of that. Its weights
-        add up to an estimate of the number of the join's results, and so are estimates themselves.
+        The columns of the join, then `probability`, `weight` (one over it), `owner` (whose match it is, by number)
+        and `shown`: the probability with which the owner was kept for it, by which `tidegate.estimate` knows which
+        results came together (1: this one came by itself). Of a reservoir also `batch`: the micro-batch after which
+        it was so, since every one gives the whole sample anew. Its weights add up to an estimate of the number of
+        the join's results, and so are estimates themselves.
 
     References
     ----------
@@ -131,7 +131,7 @@ def _chosen(method: Method | Sampler, below: Sampler | str | None, p: float | No
         raise InputError(
             f"method={method!r} is not known; use one of {', '.join(get_args(Method))}, or a sampler"
         )
-    wanted = (below or "uniform") if method in _HELD else method
+    wanted = (below or "eq_cluster") if method in _HELD else method
     sampler = find_sampler(wanted)
     if method in _HELD and isinstance(sampler, PpsCluster):
         raise InputError(

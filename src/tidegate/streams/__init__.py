@@ -4,7 +4,10 @@ from tidegate.streams.aged import Aged
 from tidegate.streams.auctions import Auctions
 from tidegate.streams.correlated import Correlated
 from tidegate.streams.normal import Normal
+from tidegate.streams.partners import HeavyTails, OneToOne
 from tidegate.streams.readings import Readings
+from tidegate.streams.rush_hours import RushHours
+from tidegate.streams.sessions import Sessions
 from tidegate.streams.stochastic import Stochastic, StochasticPair
 from tidegate.streams.stream import Pair, Stream
 from tidegate.streams.trace import Trace
@@ -14,9 +17,13 @@ __all__ = [
     "Aged",
     "Auctions",
     "Correlated",
+    "HeavyTails",
     "Normal",
+    "OneToOne",
     "Pair",
     "Readings",
+    "RushHours",
+    "Sessions",
     "Stochastic",
     "StochasticPair",
     "Stream",

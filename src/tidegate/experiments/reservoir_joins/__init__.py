@@ -1,7 +1,7 @@
 """Reservoir Sampling over Memory-Limited Stream Joins (Al-Kateb, Lee, Wang): sections 2 and 5.
 
 RJS and PRJS run on the sampling join itself, once by ranks and once as printed, over one UNIFORM each: that of
-`tidegate.sampling`, and that with the printed cutoff.
+`tidegate.sampling`, and the printed one.
 
 Deviations
 ----------

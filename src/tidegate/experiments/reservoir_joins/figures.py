@@ -11,8 +11,8 @@ from tidegate.experiments.shown import Shown
 
 _CHOSEN: Final = (
     "The paper does not tell when the sample is used: after half of the time. Steps of ten units of time. By ranks, "
-    "RJS and PRJS stand on UNIFORM with a quantile as cutoff; as printed, with the printed one, and PRJS lowers its "
-    "fraction by 0.001 at a time, which the paper does not tell."
+    "RJS and PRJS stand on UNIFORM, which also samples matches beyond those expected; as printed, on the printed "
+    "one, and PRJS lowers its fraction by 0.001 at a time, which the paper does not tell."
 )
 _TIME: Final = {"x": "time units"}
 _PER_KEY: Final = (

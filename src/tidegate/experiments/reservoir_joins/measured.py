@@ -9,6 +9,7 @@ import numpy as np
 
 from tidegate.engine import simulate
 from tidegate.engine.reservoir_join import Held, ReservoirReport, simulate_reservoir
+from tidegate.experiments.printed_uniform import PrintedUniform
 from tidegate.models import Frequency
 from tidegate.sampling import (
     JoinReservoir,
@@ -83,7 +84,8 @@ def held_by(
         else JoinReservoir(initial, HALF + SIZE, printed=printed)
     )
     known = (stream.keys, stream.shares)
-    sampler = Uniform(model=Frequency(known, known), rates=RATES, cutoff="mean" if printed else 0.999)
+    uniform = PrintedUniform if printed else Uniform
+    sampler = uniform(model=Frequency(known, known), rates=RATES)
     report = simulate_reservoir(
         left,
         right,

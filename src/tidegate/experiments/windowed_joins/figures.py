@@ -218,8 +218,8 @@ EXPERIMENTS: Final = (
         ),
         claims.claims_of_memory,
         _SAMPLED + " Memory from 10 to 100 % is a choice.",
-        "At 10 % the quantile needs rows to wait for matches that seldom come, and the printed cutoff never samples "
-        "rows that expect less than one match, here most: that bias is all of its error, whatever the memory.",
+        "As printed, UNIFORM never samples rows that expect less than one match, here most: that bias is all of its "
+        "error, whatever the memory.",
     ),
     _averaged(
         "figure9",

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from tidegate.engine import simulate, simulate_sample
+from tidegate.experiments.printed_uniform import PrintedUniform
 from tidegate.experiments.windowed_joins.measured import CORRELATIONS, WINDOW, frequencies_of, full_window
 from tidegate.sampling import EqCluster, PpsCluster, Sampler, Uniform
 from tidegate.streams import Correlated, Trace
@@ -21,7 +22,7 @@ AGGREGATED: Final = 500
 SOME_ROWS: Final = 25
 """A step of this many rows takes about five units of time."""
 ROW: Final = 32
-"""Bytes of a row, and two more for UNIFORM."""
+"""Bytes of a row, and three more for UNIFORM."""
 METHODS: Final = ("UNIFORM", "UNIFORM as printed", "EQ-CLUSTER", "PPS-CLUSTER")
 
 
@@ -33,7 +34,8 @@ def sampler_of(method: str, stream: Correlated, factor: float = 1.0, p: float | 
         return EqCluster(p, rates=(left, right))
     if method == "PPS-CLUSTER":
         return PpsCluster(p, **known)  # type: ignore[arg-type]  # as above
-    return Uniform(p, cutoff="mean" if method.endswith("printed") else 0.999, **known)  # type: ignore[arg-type]  # as above
+    uniform = PrintedUniform if method.endswith("printed") else Uniform
+    return uniform(p, **known)  # type: ignore[arg-type]  # as above
 
 
 @lru_cache(maxsize=2)
@@ -70,7 +72,7 @@ def errors(
     """
     stream = Correlated(CORRELATIONS[correlation], shuffle=seed)
     left, right, exact = _traces(stream, rows, seed)
-    row = ROW + 2 * method.startswith("UNIFORM")
+    row = ROW + 3 * method.startswith("UNIFORM")
     budget = int(full_window(stream) * percent / 100 * ROW / row)
     report = simulate_sample(
         left,

@@ -1,0 +1,101 @@
+"""Rows with partners of their own: one each, or numbers with a heavy tail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.streams.stream import Pair
+from tidegate.streams.trace import Trace
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+
+def _joined(left: Array, partners: Array, delays: Array) -> tuple[Trace, Trace]:
+    """Left rows with a key each, and the right rows with these keys in order of time."""
+    key = np.repeat(np.arange(len(left)), partners)
+    time = left[key] + delays
+    order = np.argsort(time, kind="stable")
+    one = Trace.of({"key": np.arange(len(left)), "time": left})
+    return one, Trace.of({"key": key[order], "time": time[order]})
+
+
+@dataclass(frozen=True)
+class OneToOne(Pair):
+    """Each left row has a key of its own and at most one partner, such as an order and its delivery.
+
+    Parameters
+    ----------
+    delay
+        How long after the left row its partner comes, on average (exponential).
+    matched
+        Which part of the left rows have a partner.
+    rate
+        Left rows a unit of time.
+
+    Examples
+    --------
+    >>> orders, deliveries = OneToOne(matched=0.9).both(1000)
+    >>> len(orders), 850 < len(deliveries) < 950
+    (1000, True)
+    """
+
+    delay: float = 120.0
+    matched: float = 1.0
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if min(self.delay, self.rate) <= 0 or not 0 < self.matched <= 1:
+            raise InputError(f"{self} is not a stream; give numbers above 0, and at most 1 for matched")
+
+    def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
+        """The first `rows` rows of the left, and their partners in order of time."""
+        rng = np.random.default_rng(seed)
+        left = np.cumsum(rng.exponential(1 / self.rate, rows))
+        partners = (rng.random(rows) < self.matched).astype(np.int64)
+        return _joined(left, partners, rng.exponential(self.delay, partners.sum()))
+
+
+@dataclass(frozen=True)
+class HeavyTails(Pair):
+    """Each left row has a key of its own, and a number of partners that follows Pareto's law.
+
+    Parameters
+    ----------
+    partners
+        How many partners a left row has on average.
+    tail
+        The exponent of Pareto's law, above 1: the smaller, the more of all partners a few rows have.
+    length
+        Partners come evenly within this time after the left row.
+    rate
+        Left rows a unit of time.
+
+    Examples
+    --------
+    >>> left, right = HeavyTails(partners=4.0).both(2000)
+    >>> many = np.sort(np.bincount(right.keys[0]))[::-1]
+    >>> bool(many[:20].sum() > 0.1 * many.sum())
+    True
+    """
+
+    partners: float = 4.0
+    tail: float = 1.5
+    length: float = 400.0
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if min(self.partners, self.length, self.rate) <= 0 or self.tail <= 1:
+            raise InputError(f"{self} is not a stream; give numbers above 0, and a tail above 1")
+
+    def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
+        """The first `rows` rows of the left, and their partners in order of time."""
+        rng = np.random.default_rng(seed)
+        left = np.cumsum(rng.exponential(1 / self.rate, rows))
+        mean = (1 + rng.pareto(self.tail, rows)) * self.partners * (self.tail - 1) / self.tail
+        partners = rng.poisson(mean)
+        return _joined(left, partners, rng.uniform(0, self.length, partners.sum()))

@@ -1,0 +1,77 @@
+"""Rush hours: streams whose rates rise and fall together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.streams.stream import Pair
+from tidegate.streams.trace import Trace
+from tidegate.streams.zipf import Zipf
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+
+@dataclass(frozen=True)
+class RushHours(Pair):
+    """Keys have Zipf's shares, and rows of both sides come faster for a part of every period.
+
+    Rows that arrive just before a rush hour have many more matches than those that arrive before a quiet one.
+
+    Parameters
+    ----------
+    keys, skew
+        How many distinct keys, and the parameter of Zipf's law.
+    period
+        From one rush hour to the next.
+    part
+        Which part of a period is its rush hour.
+    factor
+        How many times as many rows come then as at other times.
+    rate
+        Rows a unit of time of either side, on average.
+
+    Examples
+    --------
+    >>> left, right = RushHours(period=100.0).both(1000)
+    >>> len(left), bool((left.time % 100 < 20).mean() > 0.6)
+    (1000, True)
+    """
+
+    keys: int = 200
+    skew: float = 0.8
+    period: float = 2000.0
+    part: float = 0.2
+    factor: float = 10.0
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if min(self.keys, self.period, self.factor, self.rate) <= 0 or not 0 < self.part < 1:
+            raise InputError(f"{self} is not a stream; give numbers above 0, and a part below 1")
+
+    def _times(self, rng: np.random.Generator, rows: int) -> Array:
+        """Times of a Poisson process: even ones, moved to where the expected number of rows is as large."""
+        even = np.cumsum(rng.exponential(1 / self.rate, rows)) / self.period
+        busy = self.factor * self.part / (self.factor * self.part + 1 - self.part)
+        periods, passed = np.divmod(even, 1.0)
+        rush = passed / busy * self.part
+        quiet = self.part + (passed - busy) / (1 - busy) * (1 - self.part)
+        times: Array = (periods + np.where(passed < busy, rush, quiet)) * self.period
+        return times
+
+    def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
+        """The first `rows` rows of the left, and the right rows until the last of them."""
+        rng = np.random.default_rng(seed)
+        shares = Zipf(self.keys, self.skew).shares
+        left = self._times(rng, rows)
+        right = self._times(rng, rows + int(10 * np.sqrt(rows)) + 10)
+        right = right[right <= (left[-1] if rows else -1.0)]
+        one, other = (
+            Trace.of({"key": rng.choice(self.keys, len(times), p=shares), "time": times})
+            for times in (left, right)
+        )
+        return one, other
