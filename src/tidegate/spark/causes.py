@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Final
+
+from pyspark.logger import PySparkLogger
 
 _LINES: Final = 5
 _STACK: Final = re.compile(r"^\s*(at |\.\.\. \d+ more|Driver stacktrace|JVM stacktrace|SQLSTATE)")
@@ -16,6 +20,17 @@ _TASK: Final = re.compile(r"Job aborted due to stage failure: .*?Lost task [^:]*
 _PLAN: Final = re.compile(
     r";?\s*(?:line \d+,? pos \d+;?)?\s*SQLSTATE: \w+.*|; line \d+ pos \d+;?.*$", re.DOTALL
 )
+
+
+@contextlib.contextmanager
+def hushed() -> Iterator[None]:
+    """Keep PySpark from printing the stack of an error that is told here in a line."""
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    old, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = old
 
 
 def root_cause(error: BaseException) -> str:

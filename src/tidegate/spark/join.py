@@ -11,6 +11,7 @@ from tidegate.spark.importance import stated
 from tidegate.spark.plan import How
 from tidegate.spark.pool import Member
 from tidegate.spark.query import Query
+from tidegate.spark.saved import NAME
 from tidegate.spark.settings import online
 from tidegate.types import Budget, Combine, Condition, InputError, Split, check_choice
 
@@ -45,6 +46,7 @@ def join(
     suffix: str = "_right",
     seed: int = 0,
     step: int = 100_000,
+    name: str = NAME,
 ) -> DataFrame:
     """Join two DataFrames within a budget of memory; with one that suffices, exactly as Spark does.
 
@@ -97,6 +99,9 @@ def join(
         Fixes all randomness.
     step
         On batch DataFrames: how many rows are handled together, in order of time.
+    name
+        What it is called, where a query has several: `tidegate.inspect(checkpoint, name="bids")`. A restart needs the
+        same name; one that had none can be given one.
 
     Returns
     -------
@@ -122,7 +127,9 @@ def join(
     if member:
         member.check(find(policy), split, core.window, count, streaming=query.streaming)
     valuation = stated(importance, query.frames, find(policy), streaming=query.streaming)
-    return query.run(core, count, how=how, where=where, suffix=suffix, valuation=valuation, member=member)
+    return query.run(
+        core, count, how=how, where=where, suffix=suffix, valuation=valuation, member=member, name=name
+    )
 
 
 def _timely(policy: Policy | str) -> Policy:

@@ -23,6 +23,7 @@ from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.plan import OUTER, UNCERTAIN, BucketPlan, How, Output, QueryPlan, SamplePlan, SideColumns
 from tidegate.spark.pool import Member
 from tidegate.spark.processor import Processor, batch_job
+from tidegate.spark.saved import NAME, checked_name
 from tidegate.spark.session import check_provider, partitions_of
 from tidegate.spark.side import Keyed, On, SideFrame, keyed, quoted
 from tidegate.spark.valuation import Valuation
@@ -111,6 +112,7 @@ class Query:
         valuation: Valuation | None = None,
         member: Member | None = None,
         sampling: SamplePlan | None = None,
+        name: str = NAME,
     ) -> DataFrame:
         """The results of this join, as a DataFrame."""
         frames, keys = self.frames, self.keys
@@ -136,7 +138,7 @@ class Query:
                 checked=keys.checked,
                 where=parts,
                 layout=_layout(frames, buckets, how, keys, parts)
-                | {"importance": _expressions(valuation)}
+                | {"importance": _expressions(valuation), "name": checked_name(name)}
                 | ({"sample": sampling.described} if sampling else {})
                 | (
                     {"reservoir": {"columns": _plain(schema, output)}}

@@ -19,6 +19,7 @@ from tidegate.sampling.drawn import Method, listed
 from tidegate.spark.durations import Duration, window_of
 from tidegate.spark.plan import SamplePlan
 from tidegate.spark.query import Query
+from tidegate.spark.saved import NAME
 from tidegate.types import Budget, InputError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def sample(
     suffix: str = "_right",
     seed: int = 0,
     step: int = 100_000,
+    name: str = NAME,
 ) -> DataFrame:
     """Sample the results of a join within a budget of memory.
 
@@ -61,7 +63,7 @@ def sample(
 
     Parameters
     ----------
-    left, right, on, time, window, where, lateness, buckets, suffix, seed, step
+    left, right, on, time, window, where, lateness, buckets, suffix, seed, step, name
         As in `tidegate.join`.
     budget
         What the whole query may buffer: a number of rows, a string of bytes ("64 MB"), a `Budget`, or None. The
@@ -122,7 +124,7 @@ def sample(
     core = Join(window_of(window), memory, seed=seed, numeric=query.numeric)
     SamplingOperator(core, chosen)  # what the sampler refuses is told here and not by a worker
     plan = SamplePlan(chosen, reservoir, groups)
-    return query.run(core, count, how="inner", where=where, suffix=suffix, sampling=plan)
+    return query.run(core, count, how="inner", where=where, suffix=suffix, sampling=plan, name=name)
 
 
 def _chosen(method: Method | Sampler, below: Sampler | str | None, p: float | None) -> Sampler:

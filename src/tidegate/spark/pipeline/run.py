@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import TimestampNTZType, TimestampType
@@ -30,7 +29,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tidegate.spark.causes import root_cause
+from tidegate.spark.causes import hushed, root_cause
 from tidegate.spark.join import join
 from tidegate.spark.pipeline.file import Engine, Pipeline, Sink, Source, check_inputs, load
 from tidegate.spark.session import PARTITIONS, QUIET, configure, silenced
@@ -132,27 +131,16 @@ def run(
     check_inputs(pipeline)
     console = console or Console(stderr=True)
     if spark is not None:
-        with _hushed():
+        with hushed():
             return _run(pipeline, spark, console)
     with console.status("starting Spark"), _told(pipeline, "spark"):
         spark = _session(pipeline.spark, log)
     try:
-        with _hushed():
+        with hushed():
             return _run(pipeline, spark, console)
     finally:
         with console.status("stopping Spark"):
             spark.stop()
-
-
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """Keep PySpark from printing the stack of an error that is told here in a line."""
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
-    old, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = old
 
 
 def _session(engine: Engine, log: Path | None) -> SparkSession:
