@@ -30,7 +30,8 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def joined(spark: SparkSession, rows: Path, **settings: Any) -> DataFrame:  # noqa: ANN401 - as join's
     sides = [streams.read(spark, rows / side, "t", "9 seconds") for side in SIDES]
-    return tg.join(*sides, **{"on": "k", "time": "t", "window": ("9 s", "9 s"), "buckets": 2} | settings)
+    given: dict[str, Any] = {"on": "k", "time": "t", "window": ("9 s", "9 s"), "buckets": 2}
+    return tg.join(*sides, **given | settings)
 
 
 def run(frame: DataFrame, checkpoint: Path, mode: str = "append") -> Path:

@@ -161,6 +161,42 @@ def test_a_watermark_stays_with_a_renamed_column_and_not_with_a_derived_one(fram
     assert "derived" in message
 
 
+@pytest.mark.parametrize("way", ["join", "watermark", "lateness", "sample", "alert", "alias"])
+def test_a_stream_behind_a_join_is_refused(frames: Frames, way: str) -> None:
+    left, right = frames(True)  # noqa: FBT003
+    settings: dict[str, Any] = {"on": "k", "time": ("t", "u"), "window": ("5 s", "5 s")}
+    first = (tg.sample if way == "sample" else tg.join)(left, right, **settings).drop("u", "s_right", "b")
+    if way == "watermark":
+        first = first.withWatermark("t", "5 seconds")
+    if way == "lateness":
+        settings |= {"lateness": "5 seconds"}
+        right = right.sparkSession.readStream.format("rate").load().toDF("u", "k")
+    if way == "alias":
+        first = first.select("k", "t").where("k > 2").alias("x").withWatermark("t", "5 seconds")
+    calls: dict[str, Callable[[], object]] = {
+        "alert": lambda: tg.alert(
+            {"a": first, "b": right.withColumnRenamed("u", "t")},
+            on="k",
+            time="t",
+            within="5 s",
+            when="a + b > 3",
+        ),
+        "sample": lambda: tg.estimate(first, "count(*)", window="1 minute", time="t", lateness="1 s"),
+    }
+    with pytest.raises(InputError) as caught:
+        calls.get(way, lambda: tg.join(first, right, **settings))()
+    message = str(caught.value)
+    assert "is the result of a tidegate join, sample or alarm in the same query" in message
+    assert "read that back with spark.readStream, or use foreachBatch" in message
+
+
+def test_a_batch_behind_a_join_is_not_refused(frames: Frames) -> None:
+    left, right = frames(False)  # noqa: FBT003
+    settings: dict[str, Any] = {"on": "k", "time": ("t", "u"), "window": ("5 s", "5 s")}
+    first = tg.join(left, right, **settings).drop("u", "s_right", "b")
+    assert tg.join(first, right, **settings).count() == 3
+
+
 def test_a_timestamp_without_zone_cannot_have_a_watermark(frames: Frames) -> None:
     left, right = frames(True)  # noqa: FBT003
     message = refusal(left.selectExpr("k", "cast(t as timestamp_ntz) as t"), right)

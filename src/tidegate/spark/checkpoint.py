@@ -88,12 +88,16 @@ def _numbers(checkpoint: str | Path, session: SparkSession) -> list[int]:
     with _reading(checkpoint, begun=False):
         operators = session.read.format("state-metadata").load(str(checkpoint)).collect()
     ours = [row.operatorId for row in operators if _is_ours(row.operatorProperties)]
+    if not operators:
+        raise InputError(
+            f"there is no state at {str(checkpoint)!r}; give the checkpointLocation of a query that has run at least "
+            "one micro-batch"
+        )
     if not ours:
         others = ", ".join(dict.fromkeys(row.operatorName for row in operators))
         raise InputError(
-            f"the query at {str(checkpoint)!r} has no tidegate operator{f' (it has {others})' if others else ''}; "
-            "give the checkpointLocation of a query with tidegate.join, sample or alert that has run at least one "
-            "micro-batch"
+            f"the query at {str(checkpoint)!r} has no tidegate operator (it has {others}); give the "
+            "checkpointLocation of a query with tidegate.join, sample or alert"
         )
     return sorted(set(ours))
 

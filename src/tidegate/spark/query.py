@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 import warnings
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Struc
 
 from tidegate.engine.operator import Join
 from tidegate.spark.columns import travelled
+from tidegate.spark.explained import analysed
 from tidegate.spark.held_sample import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT, merge
 from tidegate.spark.importance import parts as importance_parts
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
@@ -266,17 +265,13 @@ def _check_understood(where: str, tree: exp.Expression, frames: dict[Side, SideF
             f"where={where!r} is of type {kind.simpleString()}; write a condition, true or false"
         )
     understood = tree.sql(SPARK)
-    if _analysed(asked) != _analysed(both.select(F.expr(understood).alias("holds"))):
+    if _unnumbered(asked) != _unnumbered(both.select(F.expr(understood).alias("holds"))):
         raise InputError(f"where={where!r} would be read as {understood!r}; write it in plainer SQL")
 
 
-def _analysed(frame: DataFrame) -> str:
+def _unnumbered(frame: DataFrame) -> str:
     """What Spark makes of a query, without the numbers that it gives to columns."""
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        frame.explain(extended=True)
-    plan = shown.getvalue().partition("== Analyzed Logical Plan ==")[2].partition("== Optimized")[0]
-    return re.sub(r"#\d+L?", "", plan).casefold()
+    return re.sub(r"#\d+L?", "", analysed(frame)).casefold()
 
 
 def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataType]:

@@ -32,6 +32,7 @@ from pyspark.sql.types import (
 
 from tidegate.spark.carriers import Carrier, carrier, holds, plain
 from tidegate.spark.durations import microseconds
+from tidegate.spark.explained import check_unchained
 from tidegate.spark.packing import CHECK, CONTENT, KEY
 from tidegate.types import InputError
 
@@ -91,6 +92,8 @@ class SideFrame:
                 f"{side}.{time} is of type {kind.simpleString()}, on which Spark keeps no watermark; "
                 f'cast it first: {side}.withColumn("{time}", F.col("{time}").cast("timestamp"))'
             )
+        if streaming:
+            check_unchained(side, frame)
         if lateness is not None and streaming:
             frame = watermarked(side, frame, time, lateness)
         delay = watermark_delay(frame, time) if streaming else None
