@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 import tidegate as tg
@@ -81,10 +83,29 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
         ({"window": 5}, "5", "write window=('10 minutes', '0 seconds')"),
         ({"window": (5, 5)}, "5 has no unit", "'10 minutes'"),
         ({"window": ("1 month", "0 s")}, "'1 month'", "'10 minutes'"),
-        ({"window": ("1 s", "-2 s")}, "(1000000, -2000000)", "at least 0"),
-        ({"how": "outer"}, "'outer'", "'full'"),
-        ({"how": "anti"}, "'anti'", "'left_semi'"),
-        ({"policy": "fifi"}, "'fifi'", "fifo"),
+        ({"window": ("1 s", "-2 s")}, "window ('1 s', '-2 s') is empty", "at least 0"),
+        (
+            {"window": [timedelta(0), timedelta(seconds=-2)]},
+            "(datetime.timedelta(0), datetime.timedelta(",
+            "at least 0",
+        ),
+        ({"window": ("10 minutes", None), "policy": "life"}, "the window ('10 minutes', None)", "give"),
+        (
+            {"window": ("10 minutes", None), "policy": "ijoin", "importance": 1},
+            "('10 minutes', None)",
+            "unpro",
+        ),
+        (
+            {"how": "anti"},
+            "how='anti' is not supported; use 'inner', 'left', 'right', 'full',",
+            "take how='left'",
+        ),
+        ({"how": "LEFT_ANTI"}, "how='LEFT_ANTI' is not supported", "'left_semi'"),
+        ({"how": "cross"}, "how='cross' is not supported", "'left_semi'"),
+        ({"how": "iner"}, "how='iner' is not supported", "did you mean 'inner'?"),
+        ({"how": None}, "how=None is not supported", "'left_semi'"),
+        ({"policy": "fifi"}, "'fifi'", "did you mean 'fifo'?"),
+        ({"policy": Life}, "policy is the class Life", "call it: Life()"),
         ({"budget": 1, "buckets": 2}, "a budget of 1 rows", "at least 2"),
         ({"budget": "64 parsecs"}, "'64 parsecs'", "'64 MB'"),
         ({"budget": 0}, "a budget of 0 rows", "at least 1"),
@@ -125,6 +146,19 @@ def test_a_bad_setting(frames: Frames, settings: dict[str, Any], named: str, rem
 def test_what_is_no_dataframe(frames: Frames) -> None:
     left, _ = frames(False)  # noqa: FBT003
     assert "right is a dict; give a Spark DataFrame" in refusal(left, {"k": [1]})
+
+
+def test_a_frame_of_another_library_is_told_the_way(frames: Frames) -> None:
+    left, _ = frames(False)  # noqa: FBT003
+    frame = pd.DataFrame({"k": [1]})
+    message = "is a pandas DataFrame; give spark.createDataFrame(right), or use tidegate.simulate"
+    assert f"right {message}" in refusal(left, frame)
+    with pytest.raises(InputError, match=r"stream 'a' is a pandas DataFrame; give spark.createDataFrame"):
+        tg.alert({"a": frame, "b": left}, on="k", time="t", within="1 s", when="a > b")  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="stream is a pandas DataFrame"):
+        tg.lookup(frame, "x.db", table="t", on="k", cache=3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="sample is a pandas DataFrame"):
+        tg.estimate(frame, "count(*)")  # type: ignore[arg-type]
 
 
 def test_streaming_and_batch_do_not_mix(frames: Frames) -> None:

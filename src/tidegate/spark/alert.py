@@ -33,7 +33,7 @@ from tidegate.spark.packing import CHECK, CONTENT, KEY, PACKED, RESULTS, Pack, u
 from tidegate.spark.query import bucket_count
 from tidegate.spark.saved import NAME, checked_name
 from tidegate.spark.session import check_provider, partitions_of
-from tidegate.spark.side import INTEGERS, SideFrame, keyed, quoted
+from tidegate.spark.side import INTEGERS, SideFrame, check_frame, keyed, quoted
 from tidegate.types import Budget, InputError
 
 if TYPE_CHECKING:
@@ -172,6 +172,8 @@ def _sources(streams: Mapping[str, Source]) -> dict[str, tuple[DataFrame, str]]:
         frame, value = (
             source if isinstance(source, tuple) and len(source) == _FEWEST else (source, quoted(name))
         )
+        if type(frame).__module__.split(".")[0] in ("pandas", "polars", "pyarrow"):
+            check_frame(frame, f"stream {name!r}")
         if not hasattr(frame, "mapInArrow") or not isinstance(value, str):
             raise InputError(
                 f"stream {name!r} is a {type(source).__name__}; give a Spark DataFrame, or (df, 'expression')"

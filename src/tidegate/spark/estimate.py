@@ -21,7 +21,7 @@ from tidegate.sampling.intervals import check_level
 from tidegate.spark.durations import microseconds
 from tidegate.spark.explained import check_unchained
 from tidegate.spark.session import partitions_of
-from tidegate.spark.side import quoted, watermark_delay, watermarked
+from tidegate.spark.side import check_frame, quoted, watermark_delay, watermarked
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError, check_choice
 
@@ -95,6 +95,7 @@ def estimate(
         The columns of `by`, `window` (a struct of start and end), `estimate`, `low`, `high`, and `rows`: how many
         sampled results with a value are behind it. An end that the sample is too small to tell is null.
     """
+    check_frame(sample, "sample")
     aggregate = Aggregate.parse(what)
     names = listed(by)
     check_level(level)

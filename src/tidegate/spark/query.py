@@ -15,6 +15,7 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Struc
 
 from tidegate.engine.operator import Join
 from tidegate.spark.columns import travelled
+from tidegate.spark.equalities import compares, pairs_compared
 from tidegate.spark.explained import analysed
 from tidegate.spark.held_sample import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT, merge
 from tidegate.spark.importance import parts as importance_parts
@@ -24,7 +25,7 @@ from tidegate.spark.pool import Member
 from tidegate.spark.processor import Processor, batch_job
 from tidegate.spark.saved import NAME, checked_name
 from tidegate.spark.session import check_provider, partitions_of
-from tidegate.spark.side import Keyed, On, SideFrame, keyed, quoted
+from tidegate.spark.side import Keyed, On, SideFrame, check_frame, keyed, quoted
 from tidegate.spark.valuation import Valuation
 from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, take_apart
 from tidegate.types import SIDES, Condition, InputError
@@ -81,6 +82,12 @@ class Query:
         if isinstance(step, bool) or not isinstance(step, int) or step < 1:
             raise InputError(f"step={step!r} is not a number of rows; give at least 1")
         streaming = _streaming(left, right)
+        if compares(on):
+            if condition != "=":
+                raise InputError(
+                    f"on={str(on)!r} compares by ==, and condition={condition!r}; name the columns in on="
+                )
+            on = pairs_compared(on, left, right)
         times = _two_names(time, "time")
         frames: dict[Side, SideFrame] = {
             side: SideFrame.of(side, frame, at, lateness, streaming=streaming)
@@ -173,8 +180,7 @@ class Query:
 
 def _streaming(left: DataFrame, right: DataFrame) -> bool:
     for side, frame in zip(SIDES, (left, right), strict=True):
-        if not hasattr(frame, "mapInArrow"):
-            raise InputError(f"{side} is a {type(frame).__name__}; give a Spark DataFrame")
+        check_frame(frame, side)
     if left.isStreaming != right.isStreaming:
         stream, batch = SIDES if left.isStreaming else SIDES[::-1]
         raise InputError(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import (
     ArrayType,
@@ -41,13 +41,26 @@ if TYPE_CHECKING:
 
     from tidegate.types import Condition, Side
 
-On: TypeAlias = "str | Sequence[str | tuple[str, str]]"
+On: TypeAlias = "str | Column | Sequence[str | Column | tuple[str, str]]"
 
 BY: Final = "b"
 INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 _TIMES: Final = (TimestampType, TimestampNTZType)
 _UNHASHABLE: Final = (MapType, VariantType, CalendarIntervalType, GeographyType, GeometryType)
 _WATERMARK: Final = "spark.watermarkDelayMs"
+
+
+def check_frame(frame: object, what: str) -> None:
+    """Refuse what is no Spark DataFrame, and say what to do with another one."""
+    if hasattr(frame, "mapInArrow") and hasattr(frame, "sparkSession"):
+        return
+    module = type(frame).__module__.split(".")[0]
+    if module in ("pandas", "polars", "pyarrow"):
+        raise InputError(
+            f"{what} is a {module} {type(frame).__name__}; give spark.createDataFrame({what}), or use "
+            "tidegate.simulate, which takes it as it is"
+        )
+    raise InputError(f"{what} is a {type(frame).__name__}; give a Spark DataFrame")
 
 
 def quoted(name: str) -> str:
