@@ -29,7 +29,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tidegate.spark.causes import hushed, root_cause
+from tidegate.spark.causes import QueryFailedError, hushed, remedy, root_cause
+from tidegate.spark.java import needs_java
 from tidegate.spark.join import join
 from tidegate.spark.pipeline.file import Engine, Pipeline, Sink, Source, check_inputs, load
 from tidegate.spark.session import PARTITIONS, QUIET, configure, silenced
@@ -48,10 +49,6 @@ _TICK: Final = 0.3
 _SHOWN_ROWS: Final = 20
 _RESULTS: Final = "tidegate_results"
 _CONNECTORS: Final = {"kafka": "spark-sql-kafka-0-10_2.13", "avro": "spark-avro_2.13"}
-
-
-class QueryFailedError(RuntimeError):
-    """The query began and failed; the message is Spark's root cause."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ def _session(engine: Engine, log: Path | None) -> SparkSession:
         conf = QUIET | {"spark.driver.memory": "2g"} | conf
     for name, value in conf.items():
         builder = builder.config(name, value)
-    with silenced(log):
+    with needs_java(), silenced(log):
         spark = builder.getOrCreate()
     if not engine.remote:
         spark.sparkContext.setLogLevel("ERROR" if log else "OFF")
@@ -434,4 +431,5 @@ def _failed(pipeline: Pipeline, stop: threading.Event | None = None) -> Iterator
     except _SPARK_ERRORS as error:
         if stop is not None and stop.is_set():
             return
-        raise QueryFailedError(f"{pipeline.file}: the query failed: {root_cause(error)}") from error
+        end = remedy(error, pipeline.checkpoint) if stop is not None else ""
+        raise QueryFailedError(f"{pipeline.file}: the query failed: {root_cause(error)}{end}") from error
