@@ -77,7 +77,7 @@ def refused(joined: DataFrame, folder: Path, checkpoint: Path, name: str) -> Ite
             call()
         except tg.InputError as error:
             # Spark has two names for one sign, and messages have the paths of two runs.
-            yield str(error).replace("==(", "=(").replace(name, "")[:100]
+            yield str(error).replace("==(", "=(").replace(str(folder), "").replace(name, "")[:90]
 
 
 def main() -> None:

@@ -154,11 +154,11 @@ def test_a_frame_of_another_library_is_told_the_way(frames: Frames) -> None:
     message = "is a pandas DataFrame; give spark.createDataFrame(right), or use tidegate.simulate"
     assert f"right {message}" in refusal(left, frame)
     with pytest.raises(InputError, match=r"stream 'a' is a pandas DataFrame; give spark.createDataFrame"):
-        tg.alert({"a": frame, "b": left}, on="k", time="t", within="1 s", when="a > b")  # type: ignore[dict-item]
+        tg.alert({"a": frame, "b": left}, on="k", time="t", within="1 s", when="a > b")
     with pytest.raises(InputError, match="stream is a pandas DataFrame"):
-        tg.lookup(frame, "x.db", table="t", on="k", cache=3)  # type: ignore[arg-type]
+        tg.lookup(frame, "x.db", table="t", on="k", cache=3)
     with pytest.raises(InputError, match="sample is a pandas DataFrame"):
-        tg.estimate(frame, "count(*)")  # type: ignore[arg-type]
+        tg.estimate(frame, "count(*)")
 
 
 def test_streaming_and_batch_do_not_mix(frames: Frames) -> None:

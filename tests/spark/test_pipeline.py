@@ -372,7 +372,7 @@ def test_examples_are_sound() -> None:
         (
             (
                 "[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: Job aborted due to stage "
-                "failure: Lost task 0.0 (host): org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] x\n"
+                "failure: Lost task 0.0 (host): org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.X] x\n"
                 "\tat a.b(C.scala:1)\nCaused by: java.io.EOFException: Stream ended prematurely\n\tat d.e(F.java:2)\n"
             ),
             "the state in the checkpoint cannot be read: EOFException: Stream ended prematurely",

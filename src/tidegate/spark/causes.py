@@ -17,6 +17,7 @@ _THROWN: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
 _CALL: Final = re.compile(r"^An error occurred while calling \S+\s+: ")
 _QUERY: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ", re.DOTALL)
 _TASK: Final = re.compile(r"Job aborted due to stage failure: .*?Lost task [^:]*: ", re.DOTALL)
+UNREADABLE: Final = "the state in the checkpoint cannot be read"
 _DIED: Final = (
     "a Python worker of Spark's was killed, most likely because memory ran out (see `dmesg`), or it crashed"
 )
@@ -89,7 +90,7 @@ def root_cause(error: BaseException) -> str:
     if worker_died(error) and not _python(lines):
         return _DIED
     if state_unreadable(error):
-        return f"the state in the checkpoint cannot be read: {(_caused(lines) or _first(text))[0]}"
+        return f"{UNREADABLE}: {(_caused(lines) or _first(text))[0]}"
     found = _python(lines) or _caused(lines) or _first(text) or [type(error).__name__]
     return "\n".join(found[:_LINES])
 

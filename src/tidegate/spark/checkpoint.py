@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tidegate.engine.snapshot import unpack
 from tidegate.spark.alert_bucket import ALERT
-from tidegate.spark.causes import hushed, root_cause
+from tidegate.spark.causes import UNREADABLE, hushed, root_cause
 from tidegate.spark.saved import NAME, Saved, name_of
 from tidegate.spark.state import CHUNKS, reassembled
 from tidegate.types import InputError
@@ -169,7 +169,7 @@ def _reading(checkpoint: str | Path, *, begun: bool) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        cause = " ".join(root_cause(error).split())[:_SHOWN]
+        cause = " ".join(root_cause(error).split()).removeprefix(f"{UNREADABLE}: ")[:_SHOWN]
         if begun:
             raise InputError(f"the state at {str(checkpoint)!r} cannot be read: {cause}; {_ANEW}") from None
         raise InputError(

@@ -127,8 +127,9 @@ def _sides(column: _Reference, known: dict[Side, _Known]) -> list[Side]:
 def _tree(column: Column) -> _Call | _Reference | None:
     """What a Column is made of; None for what is neither a call nor a reference."""
     if _through_connect(column):
-        return _connect(column._expr)  # type: ignore[attr-defined]  # noqa: SLF001 - there is no other way
-    return _classic(column._jc.node())  # type: ignore[attr-defined]  # noqa: SLF001 - as above
+        return _connect(column._expr)  # noqa: SLF001 - there is no other way
+    java: Any = column._jc  # noqa: SLF001 - as above
+    return _classic(java.node())
 
 
 def _through_connect(thing: Column | DataFrame) -> bool:
@@ -190,7 +191,7 @@ def _known(frame: DataFrame) -> _Known:
             for i in range(attribute.qualifier().size())
         }
         return _Known(frame.columns, frozenset(marks | {("dataset", frame._jdf.id())}), frozenset(aliases))  # noqa: SLF001 - as above
-    plans = list(_plans(frame._plan))  # type: ignore[attr-defined]  # noqa: SLF001 - as above
+    plans = list(_plans(frame._plan))  # noqa: SLF001 - as above
     aliases = {plan._alias for plan in plans if type(plan).__name__ == "SubqueryAlias"}  # noqa: SLF001 - as above
     ids = [plan._plan_id for plan in plans]  # noqa: SLF001 - as above
     return _Known(

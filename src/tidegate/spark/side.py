@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -285,7 +285,10 @@ def pairs_of(on: On) -> list[tuple[str, str]]:
             f"on={on!r} names no column; write on='key', on=['a', 'b'] or on=[('left_id', 'right_id')]"
         )
     names = [on] if isinstance(on, str) else list(on)
-    pairs = [(name, name) if isinstance(name, str) else tuple(name) for name in names]
+    pairs: list[tuple[Any, ...]] = [
+        (name, name) if isinstance(name, str) else tuple(name) if isinstance(name, tuple | list) else (name,)
+        for name in names
+    ]
     for pair in pairs:
         if len(pair) != 2 or not all(isinstance(name, str) for name in pair):  # noqa: PLR2004 - left and right
             raise InputError(f"on has {pair!r}; write a name, or a pair of names (left, right)")
