@@ -86,6 +86,17 @@ def test_sizes(text: str, size: int) -> None:
     assert Budget.of(text) == budget
 
 
+@pytest.mark.parametrize("text", ["1000", "1000 rows", " 1_000 Rows ", "1,000 rows", "1000row"])
+def test_a_text_may_count_rows(text: str) -> None:
+    assert Budget.of(text) == Budget(rows=1000)
+
+
+@pytest.mark.parametrize("text", ["1000", "1000 rows", "B", "1.2.3 MB", "64 parsecs"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(InputError, match="is not a size; write it like '64 MB'"):
+        Budget(bytes=text)
+
+
 def test_budgets() -> None:
     assert Budget.of(None) is None
     assert Budget.of(5) == Budget(rows=5)

@@ -66,7 +66,12 @@ def demo(
     seconds: Annotated[float, typer.Option(help="After this time nothing more is written.")] = 65.0,
 ) -> None:
     """See a bounded join at work: auctions and bids on local Spark, in a tenth of the memory."""
-    _on_spark("demo").run_demo(folder, console, seconds=seconds)
+    part = _on_spark("demo")
+    try:
+        part.run_demo(folder, console, seconds=seconds)
+    except part.QueryFailedError as error:
+        _complain(error)
+        raise typer.Exit(1) from error
 
 
 @app.command("run")

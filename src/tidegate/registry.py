@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TypeVar
 
-from tidegate.types import InputError
+from tidegate.types import InputError, perhaps, refuse_class
 
 T = TypeVar("T")
 
@@ -23,15 +22,16 @@ def named(classes: list[type[T]]) -> dict[str, type[T]]:
 
 
 def called(name: object, known: dict[str, type[T]], what: str) -> type[T]:
-    """The class of that name; if there is none, the nearest names are told first.
+    """The class of that name; if there is none, all names are listed, and the one that may be meant.
 
     Examples
     --------
     >>> called("floot", {"int": int, "float": float}, "number")
     Traceback (most recent call last):
-    tidegate.types.InputError: number 'floot' is not known; use one of float, int
+    tidegate.types.InputError: number 'floot' is not known; use one of float, int; did you mean 'float'?
     """
+    refuse_class(name, what, "")
     if not isinstance(name, str) or name not in known:
-        nearest = sorted(known, key=lambda other: -difflib.SequenceMatcher(None, str(name), other).ratio())
-        raise InputError(f"{what} {name!r} is not known; use one of {', '.join(nearest)}")
+        names = sorted(known)
+        raise InputError(f"{what} {name!r} is not known; use one of {', '.join(names)}{perhaps(name, names)}")
     return known[name]

@@ -6,6 +6,7 @@ are the only types that cross from one room of the project to another.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from dataclasses import dataclass, field, replace
@@ -55,7 +56,26 @@ def check_choice(value: object, kind: object, what: str) -> None:
     """Refuse a value that is not one of the Literal type's members, and say which there are."""
     known = _members(kind)
     if not isinstance(value, str) or value not in known:
-        raise InputError(f"{what} {value!r} is not known; use one of {', '.join(map(repr, known))}")
+        listed = ", ".join(map(repr, known))
+        raise InputError(f"{what} {value!r} is not known; use one of {listed}{perhaps(value, known)}")
+
+
+def perhaps(value: object, known: Iterable[str]) -> str:
+    """Which of the known names may have been meant, as the end of a message; nothing where none is near.
+
+    Examples
+    --------
+    >>> perhaps("Random", ["fifo", "random"])
+    "; did you mean 'random'?"
+    """
+    near = difflib.get_close_matches(str(value).casefold(), list(known), n=1) if value else []
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def refuse_class(value: object, what: str, given: str = "...") -> None:
+    """Refuse a class where one of its objects is needed, which is made of what is `given`."""
+    if isinstance(value, type):
+        raise InputError(f"{what} is the class {value.__name__}; call it: {value.__name__}({given})")
 
 
 @dataclass(frozen=True)
@@ -100,6 +120,7 @@ class Window:
         """Read what the user wrote."""
         if isinstance(value, Window):
             return value
+        refuse_class(value, "window")
         if not isinstance(value, tuple | list) or len(value) != len(SIDES):
             raise InputError(
                 f"window {value!r} is not a pair; write window=(left, right), e.g. window=(500, 0)"
@@ -172,6 +193,7 @@ _UNITS = {
     "mib": 2**20,
     "gib": 2**30,
 }
+_SIZE: Final = re.compile(r"\s*(?P<number>\d[\d_,]*(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]*)\s*")
 
 
 @dataclass(frozen=True)
@@ -182,6 +204,8 @@ class Budget:
     --------
     >>> Budget.of(100)
     Budget(rows=100, bytes=None)
+    >>> Budget.of("100 rows")
+    Budget(rows=100, bytes=None)
     >>> Budget(bytes="64 MB").bytes
     64000000
     """
@@ -191,12 +215,19 @@ class Budget:
 
     @classmethod
     def of(cls, value: Budget | int | str | None) -> Budget | None:
-        """Read what the user wrote: a number is rows, a string is bytes, None is no limit."""
+        """Read what the user wrote: rows (1000, "1000", "1000 rows"), bytes ("64 MB"), or None for no limit."""
         if value is None or isinstance(value, Budget):
             return value
-        if isinstance(value, str):
+        refuse_class(value, "budget")
+        if not isinstance(value, str):
+            return cls(rows=value)
+        found = _SIZE.fullmatch(value)
+        if found is None or found["unit"].lower() not in ("", "row", "rows"):
             return cls(bytes=value)
-        return cls(rows=value)
+        number = re.sub("[_,]", "", found["number"])
+        if not number.isdecimal():
+            raise InputError(f"budget {value!r} is not a whole number of rows; write it like '1000 rows'")
+        return cls(rows=int(number))
 
     def __post_init__(self) -> None:
         if (self.rows is None) == (self.bytes is None):
@@ -238,11 +269,13 @@ class Budget:
 
 
 def _parse_bytes(text: str) -> int:
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
-    unit = _UNITS.get(found[2].lower()) if found else None
+    found = _SIZE.fullmatch(text)
+    unit = _UNITS.get(found["unit"].lower()) if found else None
     if found is None or unit is None:
-        raise InputError(f"budget {text!r} is not a size; write it like '64 MB', '1.5 GiB' or '4096 B'")
-    return int(float(found[1]) * unit)
+        raise InputError(
+            f"budget {text!r} is not a size; write it like '64 MB', '1.5 GiB' or '4096 B', or '1000 rows'"
+        )
+    return int(float(re.sub("[_,]", "", found["number"])) * unit)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any, Self, get_args
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -434,6 +435,10 @@ def test_a_markov_process_of_ones_own(survival: Survival) -> None:
     [
         (lambda: tg.simulate_cache([1], 0), "a cache of 0 rows holds nothing"),
         (lambda: tg.simulate_cache([1], 2, "mru"), "cache policy 'mru' is not known; use one of 'lfd'"),  # type: ignore[arg-type]
+        (
+            lambda: tg.simulate_cache(pa.table({"key": [1]}), 2),
+            "references is a Table with columns; give the one that holds the keys",
+        ),
         (lambda: tg.simulate_cache([1], 2, "a0"), "give them with 'a0'"),
         (lambda: tg.simulate_cache([1], 2, "lru", probabilities={1: 1.0}), "give them with 'a0'"),
         (lambda: tg.simulate_cache([1], 2, "a0", probabilities={1: np.nan}), "NaN"),

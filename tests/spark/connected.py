@@ -6,16 +6,20 @@ Run as a program: python -m tests.spark.connected FOLDER; it writes what it got 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tidegate as tg
 from tests.spark import restarted, streams
 from tidegate.importance import Expression, Histogram, Watched
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def results(spark: SparkSession, folder: Path, name: str) -> dict[str, list[str]]:
@@ -39,8 +43,41 @@ def results(spark: SparkSession, folder: Path, name: str) -> dict[str, list[str]
     stream = spark.read.parquet(str(out))
     counts = tg.inspect(checkpoint, "counts", spark=spark)
     inside = tg.inspect(checkpoint, spark=spark)
-    frames = {"batch": batch, "stream": stream.select(*joined.columns), "counts": counts, "rows": inside}
-    return {what: sorted(map(str, streams.texts(frame).elements())) for what, frame in frames.items()}
+    one = left.where("k > 1")
+    compared = tg.join(
+        one, right.alias("b"), on=one.k == F.col("b.k"), time="t", window=("15 s", "15 s"), budget="90 rows"
+    )
+    frames = {
+        "batch": batch,
+        "stream": stream.select(*joined.columns),
+        "counts": counts,
+        "rows": inside,
+        "compared": compared,
+    }
+    texts = {what: sorted(map(str, streams.texts(frame).elements())) for what, frame in frames.items()}
+    return texts | {"refused": list(refused(joined, folder, checkpoint, name))}
+
+
+def refused(joined: DataFrame, folder: Path, checkpoint: Path, name: str) -> Iterator[str]:
+    """What cannot work is told the same way."""
+    spark = joined.sparkSession
+    right = streams.read(spark, folder / "right", "t", "1 second")
+    damaged = Path(shutil.copytree(checkpoint, folder / f"{name}_damaged"))
+    for path in [*damaged.rglob("*.changelog"), *damaged.rglob("*.zip")]:
+        path.unlink()
+    calls: list[Callable[[], object]] = [
+        lambda: tg.join(joined, right, on="k", time="t", window=("1 s", "1 s")),
+        lambda: tg.join(right, right, on=right.k > right.k, time="t", window=("1 s", "1 s")),
+        lambda: tg.join(right, right, on=right.k == F.col("z"), time="t", window=("1 s", "1 s")),
+        lambda: tg.inspect(checkpoint, name="bids", spark=spark),
+        lambda: tg.inspect(damaged, spark=spark),
+    ]
+    for call in calls:
+        try:
+            call()
+        except tg.InputError as error:
+            # Spark has two names for one sign, and messages have the paths of two runs.
+            yield str(error).replace("==(", "=(").replace(str(folder), "").replace(name, "")[:90]
 
 
 def main() -> None:

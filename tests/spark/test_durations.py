@@ -84,12 +84,12 @@ def test_a_window_is_a_pair() -> None:
 @pytest.mark.parametrize(
     ("window", "words"),
     [
-        (("10 seconds", "-20 seconds"), r"\(10000000, -20000000\) is empty"),
+        (("10 seconds", "-20 seconds"), "'10 seconds', '-20 seconds'"),
         ("10 seconds", "window '10 seconds' is not a pair; write window=\\('10 minutes', '0 seconds'\\)"),
         (("1 second", "1 second", "1 second"), "is not a pair"),
         (Window(5, 5), "has no unit; on Spark write window="),
         ((5, 5), "window 5 has no unit"),
-        (("30000000 days", "0 s"), "beyond 2\\*\\*61|use None for no end"),
+        (("30000000 days", "0 s"), "window '30000000 days' is longer than .*; use None for no end"),
         (None, "window None is not a pair"),
     ],
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 import tidegate as tg
@@ -81,10 +83,29 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
         ({"window": 5}, "5", "write window=('10 minutes', '0 seconds')"),
         ({"window": (5, 5)}, "5 has no unit", "'10 minutes'"),
         ({"window": ("1 month", "0 s")}, "'1 month'", "'10 minutes'"),
-        ({"window": ("1 s", "-2 s")}, "(1000000, -2000000)", "at least 0"),
-        ({"how": "outer"}, "'outer'", "'full'"),
-        ({"how": "anti"}, "'anti'", "'left_semi'"),
-        ({"policy": "fifi"}, "'fifi'", "fifo"),
+        ({"window": ("1 s", "-2 s")}, "window ('1 s', '-2 s') is empty", "at least 0"),
+        (
+            {"window": [timedelta(0), timedelta(seconds=-2)]},
+            "(datetime.timedelta(0), datetime.timedelta(",
+            "at least 0",
+        ),
+        ({"window": ("10 minutes", None), "policy": "life"}, "the window ('10 minutes', None)", "give"),
+        (
+            {"window": ("10 minutes", None), "policy": "ijoin", "importance": 1},
+            "('10 minutes', None)",
+            "unpro",
+        ),
+        (
+            {"how": "anti"},
+            "how='anti' is not supported; use 'inner', 'left', 'right', 'full',",
+            "take how='left'",
+        ),
+        ({"how": "LEFT_ANTI"}, "how='LEFT_ANTI' is not supported", "'left_semi'"),
+        ({"how": "cross"}, "how='cross' is not supported", "'left_semi'"),
+        ({"how": "iner"}, "how='iner' is not supported", "did you mean 'inner'?"),
+        ({"how": None}, "how=None is not supported", "'left_semi'"),
+        ({"policy": "fifi"}, "'fifi'", "did you mean 'fifo'?"),
+        ({"policy": Life}, "policy is the class Life", "call it: Life()"),
         ({"budget": 1, "buckets": 2}, "a budget of 1 rows", "at least 2"),
         ({"budget": "64 parsecs"}, "'64 parsecs'", "'64 MB'"),
         ({"budget": 0}, "a budget of 0 rows", "at least 1"),
@@ -127,6 +148,19 @@ def test_what_is_no_dataframe(frames: Frames) -> None:
     assert "right is a dict; give a Spark DataFrame" in refusal(left, {"k": [1]})
 
 
+def test_a_frame_of_another_library_is_told_the_way(frames: Frames) -> None:
+    left, _ = frames(False)  # noqa: FBT003
+    frame = pd.DataFrame({"k": [1]})
+    message = "is a pandas DataFrame; give spark.createDataFrame(right), or use tidegate.simulate"
+    assert f"right {message}" in refusal(left, frame)
+    with pytest.raises(InputError, match=r"stream 'a' is a pandas DataFrame; give spark.createDataFrame"):
+        tg.alert({"a": frame, "b": left}, on="k", time="t", within="1 s", when="a > b")
+    with pytest.raises(InputError, match="stream is a pandas DataFrame"):
+        tg.lookup(frame, "x.db", table="t", on="k", cache=3)
+    with pytest.raises(InputError, match="sample is a pandas DataFrame"):
+        tg.estimate(frame, "count(*)")
+
+
 def test_streaming_and_batch_do_not_mix(frames: Frames) -> None:
     (stream, _), (_, batch) = frames(True), frames(False)  # noqa: FBT003
     message = refusal(stream, batch)
@@ -159,6 +193,42 @@ def test_a_watermark_stays_with_a_renamed_column_and_not_with_a_derived_one(fram
     message = refusal(derived, right)
     assert "left has no watermark on 't'" in message
     assert "derived" in message
+
+
+@pytest.mark.parametrize("way", ["join", "watermark", "lateness", "sample", "alert", "alias"])
+def test_a_stream_behind_a_join_is_refused(frames: Frames, way: str) -> None:
+    left, right = frames(True)  # noqa: FBT003
+    settings: dict[str, Any] = {"on": "k", "time": ("t", "u"), "window": ("5 s", "5 s")}
+    first = (tg.sample if way == "sample" else tg.join)(left, right, **settings).drop("u", "s_right", "b")
+    if way == "watermark":
+        first = first.withWatermark("t", "5 seconds")
+    if way == "lateness":
+        settings |= {"lateness": "5 seconds"}
+        right = right.sparkSession.readStream.format("rate").load().toDF("u", "k")
+    if way == "alias":
+        first = first.select("k", "t").where("k > 2").alias("x").withWatermark("t", "5 seconds")
+    calls: dict[str, Callable[[], object]] = {
+        "alert": lambda: tg.alert(
+            {"a": first, "b": right.withColumnRenamed("u", "t")},
+            on="k",
+            time="t",
+            within="5 s",
+            when="a + b > 3",
+        ),
+        "sample": lambda: tg.estimate(first, "count(*)", window="1 minute", time="t", lateness="1 s"),
+    }
+    with pytest.raises(InputError) as caught:
+        calls.get(way, lambda: tg.join(first, right, **settings))()
+    message = str(caught.value)
+    assert "is the result of a tidegate join, sample or alarm in the same query" in message
+    assert "read that back with spark.readStream, or use foreachBatch" in message
+
+
+def test_a_batch_behind_a_join_is_not_refused(frames: Frames) -> None:
+    left, right = frames(False)  # noqa: FBT003
+    settings: dict[str, Any] = {"on": "k", "time": ("t", "u"), "window": ("5 s", "5 s")}
+    first = tg.join(left, right, **settings).drop("u", "s_right", "b")
+    assert tg.join(first, right, **settings).count() == 3
 
 
 def test_a_timestamp_without_zone_cannot_have_a_watermark(frames: Frames) -> None:

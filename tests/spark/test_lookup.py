@@ -245,7 +245,7 @@ def test_keys_that_are_not_unique_stop_the_query(spark: SparkSession, tmp_path: 
         ({"chunk": 0}, "chunk=0 is not a number"),
         ({"ttl": "0 seconds"}, "ttl='0 seconds' is no time"),
         ({"ttl": 10}, "ttl 10 has no unit"),
-        ({"how": "full"}, "how 'full' is not known"),
+        ({"how": "full"}, "how='full' is not supported; use 'inner', 'left', or"),
         ({"policy": "lfd"}, "cache policy 'lfd' is not known"),
         ({"relation": "nowhere.duckdb", "table": "users"}, "cannot be reached"),
         ({"table": "users"}, "names its own"),

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import signal
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from rich.console import Console
@@ -17,11 +21,11 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tidegate as tg
 from tidegate import importance
-from tidegate.policies import Fifo, Random
+from tidegate.policies import Fifo, Policy, Random
 from tidegate.spark import pipeline
 from tidegate.spark.causes import root_cause
 from tidegate.spark.pipeline.file import Joining, Trigger
-from tidegate.types import Band, Budget, InputError
+from tidegate.types import Array, Band, Budget, InputError, Rows, Time
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -197,7 +201,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
         ("join/budget", 1.5, 'expected a number of rows like 50000, or bytes like "64 MB", got 1.5'),
         ("join/budget", {"row": 5}, "'row' is not a unit"),
         ("join/budget", {"rows": 5, "bytes": 5}, "a budget is in rows or in bytes"),
-        ("join/policy", "fifi", "policy 'fifi' is not known; use one of fifo"),
+        ("join/policy", "fifi", "did you mean 'fifo'?"),
         ("join/policy", "offline", "policy 'offline' needs to know what will arrive"),
         ("join/policy", 3, 'expected a name like "fifo"'),
         ("join/policy", {"name": "random", "sed": 1}, "policy 'random' has no 'sed'; it has seed"),
@@ -209,7 +213,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
             "a rate of the age curve is -1",
         ),
         ("join/policy", {"name": "age", "curve": {"ages": [0, 1]}}, "policy 'age' cannot be made of"),
-        ("join/how", "outer", "how 'outer' is not known; use one of 'inner', 'left'"),
+        ("join/how", "anti", "how='anti' is not supported; use 'inner', 'left'"),
         ("join/where", "l.a >", "'l.a >' cannot be parsed"),
         ("join/condition", "~", "condition '~' is not known"),
         ("join/condition", {"low": 1}, "a band is written { low = -5, high = 5 }"),
@@ -356,6 +360,23 @@ def test_examples_are_sound() -> None:
             "[X] Cannot resolve `a`. SQLSTATE: 42703; line 1 pos 0;\n'Project ['a]\n+- Y",
             "[X] Cannot resolve `a`.",
         ),
+        (
+            (
+                "Job aborted due to stage failure: Task 0 in stage 2.0 failed 1 times, most recent failure: Lost "
+                "task 0.0 in stage 2.0 (TID 1) (host executor driver): org.apache.spark.SparkException: Python "
+                "worker exited unexpectedly (crashed). Consider setting 'spark.python.worker.faulthandler.enabled'\n"
+                "\tat a.b(C.scala:1)\nCaused by: java.io.IOException: Broken pipe\n\tat d.e(F.java:2)\n"
+            ),
+            "a Python worker of Spark's was killed, most likely because memory ran out (see `dmesg`), or it crashed",
+        ),
+        (
+            (
+                "[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: Job aborted due to stage "
+                "failure: Lost task 0.0 (host): org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.X] x\n"
+                "\tat a.b(C.scala:1)\nCaused by: java.io.EOFException: Stream ended prematurely\n\tat d.e(F.java:2)\n"
+            ),
+            "the state in the checkpoint cannot be read: EOFException: Stream ended prematurely",
+        ),
         ("", "ValueError"),
     ],
 )
@@ -459,3 +480,46 @@ class TestImportance:
             pipeline.load(write(tmp_path, {"join/policy": "by_worth", "join/importance": 1}))
         finally:
             del ByWorth.name
+
+
+@dataclass(frozen=True)
+class Dying(Policy):
+    """Ends its process, as a system does that runs out of memory."""
+
+    name: ClassVar[str] = "dying"
+
+    def scores(self, rows: Rows, now: Time) -> Array:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return rows.id
+
+
+def failed(loaded: pipeline.Pipeline, spark: SparkSession) -> str:
+    with pytest.raises(pipeline.QueryFailedError) as caught:
+        pipeline.run(loaded, spark=spark, console=Console(file=io.StringIO()))
+    return str(caught.value)
+
+
+@pytest.mark.spark
+def test_a_killed_worker_and_a_damaged_checkpoint_are_told_in_a_few_lines(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    loaded = pipeline.load(tmp_path / "examples" / "auctions.toml")
+    killed = replace(loaded, join=replace(loaded.join, policy=Dying()))
+    message = failed(killed, spark)
+    assert "a Python worker of Spark's was killed" in message
+    assert f"run it again: it goes on from {loaded.checkpoint}" in message
+    assert len(message.splitlines()) == 1
+    pipeline.run(loaded, spark=spark, console=Console(file=io.StringIO()))
+    state = Path(str(loaded.checkpoint)) / "state"
+    damaged = [*state.rglob("*.changelog"), *state.rglob("*.zip"), *state.rglob("*.crc")]
+    for path in damaged:
+        path.unlink()
+    assert damaged
+    for folder in (loaded.left.path, loaded.right.path):
+        for path in Path(str(folder)).glob("*.csv"):
+            shutil.copy(path, path.with_name(f"again-{path.name}"))
+    message = failed(loaded, spark)
+    assert "the state in the checkpoint cannot be read" in message
+    assert "restore the checkpoint" in message
+    assert len(message.splitlines()) <= 3

@@ -85,6 +85,45 @@ def test_a_trace_is_taken_as_it_is() -> None:
     assert Trace.of(trace) is trace
 
 
+@pytest.mark.parametrize("arrow", [True, False], ids=["new pandas", "old pandas"])
+def test_a_pandas_frame_has_its_index_and_its_types(monkeypatch: pytest.MonkeyPatch, arrow: bool) -> None:  # noqa: FBT001
+    if not arrow:
+        monkeypatch.delattr(pd.DataFrame, "__arrow_c_stream__")
+    noon = pd.Timestamp("2026-01-02 12:00")
+    frame = pd.DataFrame(
+        {
+            "key": pd.Categorical(["a", None, "b"]),
+            "number": pd.array([1, None, 3], dtype="Int64"),
+            "time": [noon, noon, noon + pd.Timedelta("1s")],
+            0: ["x", "y", "z"],
+        }
+    )
+    for given in (frame, frame.set_index("time"), frame.set_index(["time", "key"]), frame[::-1][::-1]):
+        trace = Trace.of(given, on=["key", "number"])
+        assert [key.to_pylist() for key in trace.keys] == [["a", None, "b"], [1, None, 3]]
+        assert np.diff(trace.time).tolist() == [0, 1_000_000]
+    assert Trace.of(frame[frame["key"] == "b"]).keys[0].to_pylist() == ["b"]
+
+
+def test_what_cannot_be_read_of_a_pandas_frame_is_named() -> None:
+    frame = pd.DataFrame({"key": [1, "a"], "time": [0, 1]})
+    with pytest.raises(InputError, match=r"left.key cannot be read as a column: .*; give one flat array"):
+        tg.simulate(frame, frame, window=(1, 1))
+    with pytest.raises(InputError, match=r"stream has two columns 'time'; rename or drop one"):
+        Trace.of(pd.concat([frame, frame[["time"]]], axis=1))
+
+
+def test_a_spark_frame_is_told_how_to_come() -> None:
+    class Frame:
+        def toArrow(self) -> None:  # noqa: N802 - Spark's name
+            """Nothing."""
+
+    with pytest.raises(
+        InputError, match=r"left is a Spark DataFrame; give left.toArrow\(\) or left.toPandas"
+    ):
+        tg.simulate(Frame(), Frame(), window=(1, 1))
+
+
 def test_optional_columns_are_optional() -> None:
     trace = Trace.of({"key": [1], "time": [0], "other": ["x"]})
     assert trace.importance is None

@@ -119,6 +119,10 @@ def simulate_cache(
         raise InputError(f"policy {policy!r} with process={process!r} and survival={survival!r}; use 'heeb'")
     if survival is not None and process is None:
         raise InputError(f"survival={survival!r} without a process to weigh it by; give process=")
+    if hasattr(references, "columns"):
+        raise InputError(
+            f"references is a {type(references).__name__} with columns; give the one that holds the keys"
+        )
     try:
         encoded = pa.array(references).dictionary_encode()
     except pa.ArrowException as error:

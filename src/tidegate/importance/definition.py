@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.streams.trace import one_chunk
-from tidegate.types import SIDES, InputError
+from tidegate.types import SIDES, InputError, refuse_class
 
 if TYPE_CHECKING:
     from tidegate.importance.watched import Watched
@@ -88,6 +88,7 @@ class Definition(ABC):
             return value
         if isinstance(value, Mapping):
             return _described(value)
+        refuse_class(value, "importance")
         kinds = _kinds()
         if isinstance(value, str):
             return kinds["column"](value)  # type: ignore[call-arg]

@@ -245,7 +245,7 @@ def find(sampler: str | Sampler) -> Sampler:
     EqCluster(p=None, model=None, rates=None, overflow=0.01)
     >>> find("eq")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tidegate.types.InputError: sampler 'eq' is not known; use one of eq_cluster, ...
+    tidegate.types.InputError: sampler 'eq' is not known; use one of ...
     """
     if isinstance(sampler, Sampler):
         return sampler

@@ -31,8 +31,9 @@ from tidegate.spark.columns import travelled
 from tidegate.spark.durations import microseconds
 from tidegate.spark.packing import CHECK, CONTENT, KEY, PACKED, RESULTS, Pack, unpack
 from tidegate.spark.query import bucket_count
+from tidegate.spark.saved import NAME, checked_name
 from tidegate.spark.session import check_provider, partitions_of
-from tidegate.spark.side import INTEGERS, SideFrame, keyed, quoted
+from tidegate.spark.side import INTEGERS, SideFrame, check_frame, keyed, quoted
 from tidegate.types import Budget, InputError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def alert(
     carry: str | Sequence[str] = (),
     budget: Budget | int | str | None = None,
     buckets: int | None = None,
+    name: str = NAME,
 ) -> DataFrame:
     """Raise an alarm where readings of several streams, close in time, fulfil a condition.
 
@@ -106,6 +108,8 @@ def alert(
     buckets
         Into how many parts keys and state are divided. By default as many as the session has shuffle partitions, at
         most 64. A restart needs the same number.
+    name
+        As in `tidegate.join`: what it is called, where a query has several.
 
     Returns
     -------
@@ -142,7 +146,7 @@ def alert(
         _arrow(clock),
         {name: tuple(map(_arrow, columns.values())) for name, columns in along.items()},
         _share(budget, count, len(frames)),
-        _layout(certificate, joined, step, keys, along, count),
+        _layout(certificate, joined, step, keys, along, count) | {"name": checked_name(name)},
     )
     _warn(certificate, plan.finder().topology)
     packs = [
@@ -168,6 +172,8 @@ def _sources(streams: Mapping[str, Source]) -> dict[str, tuple[DataFrame, str]]:
         frame, value = (
             source if isinstance(source, tuple) and len(source) == _FEWEST else (source, quoted(name))
         )
+        if type(frame).__module__.split(".")[0] in ("pandas", "polars", "pyarrow"):
+            check_frame(frame, f"stream {name!r}")
         if not hasattr(frame, "mapInArrow") or not isinstance(value, str):
             raise InputError(
                 f"stream {name!r} is a {type(source).__name__}; give a Spark DataFrame, or (df, 'expression')"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Final
+
+from pyspark.logger import PySparkLogger
 
 _LINES: Final = 5
 _STACK: Final = re.compile(r"^\s*(at |\.\.\. \d+ more|Driver stacktrace|JVM stacktrace|SQLSTATE)")
@@ -13,9 +17,54 @@ _THROWN: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
 _CALL: Final = re.compile(r"^An error occurred while calling \S+\s+: ")
 _QUERY: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ", re.DOTALL)
 _TASK: Final = re.compile(r"Job aborted due to stage failure: .*?Lost task [^:]*: ", re.DOTALL)
+UNREADABLE: Final = "the state in the checkpoint cannot be read"
+_DIED: Final = (
+    "a Python worker of Spark's was killed, most likely because memory ran out (see `dmesg`), or it crashed"
+)
 _PLAN: Final = re.compile(
     r";?\s*(?:line \d+,? pos \d+;?)?\s*SQLSTATE: \w+.*|; line \d+ pos \d+;?.*$", re.DOTALL
 )
+
+
+class QueryFailedError(RuntimeError):
+    """The query began and failed; the message is Spark's root cause."""
+
+
+@contextlib.contextmanager
+def hushed() -> Iterator[None]:
+    """Keep PySpark from printing the stack of an error that is told here in a line."""
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    old, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = old
+
+
+def worker_died(error: BaseException) -> bool:
+    """Whether a Python worker ended without a word: killed, most often by the system for want of memory."""
+    return "Python worker exited unexpectedly" in str(error)
+
+
+def state_unreadable(error: BaseException) -> bool:
+    """Whether Spark could not read the state in a checkpoint."""
+    return "CANNOT_LOAD_STATE_STORE" in str(error) or "Failed to load state store" in str(error)
+
+
+def remedy(error: BaseException, checkpoint: str | None) -> str:
+    """What to do about a streaming query that failed, as the end of a message; nothing where that is not known."""
+    if worker_died(error):
+        again = (
+            f"run it again: it goes on from {checkpoint}"
+            if checkpoint
+            else "it has no checkpoint to go on from"
+        )
+        return f"; {again}; if it is killed again, lower the budget, or give it more memory or fewer cores"
+    if state_unreadable(error):
+        return f"; restore the checkpoint {checkpoint or ''} from a copy, or start with a new one".replace(
+            "  ", " "
+        )
+    return ""
 
 
 def root_cause(error: BaseException) -> str:
@@ -38,6 +87,10 @@ def root_cause(error: BaseException) -> str:
     """
     text = _CALL.sub("", _QUERY.sub("", str(error).strip()))
     lines = text.splitlines()
+    if worker_died(error) and not _python(lines):
+        return _DIED
+    if state_unreadable(error):
+        return f"{UNREADABLE}: {(_caused(lines) or _first(text))[0]}"
     found = _python(lines) or _caused(lines) or _first(text) or [type(error).__name__]
     return "\n".join(found[:_LINES])
 

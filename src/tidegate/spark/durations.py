@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final, TypeAlias
 
-from tidegate.types import InputError, Window
+from tidegate.types import FAR, InputError, Window
 
 Duration: TypeAlias = "str | timedelta | None"
 
@@ -65,4 +67,20 @@ def window_of(value: tuple[Duration, Duration] | Window) -> Window:
     if not isinstance(value, tuple | list) or len(value) != 2:  # noqa: PLR2004 - left and right
         raise InputError(f"window {value!r} is not a pair; write window=('10 minutes', '0 seconds')")
     left, right = (None if span is None else microseconds(span, "window") for span in value)
+    for span, written in zip((left, right), value, strict=True):
+        if span is not None and abs(span) >= FAR:
+            raise InputError(f"window {written!r} is longer than 73,000 years; use None for no end")
+    if left is not None and right is not None and left + right < 0:
+        raise InputError(f"window {tuple(value)!r} is empty: left + right must be at least 0")
     return Window(left, right)
+
+
+@contextlib.contextmanager
+def as_written(value: object, window: Window) -> Iterator[None]:
+    """Let errors show a window as the user wrote it, and not in microseconds."""
+    try:
+        yield
+    except InputError as error:
+        if repr(window) not in str(error):
+            raise
+        raise InputError(str(error).replace(repr(window), repr(value))) from None

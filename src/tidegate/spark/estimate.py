@@ -19,8 +19,9 @@ from tidegate.sampling.drawn import ALONE, Design, listed
 from tidegate.sampling.estimators import estimate as of_columns
 from tidegate.sampling.intervals import check_level
 from tidegate.spark.durations import microseconds
+from tidegate.spark.explained import check_unchained
 from tidegate.spark.session import partitions_of
-from tidegate.spark.side import quoted, watermark_delay, watermarked
+from tidegate.spark.side import check_frame, quoted, watermark_delay, watermarked
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError, check_choice
 
@@ -93,6 +94,7 @@ def estimate(
         The columns of `by`, `window` (a struct of start and end), `estimate`, `low`, `high`, and `rows`: how many
         sampled results with a value are behind it. An end that the sample is too small to tell is null.
     """
+    check_frame(sample, "sample")
     aggregate = Aggregate.parse(what)
     names = listed(by)
     check_level(level)
@@ -192,13 +194,13 @@ def _watermarked(
         raise InputError(
             "a stream never ends, so an estimate over all of it never leaves; give window= and time="
         )
+    check_unchained("sample", sample)
     if lateness is not None:
         sample = watermarked("sample", sample, time, lateness)
     if watermark_delay(sample, time) is None:
         raise InputError(
             f"sample has no watermark on {time!r}, so no window would ever be complete; "
-            f'add withWatermark("{time}", "10 minutes"), or lateness="10 minutes"; behind tidegate.sample, '
-            "where Spark allows neither, estimate within foreachBatch"
+            f'add withWatermark("{time}", "10 minutes"), or lateness="10 minutes"'
         )
     return sample
 

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidegate.spark.causes import root_cause
+from tidegate.spark.java import needs_java
 from tidegate.spark.session import QUIET, SHORT_LIVED, silenced
 from tidegate.types import InputError
 
@@ -100,7 +101,7 @@ def session(master: str | None, confs: Mapping[str, str]) -> Iterator[tuple[Spar
     for name, value in (told | dict(confs)).items():
         builder = builder.config(name, value)
     try:
-        with silenced(None):
+        with needs_java(), silenced(None):
             spark = builder.getOrCreate()
             spark.range(1).count()
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:

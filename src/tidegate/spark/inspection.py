@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, cast
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
-from tidegate.engine.snapshot import unpack
 from tidegate.policies import Policy, registered
 from tidegate.spark.alert_inspection import ALERT, of_alert
 from tidegate.spark.buckets import labels
 from tidegate.spark.carriers import carrier
+from tidegate.spark.checkpoint import find_state
 from tidegate.spark.columns import travelled
 from tidegate.spark.pool_shares import number_of
 from tidegate.spark.saved import Saved
 from tidegate.spark.settings import online
-from tidegate.spark.state import CHUNKS, reassembled
+from tidegate.spark.state import reassembled
 from tidegate.streams.trace import one_chunk
-from tidegate.types import SIDES, InputError, Side, check_choice
+from tidegate.types import SIDES, Side, check_choice
 
 What = Literal["rows", "counts", "model"]
 
@@ -50,6 +48,7 @@ def inspect(
     checkpoint: str | Path,
     what: What = "rows",
     *,
+    name: str | int | None = None,
     policy: Policy | str | None = None,
     spark: SparkSession | None = None,
 ) -> DataFrame:
@@ -86,6 +85,9 @@ def inspect(
         shed for a budget, or expired; how many rows are kept, and how many alarms its arrivals raised. `undefined`,
         the same for all streams of a bucket, counts the combinations for which the condition has no value. `chance`
         estimates how likely it is that an alarm is missed since rows of the stream were shed.
+    name
+        Which join, sample or alarm, where the query has several: the `name` that it was given, or the number that
+        Spark gives to its operator. Without it, a query that has several is refused with a list of them.
     policy
         What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
         parameters. A policy of one's own is found by its name if its class is defined in this session and its
@@ -97,45 +99,27 @@ def inspect(
     -------
     DataFrame
         A batch DataFrame of the last committed micro-batch.
+
+    Raises
+    ------
+    InputError
+        No state can be read there, or it is damaged. What Spark itself said is in the error's `__context__`.
     """
     check_choice(what, What, "what")
     session = spark or SparkSession.active()
-    states = states_of(checkpoint, session)
-    first = states.limit(1).collect()
-    if not first:
+    found = find_state(checkpoint, session, name, "tidegate.join")
+    states, layout = found.states, found.layout
+    if layout is None:
         return session.createDataFrame([], {"model": _MODEL, "rows": _ROWS, "counts": _COUNTS}[what])
-    data = reassembled([chunk.payload for chunk in first[0].chunks])
-    layout = json.loads(unpack(data)["layout"].tobytes())
     if layout.get("kind") == ALERT:
         return of_alert(states, what, layout)
     if what == "counts":
         return states.mapInArrow(_counts, _COUNTS)
-    saved = Saved.of(data)
     # Found here and sent along: a worker need not know a class that was defined in this session.
-    chosen = registered(saved.settings.policy) if policy is None else online(policy)
+    chosen = registered(found.policy) if policy is None else online(policy)
     if what == "model":
         return states.mapInArrow(_Model(chosen), _MODEL)
-    return _with_rows(states, saved.layout, chosen)
-
-
-def states_of(checkpoint: str | Path, session: SparkSession) -> DataFrame:
-    """The states of a query's buckets, each in its chunks."""
-    chunks = session.read.format("statestore").option("stateVarName", CHUNKS)
-    try:
-        return (
-            chunks.load(str(checkpoint))
-            .groupBy("key.bucket")
-            .agg(
-                F.array_sort(F.collect_list(F.struct("user_map_key.i", "user_map_value.payload"))).alias(
-                    "chunks"
-                )
-            )
-        )
-    except PySparkException as error:
-        raise InputError(
-            f"no state can be read at {str(checkpoint)!r}; give the checkpointLocation of a query that has "
-            f"run at least one micro-batch ({str(error).splitlines()[0]})"
-        ) from error
+    return _with_rows(states, layout, chosen)
 
 
 def _with_rows(

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from tidegate.engine.operator import Join
 from tidegate.policies import find
-from tidegate.spark.durations import Duration, window_of
+from tidegate.spark.durations import Duration, as_written, window_of
 from tidegate.spark.importance import stated
-from tidegate.spark.plan import How
+from tidegate.spark.plan import how_of
 from tidegate.spark.pool import Member
 from tidegate.spark.query import Query
+from tidegate.spark.saved import NAME
 from tidegate.spark.settings import online
-from tidegate.types import Budget, Combine, Condition, InputError, Split, check_choice
+from tidegate.types import Budget, Combine, Condition, InputError, Split
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -33,7 +34,7 @@ def join(
     window: tuple[Duration, Duration],
     budget: Budget | Member | int | str | None = None,
     policy: Policy | str = "fifo",
-    how: How = "inner",
+    how: str = "inner",
     where: str | None = None,
     condition: Condition = "=",
     by: str | tuple[str, str] | None = None,
@@ -45,6 +46,7 @@ def join(
     suffix: str = "_right",
     seed: int = 0,
     step: int = 100_000,
+    name: str = NAME,
 ) -> DataFrame:
     """Join two DataFrames within a budget of memory; with one that suffices, exactly as Spark does.
 
@@ -57,21 +59,22 @@ def join(
     left, right
         The two sides. Streaming ones need a watermark: `df.withWatermark(time, delay)`, or `lateness`.
     on
-        The key: a column that both have, several of them, or pairs `(left, right)` where names differ.
+        The key: a column that both have, several of them, or pairs `(left, right)` where names differ. Or equalities
+        of columns, as Spark takes them: `left.id == right.auction_id`, several joined by `&`.
     time
         The column of event time, or `(left, right)`.
     window
         `(left, right)`: `l` and `r` join iff `-right <= r.time - l.time <= left`; "10 minutes", a timedelta, or
         None for no end.
     budget
-        What the whole query may buffer: a number of rows, a string of bytes ("64 MB"), a `Budget`, the member
+        What the whole query may buffer: rows (1000, "1000 rows"), bytes ("64 MB"), a `Budget`, the member
         of a `Pool`, or None for no limit.
     policy
         Who stays, by name or as an object; see `tidegate.policies`.
     how
-        "inner", "left", "right", "full" or "left_semi". A row without a match leaves when its window has
-        passed, or earlier when it is shed; the column `uncertain` then says whether a match may have been
-        missed. A row whose key is null leaves at once.
+        "inner", "left", "right", "full" or "left_semi", in any of Spark's spellings ("outer", "left_outer"). A row
+        without a match leaves when its window has passed, or earlier when it is shed; the column `uncertain` then
+        says whether a match may have been missed. A row whose key is null leaves at once.
     where
         A further condition on the pair, as Spark SQL over `l.` and `r.`: "l.amount > r.amount".
     condition
@@ -97,6 +100,9 @@ def join(
         Fixes all randomness.
     step
         On batch DataFrames: how many rows are handled together, in order of time.
+    name
+        What it is called, where a query has several: `tidegate.inspect(checkpoint, name="bids")`. A restart needs the
+        same name; one that had none can be given one.
 
     Returns
     -------
@@ -104,11 +110,12 @@ def join(
         The left's columns, then the right's; a key that has one name on both sides once. For "left_semi" the
         left's alone.
     """
-    check_choice(how, How, "how")
+    kind = how_of(how)
     query = Query.of(left, right, on=on, time=time, condition=condition, by=by, lateness=lateness, step=step)
     member = budget if isinstance(budget, Member) else None
+    span = window_of(window)
     core = Join(
-        window_of(window),
+        span,
         budget.budget if isinstance(budget, Member) else Budget.of(budget),
         _timely(policy),
         split,
@@ -117,12 +124,15 @@ def join(
         seed=seed,
         numeric=query.numeric,
     )
-    core.start()  # what the policy refuses is told here and not by a worker
     count = query.buckets(buckets)
-    if member:
-        member.check(find(policy), split, core.window, count, streaming=query.streaming)
+    with as_written(window, span):
+        core.start()  # what the policy refuses is told here and not by a worker
+        if member:
+            member.check(find(policy), split, span, count, streaming=query.streaming)
     valuation = stated(importance, query.frames, find(policy), streaming=query.streaming)
-    return query.run(core, count, how=how, where=where, suffix=suffix, valuation=valuation, member=member)
+    return query.run(
+        core, count, how=kind, where=where, suffix=suffix, valuation=valuation, member=member, name=name
+    )
 
 
 def _timely(policy: Policy | str) -> Policy:

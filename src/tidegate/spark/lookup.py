@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -36,8 +36,9 @@ from tidegate.relations.relation import Column
 from tidegate.spark.columns import travelled
 from tidegate.spark.durations import microseconds
 from tidegate.spark.lookup_task import FOUND, HIT, LookupTask, patiently
+from tidegate.spark.plan import how_of
 from tidegate.spark.session import UNSET, partitions_of
-from tidegate.spark.side import INTEGERS, On, pairs_of, quoted
+from tidegate.spark.side import INTEGERS, On, check_frame, pairs_of, quoted
 from tidegate.types import Budget, InputError, check_choice, first_missing
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def lookup(
     columns: Sequence[str] | None = None,
     policy: Retention = "heeb",
     probabilities: Mapping[Any, float] | None = None,
-    how: LookupHow = "inner",
+    how: str = "inner",
     ttl: str | timedelta | None = None,
     hit: str | None = None,
     tasks: int | None = None,
@@ -122,9 +123,8 @@ def lookup(
     DataFrame
         The stream's columns as they are, then the relation's; a key that has one name in both is there once.
     """
-    if not hasattr(stream, "mapInArrow"):
-        raise InputError(f"stream is a {type(stream).__name__}; give a Spark DataFrame")
-    check_choice(how, LookupHow, "how")
+    check_frame(stream, "stream")
+    kept = how_of(how, get_args(LookupHow))
     check_choice(policy, Retention, "cache policy")
     check_probabilities(policy, probabilities)
     budget = Budget.of(cache)
@@ -159,7 +159,7 @@ def lookup(
     task = replace(task, name=_name(task, ours, spark), tells=(FOUND,) if hit is None else (FOUND, HIT))
     names = _result_names(stream, added, suffix, hit)
     looked_up = stream.withColumn(_ROW, _asking(task, added)(F.col(quoted(ours)).cast(kind)))
-    if how == "inner":
+    if kept == "inner":
         looked_up = looked_up.where(F.col(_ROW)[FOUND])
     given = [F.col(quoted(name)) for name in stream.columns]
     given += [F.col(_ROW)[f"c{i}"].alias(name) for i, name in enumerate(names)]

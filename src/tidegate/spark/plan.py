@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from tidegate.spark.buckets import labels
 from tidegate.spark.pool import Member
 from tidegate.spark.valuation import Valuation
 from tidegate.spark.where import Where
-from tidegate.types import InputError
+from tidegate.types import InputError, perhaps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,45 @@ if TYPE_CHECKING:
     from tidegate.types import Side
 
 How = Literal["inner", "left", "right", "full", "left_semi"]
+_SPELLINGS: Final[dict[str, How]] = {
+    "inner": "inner",
+    "left": "left",
+    "leftouter": "left",
+    "right": "right",
+    "rightouter": "right",
+    "outer": "full",
+    "full": "full",
+    "fullouter": "full",
+    "semi": "left_semi",
+    "leftsemi": "left_semi",
+}
+_REFUSED: Final = {
+    "anti": " (for rows without a match, take how='left' and those whose right columns are null)",
+    "leftanti": " (for rows without a match, take how='left' and those whose right columns are null)",
+    "cross": " (for every pair within the window, join on a column that is the same in all rows)",
+}
 OUTER: Final = ("left", "right", "full")
 UNCERTAIN: Final = "uncertain"
+
+
+def how_of(value: object, known: tuple[str, ...] = get_args(How)) -> How:
+    """Read a kind of join in any of Spark's spellings, if it is one of those that are known.
+
+    Examples
+    --------
+    >>> how_of("LEFT_OUTER"), how_of("outer"), how_of("semi")
+    ('left', 'full', 'left_semi')
+    """
+    spelled = value.replace("_", "").lower() if isinstance(value, str) else ""
+    if _SPELLINGS.get(spelled) in known:
+        return _SPELLINGS[spelled]
+    hint = _REFUSED.get(spelled, "") or perhaps(
+        spelled, [name for name, how in _SPELLINGS.items() if how in known]
+    )
+    raise InputError(
+        f"how={value!r} is not supported; use {', '.join(map(repr, known))}, or another of Spark's names for "
+        f"these{hint}"
+    )
 
 
 @dataclass(frozen=True)

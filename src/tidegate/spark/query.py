@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 import warnings
 from dataclasses import dataclass
@@ -17,14 +15,17 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Struc
 
 from tidegate.engine.operator import Join
 from tidegate.spark.columns import travelled
+from tidegate.spark.equalities import compares, pairs_compared
+from tidegate.spark.explained import analysed
 from tidegate.spark.held_sample import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT, merge
 from tidegate.spark.importance import parts as importance_parts
 from tidegate.spark.packing import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.plan import OUTER, UNCERTAIN, BucketPlan, How, Output, QueryPlan, SamplePlan, SideColumns
 from tidegate.spark.pool import Member
 from tidegate.spark.processor import Processor, batch_job
+from tidegate.spark.saved import NAME, checked_name
 from tidegate.spark.session import check_provider, partitions_of
-from tidegate.spark.side import Keyed, On, SideFrame, keyed, quoted
+from tidegate.spark.side import Keyed, On, SideFrame, check_frame, keyed, quoted
 from tidegate.spark.valuation import Valuation
 from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, take_apart
 from tidegate.types import SIDES, Condition, InputError
@@ -81,6 +82,12 @@ class Query:
         if isinstance(step, bool) or not isinstance(step, int) or step < 1:
             raise InputError(f"step={step!r} is not a number of rows; give at least 1")
         streaming = _streaming(left, right)
+        if compares(on):
+            if condition != "=":
+                raise InputError(
+                    f"on={str(on)!r} compares by ==, and condition={condition!r}; name the columns in on="
+                )
+            on = pairs_compared(on, left, right)
         times = _two_names(time, "time")
         frames: dict[Side, SideFrame] = {
             side: SideFrame.of(side, frame, at, lateness, streaming=streaming)
@@ -111,6 +118,7 @@ class Query:
         valuation: Valuation | None = None,
         member: Member | None = None,
         sampling: SamplePlan | None = None,
+        name: str = NAME,
     ) -> DataFrame:
         """The results of this join, as a DataFrame."""
         frames, keys = self.frames, self.keys
@@ -136,7 +144,7 @@ class Query:
                 checked=keys.checked,
                 where=parts,
                 layout=_layout(frames, buckets, how, keys, parts)
-                | {"importance": _expressions(valuation)}
+                | {"importance": _expressions(valuation), "name": checked_name(name)}
                 | ({"sample": sampling.described} if sampling else {})
                 | (
                     {"reservoir": {"columns": _plain(schema, output)}}
@@ -172,8 +180,7 @@ class Query:
 
 def _streaming(left: DataFrame, right: DataFrame) -> bool:
     for side, frame in zip(SIDES, (left, right), strict=True):
-        if not hasattr(frame, "mapInArrow"):
-            raise InputError(f"{side} is a {type(frame).__name__}; give a Spark DataFrame")
+        check_frame(frame, side)
     if left.isStreaming != right.isStreaming:
         stream, batch = SIDES if left.isStreaming else SIDES[::-1]
         raise InputError(
@@ -264,17 +271,13 @@ def _check_understood(where: str, tree: exp.Expression, frames: dict[Side, SideF
             f"where={where!r} is of type {kind.simpleString()}; write a condition, true or false"
         )
     understood = tree.sql(SPARK)
-    if _analysed(asked) != _analysed(both.select(F.expr(understood).alias("holds"))):
+    if _unnumbered(asked) != _unnumbered(both.select(F.expr(understood).alias("holds"))):
         raise InputError(f"where={where!r} would be read as {understood!r}; write it in plainer SQL")
 
 
-def _analysed(frame: DataFrame) -> str:
+def _unnumbered(frame: DataFrame) -> str:
     """What Spark makes of a query, without the numbers that it gives to columns."""
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        frame.explain(extended=True)
-    plan = shown.getvalue().partition("== Analyzed Logical Plan ==")[2].partition("== Optimized")[0]
-    return re.sub(r"#\d+L?", "", plan).casefold()
+    return re.sub(r"#\d+L?", "", analysed(frame)).casefold()
 
 
 def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataType]:

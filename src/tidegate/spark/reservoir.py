@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -13,13 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
-from tidegate.engine.snapshot import unpack
 from tidegate.spark.carriers import carrier
+from tidegate.spark.checkpoint import find_state
 from tidegate.spark.columns import travelled
 from tidegate.spark.held_sample import OWNER, PROBABILITY, SHOWN, WEIGHT, sample_of, unpacked
-from tidegate.spark.inspection import saved_states, states_of
+from tidegate.spark.inspection import saved_states
 from tidegate.spark.packing import RESULTS, result
-from tidegate.spark.state import reassembled
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +28,11 @@ _BESIDE: Final = (PROBABILITY, WEIGHT, OWNER, SHOWN)
 
 
 def reservoir(
-    checkpoint: str | Path, *, size: int | None = None, spark: SparkSession | None = None
+    checkpoint: str | Path,
+    *,
+    size: int | None = None,
+    name: str | int | None = None,
+    spark: SparkSession | None = None,
 ) -> DataFrame:
     """The sample that a query with `method="reservoir"` holds: uniform over all results of the join so far.
 
@@ -43,6 +45,8 @@ def reservoir(
         The query's `checkpointLocation`, while it runs or after it stopped.
     size
         How many results are wanted, at most the query's own size (as it is by now), which is the default.
+    name
+        Which sample, where the query has several: as in `tidegate.inspect`.
     spark
         The session; by default the active one.
 
@@ -55,10 +59,8 @@ def reservoir(
         takes.
     """
     session = spark or SparkSession.active()
-    states = states_of(checkpoint, session)
-    first = states.limit(1).collect()
-    data = reassembled([chunk.payload for chunk in first[0].chunks]) if first else None
-    layout = json.loads(unpack(data)["layout"].tobytes()) if data else {}
+    found = find_state(checkpoint, session, name, "tidegate.sample")
+    states, layout = found.states, found.layout or {}
     if "reservoir" not in layout:
         raise InputError(
             f"the query at {str(checkpoint)!r} holds no reservoir; give the checkpointLocation of a "

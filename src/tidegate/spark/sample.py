@@ -16,10 +16,11 @@ from tidegate.sampling import (
 )
 from tidegate.sampling import find as find_sampler
 from tidegate.sampling.drawn import Method, listed
-from tidegate.spark.durations import Duration, window_of
+from tidegate.spark.durations import Duration, as_written, window_of
 from tidegate.spark.plan import SamplePlan
 from tidegate.spark.query import Query
-from tidegate.types import Budget, InputError
+from tidegate.spark.saved import NAME
+from tidegate.types import Budget, InputError, refuse_class
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +54,7 @@ def sample(
     suffix: str = "_right",
     seed: int = 0,
     step: int = 100_000,
+    name: str = NAME,
 ) -> DataFrame:
     """Sample the results of a join within a budget of memory.
 
@@ -61,10 +63,10 @@ def sample(
 
     Parameters
     ----------
-    left, right, on, time, window, where, lateness, buckets, suffix, seed, step
+    left, right, on, time, window, where, lateness, buckets, suffix, seed, step, name
         As in `tidegate.join`.
     budget
-        What the whole query may buffer: a number of rows, a string of bytes ("64 MB"), a `Budget`, or None. The
+        What the whole query may buffer: rows (1000, "1000 rows"), bytes ("64 MB"), a `Budget`, or None. The
         sampling fraction follows from it. A reservoir's results count as rows, `size` in each bucket.
     method
         "uniform": each result with the same probability, most of them by themselves. "eq_cluster", "pps_cluster":
@@ -119,14 +121,17 @@ def sample(
         reservoir = GroupedJoinReservoir(reservoir.size, reservoir.budget, 10 if least is None else least)
     else:
         _refuse(method, "'reservoir', with by=", by=by, least=least)
-    core = Join(window_of(window), memory, seed=seed, numeric=query.numeric)
-    SamplingOperator(core, chosen)  # what the sampler refuses is told here and not by a worker
+    span = window_of(window)
+    core = Join(span, memory, seed=seed, numeric=query.numeric)
+    with as_written(window, span):
+        SamplingOperator(core, chosen)  # what the sampler refuses is told here and not by a worker
     plan = SamplePlan(chosen, reservoir, groups)
-    return query.run(core, count, how="inner", where=where, suffix=suffix, sampling=plan)
+    return query.run(core, count, how="inner", where=where, suffix=suffix, sampling=plan, name=name)
 
 
 def _chosen(method: Method | Sampler, below: Sampler | str | None, p: float | None) -> Sampler:
     """The sampler that is meant; that below a reservoir, if the method is one."""
+    refuse_class(method, "method", "")
     if not isinstance(method, Sampler) and method not in get_args(Method):
         raise InputError(
             f"method={method!r} is not known; use one of {', '.join(get_args(Method))}, or a sampler"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
@@ -20,6 +20,9 @@ from tidegate.types import SIDES, InputError, Window
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Side
+
+NAME: Final = "tidegate"
+"""What a join is called that was given no name."""
 
 
 @dataclass
@@ -94,9 +97,29 @@ def standing(state: dict[str, Array]) -> Standing | None:
     return Standing(**json.loads(state["pool"].tobytes())) if "pool" in state else None
 
 
+def name_of(layout: dict[str, Any]) -> str:
+    """The name of the join that saved a state; the default where states did not have one yet."""
+    return str(layout.get("name", NAME))
+
+
+def checked_name(name: object) -> str:
+    """The name that a join is given, if it is one."""
+    if not isinstance(name, str) or not name:
+        raise InputError(f"name={name!r} is no name; give a text such as 'bids'")
+    return name
+
+
 def check_layout(saved: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Refuse to go on from a state that another query wrote, and say what differs."""
+    if name_of(saved) not in (NAME, name_of(wanted)):
+        # Spark goes by the order of a query's operators: these may have changed places.
+        raise InputError(
+            f"the checkpoint has the state of {name_of(saved)!r} where the query now has {name_of(wanted)!r}; give "
+            "the joins of the query the order and names that they had, or start with a new checkpointLocation"
+        )
     for name, value in wanted.items():
+        if name == "name":
+            continue
         if saved.get(name) != value:
             raise InputError(
                 f"the checkpoint was written with {name}={saved.get(name)!r}, the query now has {value!r}; "

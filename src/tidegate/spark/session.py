@@ -105,6 +105,8 @@ def local(
     """
     from pyspark.sql import SparkSession  # noqa: PLC0415 - starting a session is what needs it
 
+    from tidegate.spark.java import needs_java  # noqa: PLC0415 - as above
+
     # Workers run this very Python, whatever `python3` means on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.ERROR)
@@ -113,7 +115,7 @@ def local(
     confs = QUIET | {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": java}
     for name, value in confs.items():
         builder = builder.config(name, value)
-    with silenced(log):
+    with needs_java(), silenced(log):
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR" if log else "OFF")
     return configure(spark, partitions=count)

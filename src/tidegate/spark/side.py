@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import (
     ArrayType,
@@ -32,6 +32,7 @@ from pyspark.sql.types import (
 
 from tidegate.spark.carriers import Carrier, carrier, holds, plain
 from tidegate.spark.durations import microseconds
+from tidegate.spark.explained import check_unchained
 from tidegate.spark.packing import CHECK, CONTENT, KEY
 from tidegate.types import InputError
 
@@ -40,13 +41,26 @@ if TYPE_CHECKING:
 
     from tidegate.types import Condition, Side
 
-On: TypeAlias = "str | Sequence[str | tuple[str, str]]"
+On: TypeAlias = "str | Column | Sequence[str | Column | tuple[str, str]]"
 
 BY: Final = "b"
 INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 _TIMES: Final = (TimestampType, TimestampNTZType)
 _UNHASHABLE: Final = (MapType, VariantType, CalendarIntervalType, GeographyType, GeometryType)
 _WATERMARK: Final = "spark.watermarkDelayMs"
+
+
+def check_frame(frame: object, what: str) -> None:
+    """Refuse what is no Spark DataFrame, and say what to do with another one."""
+    if hasattr(frame, "mapInArrow") and hasattr(frame, "sparkSession"):
+        return
+    module = type(frame).__module__.split(".")[0]
+    if module in ("pandas", "polars", "pyarrow"):
+        raise InputError(
+            f"{what} is a {module} {type(frame).__name__}; give spark.createDataFrame({what}), or use "
+            "tidegate.simulate, which takes it as it is"
+        )
+    raise InputError(f"{what} is a {type(frame).__name__}; give a Spark DataFrame")
 
 
 def quoted(name: str) -> str:
@@ -91,6 +105,8 @@ class SideFrame:
                 f"{side}.{time} is of type {kind.simpleString()}, on which Spark keeps no watermark; "
                 f'cast it first: {side}.withColumn("{time}", F.col("{time}").cast("timestamp"))'
             )
+        if streaming:
+            check_unchained(side, frame)
         if lateness is not None and streaming:
             frame = watermarked(side, frame, time, lateness)
         delay = watermark_delay(frame, time) if streaming else None
@@ -269,7 +285,10 @@ def pairs_of(on: On) -> list[tuple[str, str]]:
             f"on={on!r} names no column; write on='key', on=['a', 'b'] or on=[('left_id', 'right_id')]"
         )
     names = [on] if isinstance(on, str) else list(on)
-    pairs = [(name, name) if isinstance(name, str) else tuple(name) for name in names]
+    pairs: list[tuple[Any, ...]] = [
+        (name, name) if isinstance(name, str) else tuple(name) if isinstance(name, tuple | list) else (name,)
+        for name in names
+    ]
     for pair in pairs:
         if len(pair) != 2 or not all(isinstance(name, str) for name in pair):  # noqa: PLR2004 - left and right
             raise InputError(f"on has {pair!r}; write a name, or a pair of names (left, right)")

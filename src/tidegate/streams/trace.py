@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -102,11 +103,29 @@ def columnar(data: object, what: str) -> pa.Table:
                 f"the columns of {what} differ in length: {listed}; give one value a row in each"
             )
         return pa.table(columns)
+    if type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "columns"):
+        return _from_pandas(data, what)
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
+    if hasattr(data, "toArrow"):
+        raise InputError(f"{what} is a Spark DataFrame; give {what}.toArrow() or {what}.toPandas()")
     raise InputError(
         f"{what} is a {type(data).__name__}; give a dict of arrays, a data frame or an Arrow table"
     )
+
+
+def _from_pandas(frame: Any, what: str) -> pa.Table:  # noqa: ANN401 - pandas need not be there
+    """The columns of a pandas DataFrame, and its index where that has a name."""
+    levels = {name: frame.index.get_level_values(name) for name in frame.index.names if name is not None}
+    double = next(
+        (name for name, count in Counter(map(str, [*frame.columns, *levels])).items() if count > 1), None
+    )
+    if double is not None:
+        raise InputError(f"{what} has two columns {double!r}; rename or drop one")
+    columns = {str(name): frame[name] for name in frame.columns} | {
+        str(n): level for n, level in levels.items()
+    }
+    return pa.table({name: _array(column, f"{what}.{name}") for name, column in columns.items()})
 
 
 def _array(column: object, what: str) -> pa.Array | pa.ChunkedArray:

@@ -31,7 +31,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tidegate.spark.causes import root_cause
+from tidegate.spark.causes import QueryFailedError, root_cause
 from tidegate.spark.demo.page import Outcome, Reading, Track, colour, findings, write_page
 from tidegate.spark.inspection import inspect
 from tidegate.spark.join import join
@@ -223,7 +223,10 @@ class Runner:
         """Read how far the query has come; a query that failed raises."""
         failure = self._query.exception()
         if failure is not None:
-            raise RuntimeError(f"the query of policy {self.track.policy!r} failed: {root_cause(failure)}")
+            raise QueryFailedError(
+                f"the query of policy {self.track.policy!r} failed: {root_cause(failure)}; start the demo again (it "
+                "begins anew; a query of yours would go on from its checkpoint)"
+            )
         for progress in self._query.recentProgress:
             if progress.batchId <= self._batch or _METRIC not in progress.observedMetrics:
                 continue

@@ -35,7 +35,7 @@ from tidegate.spark.pipeline.table import (
     texts,
     whole,
 )
-from tidegate.spark.plan import How
+from tidegate.spark.plan import How, how_of
 from tidegate.spark.settings import online
 from tidegate.types import (
     SIDES,
@@ -538,8 +538,7 @@ def _fits(value: object, hint: object) -> bool:
 
 
 def _how(value: object) -> How:
-    check_choice(value, How, "how")
-    return typing.cast("How", value)
+    return how_of(value)
 
 
 def _combine(value: object) -> Combine:

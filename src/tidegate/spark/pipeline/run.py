@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import TimestampNTZType, TimestampType
@@ -30,7 +29,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tidegate.spark.causes import root_cause
+from tidegate.spark.causes import QueryFailedError, hushed, remedy, root_cause
+from tidegate.spark.java import needs_java
 from tidegate.spark.join import join
 from tidegate.spark.pipeline.file import Engine, Pipeline, Sink, Source, check_inputs, load
 from tidegate.spark.session import PARTITIONS, QUIET, configure, silenced
@@ -49,10 +49,6 @@ _TICK: Final = 0.3
 _SHOWN_ROWS: Final = 20
 _RESULTS: Final = "tidegate_results"
 _CONNECTORS: Final = {"kafka": "spark-sql-kafka-0-10_2.13", "avro": "spark-avro_2.13"}
-
-
-class QueryFailedError(RuntimeError):
-    """The query began and failed; the message is Spark's root cause."""
 
 
 @dataclass(frozen=True)
@@ -132,27 +128,16 @@ def run(
     check_inputs(pipeline)
     console = console or Console(stderr=True)
     if spark is not None:
-        with _hushed():
+        with hushed():
             return _run(pipeline, spark, console)
     with console.status("starting Spark"), _told(pipeline, "spark"):
         spark = _session(pipeline.spark, log)
     try:
-        with _hushed():
+        with hushed():
             return _run(pipeline, spark, console)
     finally:
         with console.status("stopping Spark"):
             spark.stop()
-
-
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """Keep PySpark from printing the stack of an error that is told here in a line."""
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
-    old, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = old
 
 
 def _session(engine: Engine, log: Path | None) -> SparkSession:
@@ -168,7 +153,7 @@ def _session(engine: Engine, log: Path | None) -> SparkSession:
         conf = QUIET | {"spark.driver.memory": "2g"} | conf
     for name, value in conf.items():
         builder = builder.config(name, value)
-    with silenced(log):
+    with needs_java(), silenced(log):
         spark = builder.getOrCreate()
     if not engine.remote:
         spark.sparkContext.setLogLevel("ERROR" if log else "OFF")
@@ -446,4 +431,5 @@ def _failed(pipeline: Pipeline, stop: threading.Event | None = None) -> Iterator
     except _SPARK_ERRORS as error:
         if stop is not None and stop.is_set():
             return
-        raise QueryFailedError(f"{pipeline.file}: the query failed: {root_cause(error)}") from error
+        end = remedy(error, pipeline.checkpoint) if stop is not None else ""
+        raise QueryFailedError(f"{pipeline.file}: the query failed: {root_cause(error)}{end}") from error
