@@ -33,8 +33,8 @@ _SAMPLED: Final = (
     "The paper does not tell lengths or runs: 10,000 left rows, 10 runs, steps of 25 rows. The window is (500, 0), "
     "so that all results are from_left. sigma is the standard deviation, as the coefficient of variation in Figure 9 "
     "asks for, though the text says variance. An average over no sampled result counts as an error of 1. Averages "
-    "near 0 make relative errors very large; `of the mean` is relative to mu instead. `UNIFORM as printed` waits for "
-    "n(s) matches, `UNIFORM` for a quantile; both leave room for chance and fill some two thirds of 10 %."
+    "near 0 make relative errors very large; `of the mean` is relative to mu instead. `UNIFORM as printed` drops "
+    "a row whose next match lies beyond n(s), `UNIFORM` holds some of these; both leave room for chance."
 )
 
 
