@@ -305,6 +305,37 @@ def test_what_is_in_order_loads(tmp_path: Path, changes: dict[str, object]) -> N
     pipeline.load(write(tmp_path, changes))
 
 
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"left/where": "reflect('java.lang.System', 'exit', 1) = 'a'"}, "left.where"),
+        ({"right/select": ["k", "u", "`Reflect`('a') AS b"]}, "right.select[2]"),
+        ({"join/where": "l.k > 0 AND reflect(r.k) = 'a'"}, "join.where"),
+        ({"sink/select": ["k", "reflect('a')"]}, "sink.select[1]"),
+        ({"join/importance": {"kind": "expression", "sql": "reflect('a')"}}, "join.importance"),
+        (
+            {
+                "join/importance": [
+                    {"kind": "expression", "sql": "k"},
+                    {"kind": "expression", "sql": "reflect('a')"},
+                ]
+            },
+            "join.importance",
+        ),
+    ],
+)
+def test_no_expression_reaches_outside_of_the_rows(
+    tmp_path: Path, changes: dict[str, object], key: str
+) -> None:
+    (note,) = refused(tmp_path, changes)
+    assert note.startswith(f"{key}: reflect may not be called in a pipeline file: it runs code outside")
+
+
+def test_a_condition_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    (note,) = refused(tmp_path, {"join/where": "NOT " * 9_000 + "l.k > 0"})
+    assert note == "join.where: is nested too deep to be parsed; simplify it"
+
+
 def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, {}, extra="a = = 1\n")
     with pytest.raises(InputError, match=r"p\.toml: not TOML: .*line"):
