@@ -344,6 +344,22 @@ def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
         pipeline.load(tmp_path / "none.toml")
 
 
+def test_hostile_files_are_refused_soon_and_in_a_few_lines(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    for data, told in [
+        (b"a" * (1 << 20) + b"a", "is larger than 1 MiB"),
+        (b"a = \xff", "not TOML: .*save it as UTF-8"),
+        (b"a = " + b"[" * 50_000, "line 1: nested more than 64 deep"),
+        (b".".join([b"a"] * 50_000) + b" = 1", "line 1: a key of more than 64 parts"),
+        (b"\n".join(b"k%d = 1" % i for i in range(9_000)), r"k20: and 8,980 more"),
+        (b"sink.format = 7\nsink.mode = '" + b"x" * 900_000 + b"'\n", r"sink\.mode: .*xxx\.\.\."),
+    ]:
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=told) as raised:
+            pipeline.load(path)
+        assert len(str(raised.value)) < 20_000
+
+
 def test_check_looks_for_input_paths_where_spark_sees_them(tmp_path: Path) -> None:
     path = write(tmp_path, {})
     with pytest.raises(InputError, match=r"left\.path: .*/l does not exist; a relative path starts from"):

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
