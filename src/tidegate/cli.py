@@ -22,6 +22,7 @@ from rich.table import Table
 from tidegate import experiments, policies
 from tidegate.alerts.bracket_store import Shape
 from tidegate.alerts.edge import Edge, Form
+from tidegate.alerts.lines import LONGEST_LINE
 from tidegate.experiments import run as runs
 from tidegate.experiments.document import write_document
 from tidegate.experiments.experiment import Experiment
@@ -113,6 +114,9 @@ def edge(
     patience: Annotated[
         float | None, typer.Option(help="Seconds by the clock after which a reading is sent in any case.")
     ] = None,
+    max_line: Annotated[
+        int, typer.Option(help="Bytes of a line at most; a longer one is an error.")
+    ] = LONGEST_LINE,
 ) -> None:
     """Pass on of the readings on stdin only those that can decide an alarm; tell on stderr what that saves.
 
@@ -132,6 +136,7 @@ def edge(
         low,
         high,
         patience,
+        max_line,
     )
     with _ended_by_signals() as heard:
         savings = wanted.run(sys.stdin.buffer, sys.stdout.buffer, cut_short=lambda: bool(heard))

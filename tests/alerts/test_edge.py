@@ -388,3 +388,68 @@ def test_the_command() -> None:
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0] == "k,time,x,value"
     assert f"{len(result.stdout.splitlines()) - 1} of 400 readings sent" in result.stderr
+
+
+GOOD = b'{"time": 1, "value": 2}\n'
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize("source", [io.BytesIO, Dripping])
+@pytest.mark.parametrize(
+    ("form", "rows", "told", "sent"),
+    [
+        ("csv", b"time,value," + b"x" * 5_000_000 + b"\n1,2,3\n", "line 1 is longer than 1,048,576 bytes", 0),
+        ("csv", b"time,value\n1,2\n\n1," + b"2" * 2_000_000 + b"\n1,2\n", "line 4 is longer than", 1),
+        ("csv", b"time,value\n1,2\n" + b"1" * 9_000_000, "line 3 is longer than .*--max-line", 1),
+        ("json", GOOD + b'{"time": 1, "x": "' + b"a" * 2_000_000 + b'"}\n', "line 2 is longer than", 1),
+        ("csv", b"\n1,2\n", "line 1 is empty; give the names", 0),
+        ("csv", b"time,value,\xff\n1,2,3\n", "line 1, the names of the columns, cannot be read: .*UTF-8", 0),
+        ("csv", b'time,"value\n1,2\n', "line 1, the names of the columns, cannot be read", 0),
+        ("csv", b"time,time,value\n1,1,2\n", "there are two columns 'time'", 0),
+        ("json", GOOD + b"null\n", "line 2 cannot be read, 'null': it is not an object", 1),
+        ("json", GOOD + b" null\n", "line 2 cannot be read, .*: it is not an object", 1),
+        ("json", GOOD + GOOD[:-1] + b" null\n", "line 2 cannot be read, .*: it is not JSON: Extra data", 1),
+        ("json", GOOD + b"[1, 2]\n", "line 2 cannot be read, .*: it is not an object", 1),
+        ("json", GOOD + b'{"time": 1, "value": ' + DEEP + b"}\n", "line 2 cannot be read", 1),
+    ],
+)
+def test_hostile_lines_are_named_and_what_was_before_them_is_sent(
+    source: type[io.BytesIO], form: str, rows: bytes, told: str, sent: int
+) -> None:
+    sink = io.BytesIO()
+    with pytest.raises(InputError, match=told) as raised:
+        Edge(omega=4, form=form).run(source(rows), sink)  # type: ignore[arg-type]
+    assert len(str(raised.value)) < 600
+    assert (
+        sink.getvalue().removeprefix(rows[: rows.index(b"\n") + 1] if form == "csv" else b"").count(b"\n")
+        == sent
+    )
+
+
+def test_json_nested_deep_is_no_matter_but_in_a_key() -> None:
+    deep = b'{"time": 2, "value": 3, "k": "a", "x": ' + DEEP + b"}\n"
+    sink = io.BytesIO()
+    assert Edge(omega=4, form="json").run(io.BytesIO(GOOD + deep), sink).read == 2
+    rows = b'{"time": 1, "value": 2, "k": 1}\n{"time": 2, "value": 3, "k": "a"}\n'
+    with pytest.raises(
+        InputError, match=r"line 3 cannot be read, .*: it is nested too deep; make it flatter"
+    ):
+        Edge(omega=4, form="json", key="k").run(io.BytesIO(rows + deep.replace(b'"a", "x": ', b"")), sink)
+
+
+def test_text_that_only_looks_like_a_null_behind_an_object() -> None:
+    rows = GOOD + b'{"time": 2, "value": 3, "x": "} null"}\n{"time": 3, "value": null, "y": {"a": {}}}\n'
+    assert Edge(omega=4, form="json").run(io.BytesIO(rows), io.BytesIO()).read == 3
+
+
+def test_a_line_may_be_as_long_as_it_is_allowed_to() -> None:
+    long = b"1,2," + b"x" * 96
+    for end in (b"\n", b"\r\n", b""):
+        rows = b"time,value,note" + (end or b"\n") + long + end
+        config = Edge(omega=4, max_line=len(long) + (end == b"\r\n"))
+        assert config.run(io.BytesIO(rows), io.BytesIO()).read == 1
+    with pytest.raises(InputError, match="line 2 is longer than 99 bytes"):
+        Edge(omega=4, max_line=99).run(io.BytesIO(rows), io.BytesIO())
+    for wrong in (0, -1, 2**31, 1.5, True):
+        with pytest.raises(InputError, match=r"max_line is .*; give a whole number of bytes"):
+            Edge(omega=4, max_line=wrong)  # type: ignore[arg-type]

@@ -98,13 +98,13 @@ def test_sqlite(tmp_path: Path) -> None:
     )
     connection.commit()
     relation = relations.SQLite(str(file), "users")
-    kinds = [pa.int64(), pa.string(), pa.float64(), pa.bool_(), pa.binary(), None]
+    kinds = [pa.int64(), pa.string(), pa.float64(), pa.bool_(), pa.binary(), pa.date32()]
     assert list(types(relation).values()) == kinds
-    found = rows(relation, "id", pa.array([2**62, 2, 3, 4]), "name", "score", "ok", "raw")
+    found = rows(relation, "id", pa.array([2**62, 2, 3, 4]), "name", "score", "ok", "raw", "day")
     assert found == {
-        2**62: ("Ann", 1.5, True, b"\x00"),
-        2: ("bob", 7.0, False, None),
-        3: (None, None, None, b""),
+        2**62: ("Ann", 1.5, True, b"\x00", date(2026, 1, 1)),
+        2: ("bob", 7.0, False, None, None),
+        3: (None, None, None, b"", None),
     }
     assert rows(relation, "id", pa.array([9]), "name") == {}
     # As the database compares; which of these is the key that was asked for, the cache says.
@@ -114,6 +114,40 @@ def test_sqlite(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'score' of 'users' .* is declared REAL, and a value is not"):
         rows(relation, "id", pa.array([9]), "score")
     connection.close()
+
+
+def test_sqlite_in_the_shape_of_a_music_shop(tmp_path: Path) -> None:
+    """As public databases declare their columns: NVARCHAR(160), NUMERIC(10,2), DATETIME."""
+    file = tmp_path / "shop.sqlite"
+    connection = sqlite3.connect(file)
+    connection.execute(
+        "create table [Invoice] ([InvoiceId] INTEGER NOT NULL, [InvoiceDate] DATETIME NOT NULL, "
+        "[BillingCity] NVARCHAR(40), [Total] NUMERIC(10,2) NOT NULL, [Tax] DECIMAL, "
+        "constraint [PK_Invoice] primary key ([InvoiceId]))"
+    )
+    connection.executemany(
+        "insert into Invoice values (?, ?, ?, ?, ?)",
+        [(1, "2026-01-01 00:00:00", "Oslo", 1.98, 1), (2, "2026-01-31T12:30", None, 14, 0.5)],
+    )
+    connection.commit()
+    connection.close()
+    relation = relations.SQLite(str(file), "Invoice")
+    assert list(types(relation).values()) == [
+        pa.int64(),
+        pa.timestamp("us"),
+        pa.string(),
+        pa.decimal128(10, 2),
+        pa.float64(),
+    ]
+    found = rows(relation, "InvoiceId", pa.array([1, 2]), "InvoiceDate", "BillingCity", "Total", "Tax")
+    assert found == {
+        1: (datetime(2026, 1, 1), "Oslo", Decimal("1.98"), 1.0),  # noqa: DTZ001 - without a zone
+        2: (datetime(2026, 1, 31, 12, 30), None, Decimal("14.00"), 0.5),  # noqa: DTZ001
+    }
+    prices = pa.array([Decimal("1.98"), Decimal("14.00"), Decimal("0.01")], pa.decimal128(10, 2))
+    assert rows(relation, "Total", prices, "InvoiceId") == {Decimal("1.98"): (1,), Decimal("14.00"): (2,)}
+    keyed = {column.name: column.keyed for column in relation.open().columns()}
+    assert [name for name, one in keyed.items() if not one] == ["InvoiceDate"]
 
 
 @pytest.mark.parametrize("kind", [relations.DuckDB, relations.SQLite])
@@ -177,9 +211,43 @@ def test_duckdb_lets_go_of_the_file_and_takes_it_again(tmp_path: Path) -> None:
         assert written()
 
 
-@pytest.mark.parametrize("table", ["", "a..b", ".", "a\0b", 7])
+DOTTED = ['"a.b"', ("a.b",), ["a.b"], 'main."a.b"', ("main", "a.b")]
+
+
+@pytest.mark.parametrize("table", DOTTED)
+@pytest.mark.parametrize("kind", [relations.DuckDB, relations.SQLite])
+def test_names_may_have_dots(
+    kind: type[relations.DuckDB | relations.SQLite], table: str | tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "a.b.file"
+    connection = duckdb.connect(str(file)) if kind is relations.DuckDB else sqlite3.connect(file)
+    connection.execute('create table "a.b" ("i.d" integer, "na.m`e" varchar)')
+    connection.execute("""insert into "a.b" values (1, 'one')""")
+    connection.commit()
+    connection.close()
+    relation = kind(str(file), table)
+    assert rows(relation, "i.d", pa.array([1, 2], pa.int32()), "na.m`e") == {1: ("one",)}
+    assert pickle.loads(pickle.dumps(relation)) == relation  # noqa: S301 - our own
+    assert hash(relation) == hash(kind(str(file), table))
+
+
+def test_duckdb_schemas_may_have_dots(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.execute(
+            """create schema "s.t"; create table "s.t"."a.b" as select 1 as id, 'x' as "v.w" """
+        )
+    for table in (("s.t", "a.b"), '"s.t"."a.b"'):
+        assert rows(relations.DuckDB(str(tmp_path / "a.duckdb"), table), "id", pa.array([1]), "v.w") == {
+            1: ("x",)
+        }
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["", "a..b", ".", "a\0b", 7, "a.b.c", (), ("a", ""), ("a", 7), ("a", "b", "c"), '"a.b', '"a"b"', '""'],
+)
 def test_a_table_has_a_name(table: str) -> None:
-    with pytest.raises(InputError, match="is not a name"):
+    with pytest.raises(InputError, match=r"is not a name|has 3 names; give .*in double quotes"):
         relations.SQLite("x", table)
 
 
@@ -201,6 +269,12 @@ def server() -> Iterator[postgres.Server]:
             "insert into padded values ('ab', 'x', 'sad'), (' c', null, 'glad'), ('', 'y', null)",
             "create view loose as select code::bpchar as code, other from padded",
             "create table hidden (id integer)",
+            "create domain positive as integer check (value > 0)",
+            "create domain price as numeric(10, 2)",
+            'create schema "s.t"',
+            """create table "s.t"."a.b" as select 1::positive as "i.d", 1.5::price as "pri.ce",
+               0.00012::numeric(3, 5) as small, 12000::numeric(2, -3) as big, 'NaN'::numeric(10, 2) as nan""",
+            'create table "a.b" (id integer)',
             "create role guest login password 's3cr@t'",
         )
         yield running
@@ -227,6 +301,29 @@ def test_postgresql(server: postgres.Server) -> None:
         "first": False,
         "short": 3.0,
     }
+
+
+@pytest.mark.parametrize("table", ['"s.t"."a.b"', ("s.t", "a.b")])
+def test_postgresql_names_with_dots_domains_and_odd_scales(
+    server: postgres.Server, table: str | tuple[str, str]
+) -> None:
+    relation = relations.PostgreSQL(server.dsn, table)
+    assert types(relation) == {
+        "i.d": pa.int32(),
+        "pri.ce": pa.decimal128(10, 2),
+        "small": pa.decimal128(5, 5),
+        "big": pa.decimal128(5, 0),
+        "nan": pa.decimal128(10, 2),
+    }
+    assert rows(relation, "i.d", pa.array([1, 2]), "pri.ce", "small", "big") == {
+        1: (Decimal("1.50"), Decimal("0.00012"), Decimal(12000))
+    }
+    found = rows(relation, "pri.ce", pa.array([Decimal("1.50")], pa.decimal128(10, 2)), "i.d")
+    assert found == {Decimal("1.50"): (1,)}
+    with pytest.raises(InputError, match=r"'nan' of .* is declared numeric\(10,2\), .*'NaN'"):
+        rows(relation, "i.d", pa.array([1]), "nan")
+    for other in ('"a.b"', ("a.b",), ("public", "a.b")):
+        assert list(types(relations.PostgreSQL(server.dsn, other))) == ["id"]
 
 
 @pytest.mark.parametrize(

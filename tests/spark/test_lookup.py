@@ -6,6 +6,8 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +112,43 @@ def test_batch_inner_and_names_that_differ(spark: SparkSession, tmp_path: Path) 
     )
     assert some.columns == stream.columns
     assert some.count() == sum(found.values())
+
+
+@pytest.mark.parametrize("database", ["duckdb", "sqlite", "postgresql"])
+def test_names_with_dots_and_decimals(
+    spark: SparkSession, tmp_path: Path, server: postgres.Server, database: str
+) -> None:
+    create = 'create table "or.ders" ("i.d" integer, "pri.ce" numeric(10, 2), "at.`x`" timestamp, "d" date)'
+    insert = """insert into "or.ders" values (1, 0.99, '2026-01-31 12:30:00', '2026-01-31')"""
+    if database == "postgresql":
+        server.execute('drop table if exists "or.ders"', create, insert)
+        relation: Relation = PostgreSQL(server.dsn, '"or.ders"')
+    else:
+        file = tmp_path / f"a.b.{database}"
+        connection = duckdb.connect(str(file)) if database == "duckdb" else sqlite3.connect(file)
+        connection.execute(create)
+        connection.execute(insert)
+        connection.commit()
+        connection.close()
+        relation = tg.relations.find(file, ("or.ders",))
+    stream = spark.createDataFrame([(1, 5), (2, 6)], "`i.d` int, `n.m` int")
+    found = tg.lookup(stream, relation, on="i.d", cache=10, how="left", hit="was.hit")
+    assert found.columns == ["i.d", "n.m", "pri.ce", "at.`x`", "d", "was.hit"]
+    kinds = {field.name: field.dataType.simpleString() for field in found.schema.fields}
+    assert (kinds["pri.ce"], kinds["at.`x`"], kinds["d"]) == ("decimal(10,2)", "timestamp_ntz", "date")
+    rows = {row[0]: tuple(row)[1:5] for row in found.collect()}
+    at = datetime(2026, 1, 31, 12, 30)  # noqa: DTZ001 - without a zone
+    assert rows == {1: (5, Decimal("0.99"), at, at.date()), 2: (6, None, None, None)}
+    named = stream.withColumnRenamed("i.d", "k.ey")
+    again = tg.lookup(named, relation, on=[("k.ey", "i.d")], cache=10, columns=["pri.ce"])
+    assert [tuple(row) for row in again.collect()] == [(1, 5, Decimal("0.99"))]
+    prices = spark.createDataFrame([(Decimal("0.99"),)], "`pri.ce` decimal(10, 2)")
+    by_price = tg.lookup(prices, relation, on="pri.ce", cache=10, columns=["i.d"])
+    assert [tuple(row) for row in by_price.collect()] == [(Decimal("0.99"), 1)]
+    if database == "sqlite":
+        days = spark.createDataFrame([(at.date(),)], "d date")
+        with pytest.raises(InputError, match=r"the key 'd' is declared date, .*cast it to text or a number"):
+            tg.lookup(days, relation, on="d", cache=10)
 
 
 def test_the_stream_s_columns_pass_untouched_and_so_does_its_watermark(

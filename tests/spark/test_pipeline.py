@@ -309,12 +309,59 @@ def test_what_is_in_order_loads(tmp_path: Path, changes: dict[str, object]) -> N
     pipeline.load(write(tmp_path, changes))
 
 
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"left/where": "reflect('java.lang.System', 'exit', 1) = 'a'"}, "left.where"),
+        ({"right/select": ["k", "u", "`Reflect`('a') AS b"]}, "right.select[2]"),
+        ({"join/where": "l.k > 0 AND reflect(r.k) = 'a'"}, "join.where"),
+        ({"sink/select": ["k", "reflect('a')"]}, "sink.select[1]"),
+        ({"join/importance": {"kind": "expression", "sql": "reflect('a')"}}, "join.importance"),
+        (
+            {
+                "join/importance": [
+                    {"kind": "expression", "sql": "k"},
+                    {"kind": "expression", "sql": "reflect('a')"},
+                ]
+            },
+            "join.importance",
+        ),
+    ],
+)
+def test_no_expression_reaches_outside_of_the_rows(
+    tmp_path: Path, changes: dict[str, object], key: str
+) -> None:
+    (note,) = refused(tmp_path, changes)
+    assert note.startswith(f"{key}: reflect may not be called in a pipeline file: it runs code outside")
+
+
+def test_a_condition_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    (note,) = refused(tmp_path, {"join/where": "NOT " * 9_000 + "l.k > 0"})
+    assert note == "join.where: is nested too deep to be parsed; simplify it"
+
+
 def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, {}, extra="a = = 1\n")
     with pytest.raises(InputError, match=r"p\.toml: not TOML: .*line"):
         pipeline.load(path)
     with pytest.raises(InputError, match=r"none\.toml: cannot be read: No such file"):
         pipeline.load(tmp_path / "none.toml")
+
+
+def test_hostile_files_are_refused_soon_and_in_a_few_lines(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    for data, told in [
+        (b"a" * (1 << 20) + b"a", "is larger than 1 MiB"),
+        (b"a = \xff", "not TOML: .*save it as UTF-8"),
+        (b"a = " + b"[" * 50_000, "line 1: nested more than 64 deep"),
+        (b".".join([b"a"] * 50_000) + b" = 1", "line 1: a key of more than 64 parts"),
+        (b"\n".join(b"k%d = 1" % i for i in range(9_000)), r"k20: and 8,980 more"),
+        (b"sink.format = 7\nsink.mode = '" + b"x" * 900_000 + b"'\n", r"sink\.mode: .*xxx\.\.\."),
+    ]:
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=told) as raised:
+            pipeline.load(path)
+        assert len(str(raised.value)) < 20_000
 
 
 def test_check_looks_for_input_paths_where_spark_sees_them(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ Which file has what:
 
 - what an alarm is: `condition`, read by `expression` and computed by `evaluation`; `topology` says who is joined;
 - who may omit: `certify` judges, by `proof` (with `curvature`, `enclosure`, `intervals`, `functions` and
-  `subdivision`) or, as a last resort, by a `grid` of points;
+  `subdivision`) or, as a last resort, by a `grid` of points, as far out as there is no `overflow`;
 - what is kept: `bracket_store`, with its compiled loops in `brackets` and `glance`;
 - alarms as rows arrive: `matching` for one join, `keyed` for many keys at once; `combinations` searches, in the
   order that `planning` finds;

@@ -6,6 +6,8 @@ than at one of them, wherever the other streams stand. `certify` says so only wi
 - the margin is a sum, and each stream is judged on those terms alone in which it occurs: the others do not change as
   it does. So a term that fails only costs the streams that occur in it;
 - a term that is not defined somewhere in the domain (a pole, a logarithm of 0) is refused, and the place named;
+- so is one that overflows there in 64-bit floats (`overflow`); where the domain has no end, rows are only omitted as
+  far out as nothing overflows;
 - a contradiction found on a grid is a proof that a shape does not hold; it is given as a counterexample;
 - else the shape is proven: by rules of composition (`curvature`), or by bounds of derivatives on ever smaller boxes:
   a first derivative that is nowhere below 0, or a second that is not, wherever the first may be 0;
@@ -17,7 +19,7 @@ All of it is about the exact margin; what is computed in floating point may be o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final, Literal, NamedTuple
 
@@ -30,6 +32,7 @@ from tidegate.alerts.evaluation import evaluate
 from tidegate.alerts.expression import Call, Node, names, sql
 from tidegate.alerts.grid import Contradictions, Counterexample, contradictions
 from tidegate.alerts.intervals import Interval
+from tidegate.alerts.overflow import LARGEST, Limits, limits
 from tidegate.alerts.proof import KnownShape, Proof, Prover
 from tidegate.alerts.subdivision import Box, settle, spread
 from tidegate.types import Array, InputError, check_choice
@@ -39,6 +42,8 @@ Evidence = Literal["proven", "grid", "vouched", "refused"]
 _GRID: Final = 129
 _FEWEST: Final = 3
 _MOST: Final = 20_000
+_NEAR: Final = 1e30
+"""A limit closer than this is worth a word."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,15 @@ class Certificate:
         The judgement of each input.
     parts
         The terms that the margin is the sum of.
+    limits
+        The domain, with ends in place of infinite ones, so far out that no part of the margin overflows in between.
     """
 
     condition: Condition
     domain: Mapping[str, tuple[float, float]]
     inputs: Mapping[str, Judgement]
     parts: tuple[Part, ...]
+    limits: Mapping[str, tuple[float, float]]
 
     def shapes(self, *, grid: bool = False) -> dict[str, Shape]:
         """The shape to omit rows of each input by, "any" where all are kept; `grid` trusts that as evidence, too."""
@@ -107,8 +115,8 @@ class Certificate:
         return tuple(f"every row of {name!r} is kept: {self.inputs[name].why}" for name in kept)
 
     def covers(self, name: str, values: Array) -> Array:
-        """Mark the values of an input that lie in the domain; only rows with these may be omitted, or stand in."""
-        low, high = self.domain[name]
+        """Mark the values of an input that lie in the limits; only rows with these may be omitted, or stand in."""
+        low, high = self.limits[name]
         return (values >= low) & (values <= high) & np.isfinite(values)
 
     def __str__(self) -> str:
@@ -184,13 +192,23 @@ def certify(
     for term in terms:
         if not names(term) and (gap := _gap(term, {})):
             raise InputError(f"{condition.sql!r} is not defined: {gap}; correct the constant")
-    judged = {}
+    with np.errstate(over="ignore"):
+        fixed = sum(abs(float(evaluate(term, {}))) for term in terms if not names(term))
+    if not fixed < np.finfo(float).max - LARGEST * 2**10:
+        raise InputError(f"the constants of {condition.sql!r} overflow 64-bit floats; give smaller ones")
+    judged, limited = {}, dict(box)
     for name in box:
         part = reduce(_plus, [term for term in terms if name in names(term)])
         own = {other: box[other] for other in names(part)}
-        judged[name] = _judgement(part, name, own, grid, answered.get(name))
+        gap = _gap(part, own)
+        within = Limits(own) if gap else limits(part, own)
+        for other, ends in within.box.items():
+            limited[other] = (max(limited[other][0], ends[0]), min(limited[other][1], ends[1]))
+        unsound = f"is not defined everywhere: {gap}" if gap else within.problem
+        judged[name] = _judgement(part, name, own, grid, answered.get(name), unsound)
+    judged = {name: _with_limits(found, box[name], limited[name]) for name, found in judged.items()}
     parts = tuple(Part(sql(term), names(term)) for term in terms if names(term))
-    return Certificate(condition, box, judged, parts)
+    return Certificate(condition, box, judged, parts, limited)
 
 
 def _checked(
@@ -285,13 +303,23 @@ def _place(tree: Node, stuck: Box) -> dict[str, float]:
     return next(iter(without), inside)
 
 
-def _judgement(tree: Node, by: str, box: Box, grid: int, vouched: KnownShape | None) -> Judgement:
-    """One input of the terms that it occurs in."""
+def _with_limits(found: Judgement, ends: tuple[float, float], limited: tuple[float, float]) -> Judgement:
+    """Tell of limits that rows may well reach."""
+    if found.shape is None or limited == ends or max(map(abs, limited)) > _NEAR:
+        return found
+    low, high = limited
+    return replace(
+        found, why=f"{found.why}; rows beyond {low:g} .. {high:g} are kept, where it could overflow"
+    )
+
+
+def _judgement(
+    tree: Node, by: str, box: Box, grid: int, vouched: KnownShape | None, unsound: str
+) -> Judgement:
+    """One input of the terms that it occurs in; `unsound` says why they have no value somewhere, if so."""
     text = sql(tree)
-    if gap := _gap(tree, box):
-        own = Judgement(
-            None, "refused", f"{text} is not defined everywhere: {gap}; narrow the domain, or vouch for it"
-        )
+    if unsound:
+        own = Judgement(None, "refused", f"{text} {unsound}; narrow the domain, or vouch for it")
         return own if vouched is None else _vouched(vouched, own)
     found = contradictions(tree, by, box, grid)
     against = {"increasing": found.drop, "decreasing": found.rise, "quasiconvex": found.peak, None: None}[

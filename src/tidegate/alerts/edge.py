@@ -14,7 +14,17 @@ import pyarrow as pa
 
 from tidegate.alerts.bracket_store import Shape, check_length
 from tidegate.alerts.brackets import BRACKETED, FREE, OPEN, standing
-from tidegate.alerts.lines import Reader, UnreadableError, blocks, joined, names, split
+from tidegate.alerts.lines import (
+    LONGEST_LINE,
+    Reader,
+    TooLongError,
+    UnreadableError,
+    blocks,
+    joined,
+    names,
+    overlong,
+    split,
+)
 from tidegate.types import InputError, Time, check_choice
 
 if TYPE_CHECKING:
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
 
 Form = Literal["csv", "json"]
 _SECOND: Final = 1_000_000
+_GIB: Final = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,9 @@ class Edge:
     patience
         The same as `hold`, but in seconds by the clock: readings may cease, and with them their time. By default as
         long as `behind` for calendar times, and without end for others, of which the unit is not known.
+    max_line
+        How many bytes a line may have, its end aside. A longer one is an error, so that input without line ends does
+        not fill the memory.
 
     Examples
     --------
@@ -84,6 +98,7 @@ class Edge:
     low: float = -math.inf
     high: float = math.inf
     patience: float | None = None
+    max_line: int = LONGEST_LINE
 
     def __post_init__(self) -> None:
         check_length(self.omega, "omega")
@@ -99,6 +114,14 @@ class Edge:
             raise InputError(f"hold is {self.hold!r}; give a length of time, 0 or more, or leave it out")
         if self.patience is not None and not 0 <= self.patience < math.inf:
             raise InputError(f"patience is {self.patience!r}; give seconds, 0 or more, or leave it out")
+        if (
+            isinstance(self.max_line, bool)
+            or not isinstance(self.max_line, int)
+            or not 0 < self.max_line <= _GIB
+        ):
+            raise InputError(
+                f"max_line is {self.max_line!r}; give a whole number of bytes, from 1 to {_GIB:,}"
+            )
         if not self.low < self.high:
             raise InputError(
                 f"no reading lies between low, {self.low!r}, and high, {self.high!r}; give less and more"
@@ -122,7 +145,7 @@ class Edge:
         reader, emitter, savings = Reader(self), Emitter(self), Savings()
         try:
             with suppress(KeyboardInterrupt):
-                for block in blocks(source, due=emitter.due, cut_short=cut_short):
+                for block in blocks(source, due=emitter.due, cut_short=cut_short, longest=self.max_line):
                     if block:
                         self._pass(block, reader, emitter, savings, sink)
                     else:
@@ -137,12 +160,33 @@ class Edge:
         text = block
         if self.form == "csv" and reader.header is None:
             end = block.index(b"\n") + 1
+            if end > self.max_line + 1:
+                raise TooLongError(1, self.max_line)
             reader.header, text = names(block[:end]), block[end:]
             reader.passed += 1
             sink.write(block[:end])
             savings.bytes_read += end
             savings.bytes_sent += end
         lines = split(text)
+        longer = overlong(lines, self.max_line)
+        if longer is not None:
+            before = joined(lines.slice(0, longer))
+            self._pass_lines(split(before), before, reader, emitter, savings, sink)
+            # Empty lines are numbered, too.
+            at = text.index(lines[longer].as_py(), len(before))
+            raise TooLongError(reader.passed + text.count(b"\n", 0, at) + 1, self.max_line)
+        self._pass_lines(lines, text, reader, emitter, savings, sink)
+        reader.passed += text.count(b"\n")
+
+    def _pass_lines(
+        self,
+        lines: pa.Array,
+        text: bytes,
+        reader: Reader,
+        emitter: Emitter,
+        savings: Savings,
+        sink: BinaryIO,
+    ) -> None:
         if len(lines):
             try:
                 self._take(lines, len(text), reader, emitter, savings, sink)
@@ -152,7 +196,6 @@ class Edge:
                     some = lines.slice(0, good)
                     self._take(some, len(joined(some)), reader, emitter, savings, sink)
                 raise InputError(reader.told(text, good, error)) from error
-        reader.passed += text.count(b"\n")
 
     def _take(
         self,

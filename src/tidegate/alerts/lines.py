@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 import select
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from csv import Error as CsvError
+from csv import reader as read_text
 from itertools import islice
 from json import dumps, loads
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -34,10 +38,28 @@ _EXACT: Final = 2**53
 """Up to here every whole number is a float, too."""
 
 _SHOWN: Final = 80
+_SAID: Final = 300
+LONGEST_LINE: Final = 1 << 20
+"""Bytes of a line at most, by default."""
+
+_NULL_BEHIND: Final = re.compile(rb"\}[ \t\r\n]*null")
+_SPACES: Final = b" \t\r\n"
+_MARK: Final = b"\xef\xbb\xbf"
+"""What some programs begin a file with."""
 
 
 class UnreadableError(InputError):
     """One of the lines at least cannot be read."""
+
+
+class TooLongError(InputError):
+    """A line is longer than may be."""
+
+    def __init__(self, number: int, longest: int) -> None:
+        super().__init__(
+            f"line {number} is longer than {longest:,} bytes; those before it are dealt with: see that lines end, or "
+            "allow longer ones by --max-line (in Python, max_line=)"
+        )
 
 
 class Reader:
@@ -65,9 +87,12 @@ class Reader:
 
     def columns(self, lines: pa.Array) -> tuple[Array, Array, Array]:
         """Read a block of lines; of one that cannot be read nothing is remembered."""
-        absent = [name for name in self._kinds if name not in (self.header or self._kinds)]
-        if absent:
-            raise InputError(f"there is no column {absent[0]!r}; there is {', '.join(self.header or ())}")
+        given = self.header or list(self._kinds)
+        for name in self._kinds:
+            if given.count(name) != 1:
+                if name in given:
+                    raise InputError(f"there are two columns {name!r}; rename one of them")
+                raise InputError(f"there is no column {name!r}; there is {_listed(given)}")
         table, time, self._kinds = self._read(lines)
         if not self._sort and self.config.form == "json":
             self._check_fields(table, lines)
@@ -102,14 +127,17 @@ class Reader:
         except UnreadableError as error:
             wrong = error  # what is said of more lines than this may not be of this
         shown = line.strip()[:_SHOWN].decode(errors="replace")
+        said = str(wrong) if len(str(wrong)) <= _SAID else f"{str(wrong)[:_SAID]}..."
         return (
-            f"line {self.passed + number} cannot be read, {shown!r}: {wrong}; "
+            f"line {self.passed + number} cannot be read, {shown!r}: {said}; "
             "those before it are dealt with: mend it, and go on from there"
         )
 
     def _read(self, lines: pa.Array) -> tuple[pa.Table, pa.Array, dict[str, pa.DataType]]:
         """The columns, the times as numbers, and the types."""
         text, kinds = joined(lines), self._kinds
+        if self.config.form == "json":
+            _check_objects(text, lines)
         try:
             table = self._table(text, kinds)
         except pa.ArrowInvalid:
@@ -145,7 +173,9 @@ class Reader:
                 return kind
         if kinds is _KEYS and self.config.form == "json":
             return None
-        wanted = "a number" if name == self.config.value else "a number or a calendar time"
+        wanted = {self.config.value: "a number", self.config.time: "a number or a calendar time"}.get(
+            name, "text"
+        )
         raise UnreadableError(f"{name} cannot be read as {wanted}: {wrong}") from wrong
 
     def _check_times(self, time: pa.Array) -> None:
@@ -161,9 +191,12 @@ class Reader:
     def _check_fields(self, table: pa.Table, lines: pa.Array) -> None:
         for name in (self.config.time, self.config.key):
             if name is not None and table[name].null_count == len(lines):
-                fields = dict.fromkeys(field for line in lines.to_pylist() for field in loads(line))
-                if name not in fields:
-                    raise InputError(f"there is no {name!r} in the lines; there is {', '.join(fields)}")
+                with suppress(UnreadableError):  # what Arrow could skip is skipped here, too
+                    fields = dict.fromkeys(field for line in lines.to_pylist() for field in _fields(line))
+                    if name not in fields:
+                        raise InputError(
+                            f"there is no {name!r} in the lines; there is {_listed(list(fields))}"
+                        )
 
     def _table(self, text: bytes, kinds: dict[str, pa.DataType]) -> pa.Table:
         if self.config.form == "json":
@@ -196,13 +229,16 @@ def blocks(
     size: int = _BLOCK,
     due: Callable[[], float | None] = lambda: None,
     cut_short: Callable[[], bool] = lambda: False,
+    longest: int = LONGEST_LINE,
 ) -> Iterator[bytes]:
-    """Whole lines, as many as are there at a time, at most about `size` bytes.
+    """Whole lines, as many as are there at a time, at most about `size` bytes and one line more.
 
     Nothing is given where nothing came for as many seconds as `due` allows, if the source is one to be waited for.
-    The last line gets its end, unless the source was `cut_short`: then it may be only the beginning of one.
+    The last line gets its end, unless the source was `cut_short`: then it may be only the beginning of one. A line of
+    which more than `longest` bytes came without an end raises `TooLongError`; a longer one that did end is given.
     """
-    rest = b""
+    rest: list[bytes] = []
+    waiting = passed = 0
     while True:
         wait = due()
         if wait is not None and not _ready(source, wait, unknown=True):
@@ -213,12 +249,16 @@ def blocks(
             break
         cut = data.rfind(b"\n") + 1
         if cut:
-            yield rest + data[:cut]
-            rest = data[cut:]
-        else:
-            rest += data
-    if rest and not cut_short():
-        yield rest + b"\n"
+            whole = b"".join((*rest, data[:cut]))
+            passed += whole.count(b"\n")
+            yield whole
+            rest, waiting = [], 0
+        rest.append(data[cut:])
+        waiting += len(data) - cut
+        if waiting > longest:
+            raise TooLongError(passed + 1, longest)
+    if waiting and not cut_short():
+        yield b"".join((*rest, b"\n"))
 
 
 def _available(source: BinaryIO, size: int) -> bytes:
@@ -242,8 +282,16 @@ def _ready(source: BinaryIO, wait: float, *, unknown: bool) -> bool:
 
 def names(header: bytes) -> list[str]:
     """The names of the columns."""
-    table = csv.read_csv(pa.BufferReader(header + header))
-    return list(table.column_names)
+    try:
+        text = header.removeprefix(_MARK).decode().rstrip("\r\n")
+        found = next(read_text([text], strict=True), [])
+    except (ValueError, CsvError) as error:
+        raise InputError(
+            f"line 1, the names of the columns, cannot be read: {error}; give names in UTF-8, with commas in between"
+        ) from error
+    if not found:
+        raise InputError("line 1 is empty; give the names of the columns there")
+    return found
 
 
 def split(text: bytes) -> pa.Array:
@@ -264,6 +312,50 @@ def joined(lines: pa.Array) -> bytes:
     return bytes(memoryview(whole.buffers()[2])[offsets[0] : offsets[-1]])
 
 
+def overlong(lines: pa.Array, longest: int) -> int | None:
+    """The first line of more than `longest` bytes, its end aside, if there is one."""
+    lengths = pc.binary_length(lines)
+    if not len(lines) or pc.max(lengths).as_py() <= longest + 1:
+        return None
+    return int(pc.index(pc.greater(lengths, longest + 1), True).as_py())
+
+
+def _check_objects(text: bytes, lines: pa.Array) -> None:
+    """Refuse lines that are not an object: Arrow does not survive a null in place of one."""
+    starts = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset : lines.offset + len(lines)]
+    first = np.frombuffer(lines.buffers()[2], np.uint8)[starts]
+    odd = set(np.flatnonzero(first != ord("{")).tolist())
+    if b"null" in text and _NULL_BEHIND.search(text):
+        odd.update(
+            np.flatnonzero(
+                pc.match_substring_regex(lines, _NULL_BEHIND.pattern.decode()).to_numpy(zero_copy_only=False)
+            )
+        )
+    for at in sorted(odd):
+        line = lines[at].as_py().removeprefix(_MARK).strip(_SPACES)
+        if not line.startswith(b"{") or (_NULL_BEHIND.search(line) and not _fields(line)):
+            raise UnreadableError('it is not an object; give one a line, like {"time": 1, "value": 2}')
+
+
+def _fields(line: bytes) -> dict[str, object]:
+    """The fields of an object, with numbers as text."""
+    try:
+        found = loads(line, parse_int=str, parse_float=str)
+    except RecursionError as error:
+        raise UnreadableError("it is nested too deep; make it flatter") from error
+    except ValueError as error:
+        raise UnreadableError(f"it is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise UnreadableError("it is not an object; give one a line")
+    return found
+
+
+def _listed(given: list[str]) -> str:
+    """Names, of many the first only."""
+    shown = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..." for name in given[:_SHOWN]]
+    return ", ".join(shown) + (f" and {len(given) - _SHOWN:,} more" if len(given) > _SHOWN else "")
+
+
 def _sort(kind: pa.DataType) -> str:
     if not pa.types.is_timestamp(kind):
         return "numbers"
@@ -272,10 +364,7 @@ def _sort(kind: pa.DataType) -> str:
 
 def _as_written(name: str, lines: pa.Array) -> pa.Array:
     """A field of all lines as text, whatever it is."""
-    try:
-        fields = [loads(line, parse_int=str, parse_float=str).get(name) for line in lines.to_pylist()]
-    except ValueError as error:
-        raise UnreadableError(f"{name} cannot be read: {error}") from error
+    fields = [_fields(line).get(name) for line in lines.to_pylist()]
     return pa.array(
         [field if field is None or isinstance(field, str) else dumps(field) for field in fields], pa.string()
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 import pyarrow as pa
 from pyarrow import csv, fs, parquet
 
+from tidegate.documents import parse_toml
 from tidegate.importance.attributes import Categories, Expression
 from tidegate.importance.definition import Attributes, Definition, Found, number, walk
 from tidegate.types import InputError, first_missing
@@ -32,7 +32,7 @@ def _csv(data: pa.BufferReader) -> pa.Table:
 
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-_TEXTS: Final[dict[str, Callable[[str], Any]]] = {".json": json.loads, ".toml": tomllib.loads}
+_TEXTS: Final[dict[str, Callable[[str], Any]]] = {".json": json.loads, ".toml": parse_toml}
 _TABLES: Final[dict[str, Callable[[pa.BufferReader], pa.Table]]] = {
     ".csv": _csv,
     ".parquet": parquet.read_table,
@@ -138,7 +138,7 @@ class Watched(Definition):
                 if self._is_table
                 else Definition.of(_TEXTS[self._suffix](files[0].decode()))
             )
-        except (ValueError, TypeError, pa.ArrowException) as error:
+        except (ValueError, TypeError, RecursionError, pa.ArrowException) as error:
             raise InputError(
                 f"importance: {self.path} is no definition ({_first(error)}); {_REMEDY}"
             ) from error

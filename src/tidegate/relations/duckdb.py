@@ -30,7 +30,8 @@ class DuckDB(FileRelation):
     path
         The file; every process of the query must see it under this name.
     table
-        The table or view, with its schema if it is in another than `main`.
+        The table or view, with its schema if it is in another than `main`: "users", "sales.users" or
+        ("sales", "users"). A name with a dot stands in a pair, or in double quotes: '"us.ers"'.
     """
 
     database: ClassVar[str] = "DuckDB"

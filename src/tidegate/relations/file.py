@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from tidegate.relations.relation import OpenRelation, Relation, UnreachableError, parts_of
+from tidegate.relations.relation import OpenRelation, Relation, TableName, UnreachableError, named
 from tidegate.types import InputError
 
 T = TypeVar("T")
@@ -25,19 +25,20 @@ class FileRelation(Relation):
         The file; every process of the query must see it under this name. A relative one starts from where this is
         called.
     table
-        The table or view, with its schema if need be.
+        The table or view, with its schema if need be: "users", "sales.users" or ("sales", "users"). A name with a dot
+        stands in a pair, or in double quotes: '"us.ers"'.
     """
 
     database: ClassVar[str]
     """What messages call the database."""
 
     path: str
-    table: str
+    table: TableName
 
     def __post_init__(self) -> None:
         # A worker may have been started elsewhere.
         object.__setattr__(self, "path", str(Path(self.path).absolute()))
-        parts_of(self.table)
+        object.__setattr__(self, "table", named(self.table))
 
     @property
     def described(self) -> str:

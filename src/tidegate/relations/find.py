@@ -8,7 +8,7 @@ from typing import Final
 
 from tidegate.relations.duckdb import DuckDB
 from tidegate.relations.postgresql import PostgreSQL
-from tidegate.relations.relation import Relation
+from tidegate.relations.relation import Relation, TableName
 from tidegate.relations.sqlite import SQLite
 from tidegate.types import InputError
 
@@ -23,7 +23,7 @@ _PLAIN: Final = re.compile(r"[\w./\\+-]+")
 """What holds no password: no address of a server, and no settings."""
 
 
-def find(relation: Relation | str | Path, table: str | None = None) -> Relation:
+def find(relation: Relation | str | Path, table: TableName | None = None) -> Relation:
     """The relation that is meant: itself, or a table at the URL of a server or in a file.
 
     Examples

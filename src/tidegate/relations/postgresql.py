@@ -16,8 +16,9 @@ from tidegate.relations.relation import (
     Column,
     OpenRelation,
     Relation,
+    TableName,
     UnreachableError,
-    parts_of,
+    named,
     quoted,
     quoted_table,
 )
@@ -51,14 +52,16 @@ _DEADLINES: Final = {
     "tcp_user_timeout": 20_000,
 }
 """By when a server that is silent counts as gone, in seconds and (the last) milliseconds, as libpq has them."""
-_NUMERIC: Final = re.compile(r"numeric\((\d+),(\d+)\)")
+_NUMERIC: Final = re.compile(r"numeric\((\d+),(-?\d+)\)")
 _MOST_DIGITS: Final = 38
 _UUID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 # What a name means is for the search path to say, as in any other query.
 _COLUMNS: Final = """
-select a.attname::text, t.typname::text, t.typtype::text, format_type(a.atttypid, a.atttypmod)
-from pg_attribute a join pg_type t on t.oid = a.atttypid
+select a.attname::text, t.typname::text, t.typtype::text,
+  case when d.typtype = 'd' then format_type(t.oid, d.typtypmod) else format_type(t.oid, a.atttypmod) end
+from pg_attribute a join pg_type d on d.oid = a.atttypid
+  join pg_type t on t.oid = case when d.typtype = 'd' then d.typbasetype else d.oid end
 where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped order by a.attnum
 """
 
@@ -68,7 +71,7 @@ class PostgreSQL(Relation):
     """A table or view of a PostgreSQL database, read by its ADBC driver, which gives Arrow columns.
 
     A process of the query keeps one connection, and makes a new one if it fails. `numeric(p, s)` comes as a decimal;
-    uuid, json and enumerations as text; `char(n)` without the blanks that pad it.
+    uuid, json and enumerations as text; `char(n)` without the blanks that pad it; a domain as the type that it is of.
 
     A server that does not finish a connection within 10 s, or whose host is silent for 20 s, counts as one that does
     not answer, unless the URL says otherwise (`?connect_timeout=30&tcp_user_timeout=60000`).
@@ -79,14 +82,15 @@ class PostgreSQL(Relation):
         A URL, "postgresql://user:password@host:port/database". Neither messages nor `repr` show the password, which
         does travel to the workers; it need not be there at all where they have a `.pgpass` file.
     table
-        The table or view, with its schema where the search path does not find it.
+        The table or view, with its schema where the search path does not find it: "users", "sales.users" or
+        ("sales", "users"). A name with a dot stands in a pair, or in double quotes: '"us.ers"'.
     """
 
     dsn: str = field(repr=False)
-    table: str
+    table: TableName
 
     def __post_init__(self) -> None:
-        parts_of(self.table)
+        object.__setattr__(self, "table", named(self.table))
         scheme = self.dsn.partition("://")[0] if isinstance(self.dsn, str) else None
         if scheme not in ("postgresql", "postgres") or re.search(r"\s", self.dsn):
             raise InputError(
@@ -165,7 +169,21 @@ class _OpenPostgreSQL(OpenRelation):
         table, (match, sent) = quoted_table(self._relation.table), _matching(key, keys)
         # A list of one element is one parameter: all keys.
         wanted = pa.ListArray.from_arrays(pa.array([0, len(sent)], pa.int32()), sent)
-        return self._asked(f"select {selected} from {table} where {match}", wanted)  # noqa: S608 - quoted
+        found = self._asked(f"select {selected} from {table} where {match}", wanted)  # noqa: S608 - quoted
+        arrays = [
+            self._number(column, values) if pa.types.is_decimal(column.type) else values
+            for column, values in zip((key, *columns), found.columns, strict=True)
+        ]
+        return pa.table(arrays, found.column_names)
+
+    def _number(self, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        try:
+            return values.cast(column.type)
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"{column.name!r} of {self._relation.described} is declared {column.declared}, and Spark has no such "
+                f"decimal ({error}); correct it, or leave the column out by columns="
+            ) from error
 
     def _asked(self, sql: str, parameter: pa.Array) -> pa.Table:
         import adbc_driver_manager  # noqa: PLC0415 - only where it is used
@@ -197,9 +215,11 @@ class _OpenPostgreSQL(OpenRelation):
 
 
 def _type_of(name: str, sort: str, declared: str) -> pa.DataType | None:
-    numeric = _NUMERIC.fullmatch(declared)
-    if numeric and int(numeric[1]) <= _MOST_DIGITS:
-        return pa.decimal128(int(numeric[1]), int(numeric[2]))
+    if numeric := _NUMERIC.fullmatch(declared):
+        # Digits and scale may be such that all digits stand before the point, or all far behind it.
+        digits, scale = map(int, numeric.groups())
+        digits, scale = (digits - scale, 0) if scale < 0 else (max(digits, scale), scale)
+        return pa.decimal128(digits, scale) if digits <= _MOST_DIGITS else None
     return pa.string() if name in _AS_TEXT or sort == "e" else _TYPES.get(name)
 
 

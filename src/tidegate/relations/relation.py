@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final, TypeAlias
 
 import pyarrow as pa
 
 from tidegate.types import InputError
+
+TableName: TypeAlias = str | Sequence[str]
+"""A table, with its schema if need be: "users", "sales.users", ("sales", "users")."""
+
+_QUOTED: Final = re.compile(r'"(?:[^"]|"")+"')
+_PARTS: Final = re.compile(r'(?:^|(?<=\.))(?:"(?:[^"]|"")+"(?=\.|$)|[^.]*)')
+_MOST_PARTS: Final = 2
 
 
 class UnreachableError(Exception):
@@ -28,11 +36,14 @@ class Column:
         What its values are in Arrow; None where they cannot be had.
     declared
         What the database says its type is.
+    keyed
+        Whether rows can be found by it; not where one value can be written in several ways.
     """
 
     name: str
     type: pa.DataType | None
     declared: str
+    keyed: bool = True
 
 
 class OpenRelation(ABC):
@@ -84,21 +95,44 @@ def quoted(name: str) -> str:
     return f'"{escaped}"'
 
 
-def parts_of(table: str) -> list[str]:
+def parts_of(table: TableName) -> tuple[str, ...]:
     """A table's name, with that of its schema in front if there is one.
+
+    A dot in a text parts the two, unless it stands between double quotes; in a pair of names it is a dot.
 
     Examples
     --------
-    >>> parts_of("sales.users")
-    ['sales', 'users']
+    >>> parts_of("sales.users"), parts_of('sales."us.ers"'), parts_of(("sales", "us.ers"))
+    (('sales', 'users'), ('sales', 'us.ers'), ('sales', 'us.ers'))
     """
-    parts = table.split(".") if isinstance(table, str) else []
-    if not parts or not all(parts) or "\0" in table:
-        raise InputError(f"table={table!r} is not a name; write 'users', or 'sales.users' with a schema")
-    return parts
+    if isinstance(table, str):
+        written = _PARTS.findall(table)
+        plain_or_quoted = all(_QUOTED.fullmatch(part) or not part.startswith('"') for part in written)
+        sound = plain_or_quoted and ".".join(written) == table
+        names: list[object] = [
+            part[1:-1].replace('""', '"') if _QUOTED.fullmatch(part) else part for part in written
+        ]
+    else:
+        sound, names = isinstance(table, Sequence), list(table) if isinstance(table, Sequence) else []
+    if not (sound and names and all(isinstance(part, str) and part and "\0" not in part for part in names)):
+        raise InputError(
+            f"table={table!r} is not a name; write 'users', 'sales.users' or ('sales', 'users') with a schema"
+        )
+    if len(names) > _MOST_PARTS:
+        raise InputError(
+            f"table={table!r} has {len(names)} names; give a schema and a table, and a name with a dot in double "
+            """quotes, 'sales."us.ers"', or in a pair, ('sales', 'us.ers')"""
+        )
+    return tuple(map(str, names))
 
 
-def quoted_table(table: str) -> str:
+def named(table: TableName) -> TableName:
+    """A table's name as it was given, if it is one."""
+    parts = parts_of(table)
+    return table if isinstance(table, str) else parts
+
+
+def quoted_table(table: TableName) -> str:
     """A table's name as SQL takes it."""
     return ".".join(map(quoted, parts_of(table)))
 

@@ -6,41 +6,30 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import pyarrow as pa
 
 from tidegate.relations.file import FileRelation, OpenFile
 from tidegate.relations.relation import Column, OpenRelation, parts_of, quoted, quoted_table
+from tidegate.relations.sqlite_types import is_one_form, read, stored, type_of
 from tidegate.types import InputError
-
-_AFFINITIES: Final = {
-    "BOOL": pa.bool_(),
-    "INT": pa.int64(),
-    "CHAR": pa.string(),
-    "CLOB": pa.string(),
-    "TEXT": pa.string(),
-    "BLOB": pa.binary(),
-    "REAL": pa.float64(),
-    "FLOA": pa.float64(),
-    "DOUB": pa.float64(),
-}
-"""By what a declared type contains, in SQLite's own order of rules."""
 
 
 @dataclass(frozen=True)
 class SQLite(FileRelation):
     """A table or view of an SQLite file, read by Python's own driver.
 
-    SQLite declares types and does not enforce them. A column is read as it is declared: whole numbers, REAL, TEXT,
-    BLOB or BOOLEAN; one declared otherwise (DATE, DECIMAL) cannot be had, and neither can one without a type.
+    SQLite declares types and does not enforce them. A column is read as it is declared; a value that does not fit is
+    an error that names it. `sqlite_types` has the rules. Not to be had are TIME and columns without a type.
 
     Parameters
     ----------
     path
         The file; every process of the query must see it under this name.
     table
-        The table or view.
+        The table or view, with its schema if need be: "users", "main.users" or ("main", "users"). A name with a dot
+        stands in a pair, or in double quotes: '"us.ers"'.
     """
 
     database: ClassVar[str] = "SQLite"
@@ -60,7 +49,10 @@ class _OpenSQLite(OpenFile[sqlite3.Connection]):
         )
         if not found:
             raise InputError(f"there is no {self._relation.described}; name a table or view that it has")
-        return [Column(name, _type_of(declared), declared or "no type") for name, declared in found]
+        return [
+            Column(name, kind := type_of(declared), declared or "no type", kind is None or is_one_form(kind))
+            for name, declared in found
+        ]
 
     def rows(self, key: Column, keys: pa.Array, columns: Sequence[Column]) -> pa.Table:
         selected = ", ".join(f"r.{quoted(column.name)}" for column in (key, *columns))
@@ -69,7 +61,7 @@ class _OpenSQLite(OpenFile[sqlite3.Connection]):
         def ask(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
             connection.execute("delete from temp.tidegate_wanted")
             connection.executemany(
-                "insert into temp.tidegate_wanted values (?)", ((key,) for key in keys.to_pylist())
+                "insert into temp.tidegate_wanted values (?)", ((stored(key),) for key in keys.to_pylist())
             )
             return connection.execute(
                 f"select {selected} from temp.tidegate_wanted w join {table} r on r.{at} = w.key"  # noqa: S608 - quoted
@@ -80,13 +72,9 @@ class _OpenSQLite(OpenFile[sqlite3.Connection]):
         return pa.table(arrays, [f"c{i}" for i in range(len(arrays))])
 
     def _column(self, column: Column, values: Sequence[object]) -> pa.Array:
-        if column.type == pa.bool_():
-            values = [None if value is None else bool(value) for value in values]
-        elif column.type == pa.float64():
-            values = [float(value) if isinstance(value, int) else value for value in values]
         try:
-            return pa.array(values, column.type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            return read(values, column.type)
+        except (ValueError, pa.ArrowTypeError) as error:
             raise InputError(
                 f"{column.name!r} of {self._relation.described} is declared {column.declared}, and a value is not "
                 f"({error}); correct it, or leave the column out by columns="
@@ -106,7 +94,3 @@ class _OpenSQLite(OpenFile[sqlite3.Connection]):
         # Its code for a statement that is wrong; files that are locked, gone or torn have codes of their own.
         wrong = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
         return wrong or isinstance(error, sqlite3.ProgrammingError)
-
-
-def _type_of(declared: str) -> pa.DataType | None:
-    return next((kind for part, kind in _AFFINITIES.items() if part in declared.upper()), None)

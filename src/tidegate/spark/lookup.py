@@ -58,7 +58,7 @@ def lookup(
     *,
     on: On,
     cache: Budget | int | str,
-    table: str | None = None,
+    table: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     policy: Retention = "heeb",
     probabilities: Mapping[Any, float] | None = None,
@@ -90,7 +90,8 @@ def lookup(
         What the tasks of this lookup may keep between chunks, together, on one machine: a number of rows, a string of
         bytes ("64 MB") or a `Budget`. Each of at most `tasks` processes has its part. Equal lookups share one cache.
     table
-        The table or view, where `relation` is a path or URL.
+        The table or view, where `relation` is a path or URL: "users", "sales.users" or ("sales", "users"). A name
+        with a dot stands in a pair, or in double quotes: '"us.ers"'.
     columns
         Which columns of the relation to add; all by default.
     policy
@@ -266,6 +267,11 @@ def _checked_key(stream: DataFrame, name: str, key: Column) -> DataType:
     if name not in stream.columns:
         raise InputError(f"stream has no column {name!r}; it has {', '.join(stream.columns)}")
     ours, theirs = stream.schema[name].dataType, _spark_type(key)
+    if not key.keyed:
+        raise InputError(
+            f"the key {key.name!r} is declared {key.declared}, of which the database can hold one value in several "
+            "ways; go by another column, or cast it to text or a number in a view"
+        )
     if isinstance(ours, INTEGERS) and isinstance(theirs, INTEGERS):
         return LongType()
     told = theirs.simpleString()

@@ -92,6 +92,8 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
         trees = sqlglot.parse(text, read=SPARK)
     except sqlglot.errors.SqlglotError as error:
         raise InputError(f"where={text!r} cannot be parsed: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"where={text[:80]!r}... is nested too deep to be parsed; simplify it") from error
     tree = trees[0] if len(trees) == 1 else None
     if tree is None:
         raise InputError(f"where={text!r} cannot be parsed as one condition; write a single expression")

@@ -1,7 +1,7 @@
 """What a pipeline file says: two sources, a join, a sink.
 
-Everything here is data. Expressions are Spark SQL and go to Spark as they are; no code is ever evaluated.
-All that can be checked without Spark is checked when the file is loaded.
+Everything here is data. Expressions are Spark SQL over the columns of rows, and may call only functions that do not
+reach outside of these (`functions`). All that can be checked without Spark is checked when the file is loaded.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-import sqlglot
+from sqlglot import parse_one
+from sqlglot.errors import SqlglotError
 
 from tidegate.engine.operator import Join
-from tidegate.importance import Definition, Stated
+from tidegate.importance import Definition, Expression, Stated
+from tidegate.importance.definition import walk
 from tidegate.policies import Fifo, Policy
 from tidegate.spark.durations import microseconds, window_of
 from tidegate.spark.importance import check_needs
+from tidegate.spark.pipeline.functions import check_expression
 from tidegate.spark.pipeline.table import (
     Document,
     Table,
@@ -37,6 +40,7 @@ from tidegate.spark.pipeline.table import (
 )
 from tidegate.spark.plan import How, how_of
 from tidegate.spark.settings import online
+from tidegate.spark.where import SPARK
 from tidegate.types import (
     SIDES,
     Band,
@@ -305,8 +309,8 @@ def _source(part: Table, join: Table, side: Side, base: Path, engine: Engine, *,
         table=part.read("table", filled, None),
         schema=part.read("schema", filled, None),
         options=part.read("options", scalars, {}),
-        select=part.read("select", texts, ()),
-        where=part.read("where", filled, None),
+        select=_select(part),
+        where=part.read("where", _column, None),
         time=time,
         lateness=lateness,
     )
@@ -412,7 +416,7 @@ def _sink(part: Table, base: Path, *, streaming: bool) -> Sink:
         mode=part.read("mode", _mode, "append" if streaming else "error"),
         options=part.read("options", scalars, {}),
         partition_by=part.read("partition_by", texts, ()),
-        select=part.read("select", texts, ()),
+        select=_select(part),
     )
     _check_place(part, sink.format, sink.path, sink.table)
     if streaming and sink.mode != "append":
@@ -560,7 +564,14 @@ def _importance(base: Path) -> Callable[[object], Definition]:
             for k, v in value.items()
         }
 
-    return lambda value: Definition.of(typing.cast("Stated", placed(value)))
+    def reader(value: object) -> Definition:
+        definition = Definition.of(typing.cast("Stated", placed(value)))
+        for part in walk(definition):
+            if isinstance(part, Expression):
+                check_expression(part.sql)
+        return definition
+
+    return reader
 
 
 def _mode(value: object) -> Mode:
@@ -568,12 +579,32 @@ def _mode(value: object) -> Mode:
     return typing.cast("Mode", value)
 
 
+def _column(value: object) -> str:
+    """A Spark SQL expression over the columns of a row."""
+    check_expression(filled(value))
+    return text(value)
+
+
+def _select(part: Table) -> tuple[str, ...]:
+    select = part.read("select", texts, ())
+    for number, expression in enumerate(select):
+        try:
+            check_expression(expression)
+        except InputError as error:
+            part.note(f"select[{number}]", str(error))
+    return select
+
+
 def _expression(value: object) -> str:
-    """A condition over the pair; `tidegate.join` parses it the same way."""
+    """A condition over the pair; `tidegate.join` parses it the same way, and gives Spark what it understood."""
+    check_expression(filled(value))
     try:
-        sqlglot.parse_one(filled(value), read="spark")
-    except sqlglot.errors.SqlglotError as error:
+        understood = parse_one(text(value), read=SPARK).sql(SPARK)
+    except SqlglotError as error:
         raise InputError(f"{value!r} cannot be parsed: {str(error).splitlines()[0]}") from error
+    except RecursionError as error:
+        raise InputError("is nested too deep to be parsed; simplify it") from error
+    check_expression(understood)
     return text(value)
 
 

@@ -7,16 +7,19 @@ once. A key that nobody asked for is wrong too.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from tidegate.documents import parse_toml
 from tidegate.types import InputError
 
 T = TypeVar("T")
 D = TypeVar("D")
 
+_LARGEST: Final = 1 << 20
+_MOST_UNKNOWN: Final = 20
+_LONGEST_NOTE: Final = 1000
 _KINDS: Final = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 
 
@@ -29,13 +32,22 @@ class Document:
         self._notes: list[str] = []
         self._tables: list[Table] = []
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
+            with path.open("rb") as file:
+                data = file.read(_LARGEST + 1)
         except OSError as error:
             raise InputError(
                 f"{path}: cannot be read: {error.strerror}; give the path of a TOML file"
             ) from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: not TOML: {error}") from error
+        if len(data) > _LARGEST:
+            raise InputError(
+                f"{path}: is larger than {_LARGEST >> 20} MiB; give a pipeline file, which is a page of text"
+            )
+        try:
+            values = parse_toml(data.decode())
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: not TOML: {error}; save it as UTF-8") from error
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
         self.top = self.table("", values)
 
     def table(self, name: str, values: dict[str, object]) -> Table:
@@ -46,6 +58,7 @@ class Document:
 
     def note(self, key: str, message: str) -> None:
         """Note what is wrong with a key."""
+        key, message = (_shortened(part) for part in (key, message))
         note = f"{self.path}: {key}: {message}"
         if note not in self._notes:  # a key may be read twice
             self._notes.append(note)
@@ -58,8 +71,11 @@ class Document:
     def finish(self) -> None:
         """Refuse keys that nobody asked for, and raise if anything was wrong."""
         for table in self._tables:
-            for key in table.unknown():
+            unknown = table.unknown()
+            for key in unknown[:_MOST_UNKNOWN]:
                 self.note(table.named(key), f"not a key here{self._hint(table, key)}")
+            if len(unknown) > _MOST_UNKNOWN:
+                self.note(table.named(unknown[_MOST_UNKNOWN]), f"and {len(unknown) - _MOST_UNKNOWN:,} more")
         if self._notes:
             raise InputError("\n".join(self._notes))
 
@@ -124,6 +140,10 @@ class Table:
         found = self._document.table(self.named(key), self.read(key, table, {}))
         found.there = isinstance(self._values.get(key), dict)
         return found
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_NOTE else f"{text[:_LONGEST_NOTE]}..."
 
 
 def expected(what: str, value: object) -> InputError:
