@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -25,13 +24,13 @@ from pyspark.sql.types import (
 
 from tidegate.alerts import Certificate, Topology, certify
 from tidegate.alerts.proof import KnownShape
-from tidegate.spark.alert_bucket import ALERT, LEAST, TIME, VALUE, AlertPlan, carried
+from tidegate.spark.alert_bucket import ALERT, TIME, VALUE, AlertPlan, carried, share_of
 from tidegate.spark.alert_processor import AlertProcessor, alert_job
 from tidegate.spark.columns import travelled
 from tidegate.spark.durations import microseconds
 from tidegate.spark.packing import CHECK, CONTENT, KEY, PACKED, RESULTS, Pack, unpack
 from tidegate.spark.query import bucket_count
-from tidegate.spark.session import check_provider, partitions_of
+from tidegate.spark.session import check_provider, partitions_of, warn_of_partitions
 from tidegate.spark.side import INTEGERS, SideFrame, keyed, quoted
 from tidegate.types import Budget, InputError
 
@@ -124,9 +123,11 @@ def alert(
     spark = next(iter(frames.values())).frame.sparkSession
     _check_understood(when, certificate, next(iter(frames.values())))
     streaming = bool(next(iter(frames.values())).frame.isStreaming)
+    count = bucket_count(buckets, KEY, partitions_of(spark)) if names else _one(buckets)
     if streaming:
         check_provider(spark)
-    count = bucket_count(buckets, KEY, partitions_of(spark)) if names else _one(buckets)
+        warn_of_partitions(spark, count, stacklevel=2)
+    total, fixed = Budget.of(budget), buckets is not None or not names or not streaming
     keys, clock = {name: _widest(name, frames) for name in names}, _widest(time, frames)
     along = {
         name: {column: frame.by_name(column).dataType for column in extra[name]}
@@ -141,12 +142,14 @@ def alert(
         tuple(map(_arrow, keys.values())),
         _arrow(clock),
         {name: tuple(map(_arrow, columns.values())) for name, columns in along.items()},
-        _share(budget, count, len(frames)),
+        share_of(total, count, len(frames)),
         _layout(certificate, joined, step, keys, along, count),
+        total,
+        fixed,
     )
     _warn(certificate, plan.finder().topology)
     packs = [
-        frame.mapInArrow(Pack(number, count, KEY), PACKED)
+        frame.mapInArrow(Pack(number, count, KEY, fixed), PACKED)
         for number, frame in enumerate(_travelling(frames, names, extra))
     ]
     grouped = reduce(DataFrame.union, packs).groupBy("bucket")
@@ -324,20 +327,6 @@ def _one(buckets: int | None) -> int:
     if (buckets or 1) != 1:
         raise InputError(f"buckets={buckets} need a key to divide rows by: name it with on=")
     return 1
-
-
-def _share(budget: Budget | int | str | None, buckets: int, streams: int) -> Budget | None:
-    """What a bucket may keep of each stream."""
-    whole = Budget.of(budget)
-    if whole is None:
-        return None
-    share, least = whole.limit // (buckets * streams), 1 if whole.unit == "rows" else LEAST
-    if share < least:
-        raise InputError(
-            f"a budget of {whole.limit} {whole.unit} leaves nothing for some of {buckets} buckets and {streams} "
-            f"streams; give at least {least * buckets * streams}, or fewer buckets"
-        )
-    return replace(whole, **{whole.unit: share})
 
 
 def _schema(keys: dict[str, DataType], time: DataType, carried: dict[str, dict[str, DataType]]) -> StructType:

@@ -122,7 +122,16 @@ def join(
     if member:
         member.check(find(policy), split, core.window, count, streaming=query.streaming)
     valuation = stated(importance, query.frames, find(policy), streaming=query.streaming)
-    return query.run(core, count, how=how, where=where, suffix=suffix, valuation=valuation, member=member)
+    return query.run(
+        core,
+        count,
+        how=how,
+        where=where,
+        suffix=suffix,
+        valuation=valuation,
+        member=member,
+        fixed=buckets is not None,
+    )
 
 
 def _timely(policy: Policy | str) -> Policy:

@@ -122,7 +122,10 @@ def sample(
     core = Join(window_of(window), memory, seed=seed, numeric=query.numeric)
     SamplingOperator(core, chosen)  # what the sampler refuses is told here and not by a worker
     plan = SamplePlan(chosen, reservoir, groups)
-    return query.run(core, count, how="inner", where=where, suffix=suffix, sampling=plan)
+    fixed = (
+        buckets is not None or reservoir is not None
+    )  # a reservoir's share of the budget was settled above
+    return query.run(core, count, how="inner", where=where, suffix=suffix, sampling=plan, fixed=fixed)
 
 
 def _chosen(method: Method | Sampler, below: Sampler | str | None, p: float | None) -> Sampler:
