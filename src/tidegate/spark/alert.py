@@ -103,8 +103,8 @@ def alert(
         rows are shed, alarms may be missed, a worker warns, and `inspect` counts them. In bytes every row counts as
         much as the largest that is there, with what it carries and a key of its own. None: as much as must be kept.
     buckets
-        Into how many parts keys and state are divided. By default as many as the session has shuffle partitions, at
-        most 64. A restart needs the same number.
+        Into how many parts keys and state are divided. By default as many as the query has shuffle partitions, at
+        most 64. A restart needs the same number; by default it has that of the checkpoint.
 
     Returns
     -------
