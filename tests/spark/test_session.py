@@ -6,7 +6,6 @@ import logging
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -144,7 +143,7 @@ def test_too_many_partitions(partitions: int, buckets: int, master: str, words: 
 
 
 @pytest.fixture
-def unset(spark: SparkSession) -> Iterator[SparkSession]:
+def unset(spark: SparkSession) -> SparkSession:
     """A session in which nobody has set a number."""
     new = spark.newSession()
     assert new.conf.get(PARTITIONS) == "200"

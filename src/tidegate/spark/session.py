@@ -132,7 +132,7 @@ def _parallelism(spark: SparkSession) -> int:
         return int(context.defaultParallelism)
     # A range has as many partitions as Spark's default parallelism, and its last row is in the last of them.
     rows = spark.range(MOST_BUCKETS).selectExpr("spark_partition_id() AS partition").collect()
-    return 1 + max(row.partition for row in rows)
+    return 1 + max(int(row.partition) for row in rows)
 
 
 def _executor_cores(spark: SparkSession) -> int:
