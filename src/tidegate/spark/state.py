@@ -15,7 +15,7 @@ CHUNK_SCHEMA: Final = "payload binary"
 MICROS: Final = 1000
 """Microseconds in one of the milliseconds of Spark's watermarks."""
 _PARTITIONS: Final = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
-"""Where Spark passes the number of a running query's state partitions to its tasks; the first since 4.2."""
+"""Where Spark passes the number of a running query's state partitions to its tasks; the first may be missing."""
 _CHUNK_BYTES: Final = 1 << 20
 _PREFIX: Final = 4
 
