@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 import tidegate as tg
 from tests.spark import restarted, streams
 from tidegate.importance import Expression, Histogram, Watched
+from tidegate.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,7 +87,9 @@ def main() -> None:
     folder = Path(sys.argv[1])
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    tg.configure(spark, partitions=2)
+    tg.configure(spark)
+    assert spark.conf.get(session.PARTITIONS) == "2"  # as many as the server has cores
+    assert session._parallelism(spark) == 2
     (folder / "connect.json").write_text(json.dumps(results(spark, folder, "connect")))
     spark.stop()
 

@@ -123,6 +123,34 @@ def test_what_the_state_does_not_fit_is_refused(
         assert word in message
 
 
+@pytest.mark.parametrize(
+    "what",
+    ["join", pytest.param("sample", marks=pytest.mark.slow), pytest.param("alert", marks=pytest.mark.slow)],
+)
+def test_another_number_of_shuffle_partitions(spark: SparkSession, tmp_path: Path, what: str) -> None:
+    """Spark goes on with the partitions of the checkpoint, and so do the buckets."""
+
+    def rows(name: str, partitions: str) -> Counter[str]:
+        with conf(spark, spark__sql__shuffle__partitions=partitions):
+            sides = [streams.read(spark, tmp_path / side, "t", "3 seconds") for side in ("left", "right")]
+            if what == "alert":
+                both = {"a": (sides[0], "k"), "b": (sides[1], "k")}
+                frame = tg.alert(both, on="k", time="t", within="5 seconds", when="a + b > 3", budget=4000)
+            elif what == "sample":
+                frame = tg.sample(*sides, on="k", time="t", window=("15 s", "15 s"), budget=2000, p=0.5)
+            else:
+                frame = restarted.query(spark, tmp_path, "random", buckets=None, budget=400)
+            streams.run_to_files(frame, tmp_path / f"{name}_checkpoint", tmp_path / f"{name}_out")
+        return rows_of(spark, tmp_path / f"{name}_out")
+
+    restarted.sources(tmp_path, 0, 2)
+    rows("changed", "3")
+    restarted.sources(tmp_path, 2, 4)
+    changed = rows("changed", "5")
+    assert changed
+    assert changed == rows("same", "3")
+
+
 def start(folder: Path, policy: str) -> subprocess.Popen[bytes]:
     """The query in a process group of its own, Java and all."""
     return subprocess.Popen(  # noqa: S603 - our own program

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -25,14 +24,14 @@ from pyspark.sql.types import (
 
 from tidegate.alerts import Certificate, Topology, certify
 from tidegate.alerts.proof import KnownShape
-from tidegate.spark.alert_bucket import ALERT, LEAST, TIME, VALUE, AlertPlan, carried
+from tidegate.spark.alert_bucket import ALERT, TIME, VALUE, AlertPlan, carried, share_of
 from tidegate.spark.alert_processor import AlertProcessor, alert_job
 from tidegate.spark.columns import travelled
 from tidegate.spark.durations import microseconds
 from tidegate.spark.packing import CHECK, CONTENT, KEY, PACKED, RESULTS, Pack, unpack
 from tidegate.spark.query import bucket_count
 from tidegate.spark.saved import NAME, checked_name
-from tidegate.spark.session import check_provider, partitions_of
+from tidegate.spark.session import check_provider, partitions_of, warn_of_partitions
 from tidegate.spark.side import INTEGERS, SideFrame, check_frame, keyed, quoted
 from tidegate.types import Budget, InputError
 
@@ -106,8 +105,8 @@ def alert(
         rows are shed, alarms may be missed, a worker warns, and `inspect` counts them. In bytes every row counts as
         much as the largest that is there, with what it carries and a key of its own. None: as much as must be kept.
     buckets
-        Into how many parts keys and state are divided. By default as many as the session has shuffle partitions, at
-        most 64. A restart needs the same number.
+        Into how many parts keys and state are divided. By default as many as the query has shuffle partitions, at
+        most 64. A restart needs the same number; by default it has that of the checkpoint.
     name
         As in `tidegate.join`: what it is called, where a query has several.
 
@@ -128,9 +127,11 @@ def alert(
     spark = next(iter(frames.values())).frame.sparkSession
     _check_understood(when, certificate, next(iter(frames.values())))
     streaming = bool(next(iter(frames.values())).frame.isStreaming)
+    count = bucket_count(buckets, KEY, partitions_of(spark)) if names else _one(buckets)
     if streaming:
         check_provider(spark)
-    count = bucket_count(buckets, KEY, partitions_of(spark)) if names else _one(buckets)
+        warn_of_partitions(spark, count, stacklevel=2)
+    total, fixed = Budget.of(budget), buckets is not None or not names or not streaming
     keys, clock = {name: _widest(name, frames) for name in names}, _widest(time, frames)
     along = {
         name: {column: frame.by_name(column).dataType for column in extra[name]}
@@ -145,12 +146,14 @@ def alert(
         tuple(map(_arrow, keys.values())),
         _arrow(clock),
         {name: tuple(map(_arrow, columns.values())) for name, columns in along.items()},
-        _share(budget, count, len(frames)),
+        share_of(total, count, len(frames)),
         _layout(certificate, joined, step, keys, along, count) | {"name": checked_name(name)},
+        total,
+        fixed,
     )
     _warn(certificate, plan.finder().topology)
     packs = [
-        frame.mapInArrow(Pack(number, count, KEY), PACKED)
+        frame.mapInArrow(Pack(number, count, KEY, fixed), PACKED)
         for number, frame in enumerate(_travelling(frames, names, extra))
     ]
     grouped = reduce(DataFrame.union, packs).groupBy("bucket")
@@ -330,20 +333,6 @@ def _one(buckets: int | None) -> int:
     if (buckets or 1) != 1:
         raise InputError(f"buckets={buckets} need a key to divide rows by: name it with on=")
     return 1
-
-
-def _share(budget: Budget | int | str | None, buckets: int, streams: int) -> Budget | None:
-    """What a bucket may keep of each stream."""
-    whole = Budget.of(budget)
-    if whole is None:
-        return None
-    share, least = whole.limit // (buckets * streams), 1 if whole.unit == "rows" else LEAST
-    if share < least:
-        raise InputError(
-            f"a budget of {whole.limit} {whole.unit} leaves nothing for some of {buckets} buckets and {streams} "
-            f"streams; give at least {least * buckets * streams}, or fewer buckets"
-        )
-    return replace(whole, **{whole.unit: share})
 
 
 def _schema(keys: dict[str, DataType], time: DataType, carried: dict[str, dict[str, DataType]]) -> StructType:

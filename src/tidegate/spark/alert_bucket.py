@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -24,7 +24,9 @@ from tidegate.spark.clock import Clock
 from tidegate.spark.columns import column, in_utc, micros
 from tidegate.spark.packing import CHECK, KEY, from_bytes, to_bytes
 from tidegate.spark.saved import check_layout
+from tidegate.spark.state import task_buckets
 from tidegate.streams.trace import one_chunk
+from tidegate.types import InputError
 
 if TYPE_CHECKING:
     from tidegate.alerts import Certificate, Closed, Topology
@@ -47,6 +49,19 @@ def carried(number: int) -> str:
     return f"p{number}"
 
 
+def share_of(total: Budget | None, buckets: int, streams: int) -> Budget | None:
+    """What a bucket may keep of each stream."""
+    if total is None:
+        return None
+    share, least = total.limit // (buckets * streams), 1 if total.unit == "rows" else LEAST
+    if share < least:
+        raise InputError(
+            f"a budget of {total.limit} {total.unit} leaves nothing for some of {buckets} buckets and {streams} "
+            f"streams; give at least {least * buckets * streams}, or fewer buckets"
+        )
+    return replace(total, **{total.unit: share})
+
+
 @dataclass(frozen=True)
 class AlertPlan:
     """Everything that a bucket needs to know; shipped to the workers.
@@ -67,6 +82,10 @@ class AlertPlan:
         What a bucket may keep of each stream.
     layout
         What a state must agree on to be taken up again.
+    total
+        What the whole query may keep.
+    fixed
+        Whether the number of buckets was given. If not, it follows from the partitions of the running query.
     """
 
     certificate: Certificate
@@ -78,6 +97,16 @@ class AlertPlan:
     carried: dict[str, tuple[pa.DataType, ...]]
     budget: Budget | None
     layout: dict[str, Any]
+    total: Budget | None = None
+    fixed: bool = True
+
+    def for_task(self) -> AlertPlan:
+        """The plan with the number of buckets that the running query has."""
+        if self.fixed:
+            return self
+        count = task_buckets(self.layout["buckets"])
+        budget = share_of(self.total, count, len(self.streams))
+        return replace(self, budget=budget, layout=self.layout | {"buckets": count}, fixed=True)
 
     @property
     def key_schema(self) -> pa.Schema:

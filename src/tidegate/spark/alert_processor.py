@@ -25,6 +25,7 @@ class AlertProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
+        self._plan = self._plan.for_task()
         self._chunks = Chunks(handle)
 
     def handleInputRows(  # noqa: N802 - Spark's name

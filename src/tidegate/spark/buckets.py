@@ -18,6 +18,8 @@ from tidegate.draws import mix
 if TYPE_CHECKING:
     from tidegate.types import Array
 
+MOST_BUCKETS: Final = 64
+"""How many buckets a query has at most, unless a number is given."""
 _EVEN: Final = 6720
 """Labels count up modulo this number, and so modulo each of its divisors: 1 to 8, 10, 12, 16, 20, 24, 32, 64."""
 

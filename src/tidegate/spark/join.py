@@ -50,9 +50,10 @@ def join(
 ) -> DataFrame:
     """Join two DataFrames within a budget of memory; with one that suffices, exactly as Spark does.
 
-    Both are streaming, or both are batch. Rows of a micro-batch are handled in order of event time. Null keys
-    never match. The watermark is the lesser of both sides'; a row at or before that of the previous micro-batch
-    is late and dropped, as in Spark's own join.
+    Both are streaming, or both are batch. Rows of a micro-batch are handled in order of event time. The same
+    micro-batches give the same rows, also when Spark runs one again; what a budget sheds depends on how rows were
+    divided into micro-batches. Null keys never match. The watermark is the lesser of both sides'; a row at or
+    before that of the previous micro-batch is late and dropped, as in Spark's own join.
 
     Parameters
     ----------
@@ -92,8 +93,8 @@ def join(
         How the sides share the budget: "shared", "even", (left, right) in the budget's unit, or "optimal": as
         the model of prob, life or age divides it.
     buckets
-        Into how many parts keys, budget and state are divided. By default as many as the session has shuffle
-        partitions, at most 64. A restart needs the same number.
+        Into how many parts keys, budget and state are divided. By default as many as the query has shuffle
+        partitions, at most 64. A restart needs the same number; by default it has that of the checkpoint.
     suffix
         Appended to the right's columns whose names the left has too.
     seed
@@ -131,7 +132,15 @@ def join(
             member.check(find(policy), split, span, count, streaming=query.streaming)
     valuation = stated(importance, query.frames, find(policy), streaming=query.streaming)
     return query.run(
-        core, count, how=kind, where=where, suffix=suffix, valuation=valuation, member=member, name=name
+        core,
+        count,
+        how=kind,
+        where=where,
+        suffix=suffix,
+        valuation=valuation,
+        member=member,
+        name=name,
+        fixed=buckets is not None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from tidegate.spark.buckets import bucket_of, labels
+from tidegate.spark.state import task_buckets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,14 +61,20 @@ class Pack:
         How many there are.
     by
         The column that decides; None puts all into the first bucket.
+    fixed
+        Whether the number of buckets was given. If not, it follows from the partitions of the running query.
     """
 
     side: int
     buckets: int
     by: str | None
+    fixed: bool = True
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack the batches of one partition, in packs of bounded size."""
+        if not self.fixed:
+            yield from replace(self, buckets=task_buckets(self.buckets), fixed=True)(batches)
+            return
         held: list[pa.RecordBatch] = []
         silent = set(range(self.buckets))
         for batch in batches:

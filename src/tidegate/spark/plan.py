@@ -11,6 +11,7 @@ from tidegate.engine.operator import Join
 from tidegate.sampling import GroupedJoinReservoir, JoinReservoir, ProgressiveJoinReservoir, Sampler
 from tidegate.spark.buckets import labels
 from tidegate.spark.pool import Member
+from tidegate.spark.state import task_buckets
 from tidegate.spark.valuation import Valuation
 from tidegate.spark.where import Where
 from tidegate.types import InputError, perhaps
@@ -167,11 +168,23 @@ class BucketPlan:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """What every bucket of a query has in common, how many there are, and in which pool they share."""
+    """What every bucket of a query has in common, how many there are, and in which pool they share.
+
+    Where `fixed` is false no number of buckets was given, and it follows from the partitions of the running query.
+    """
 
     bucket: BucketPlan
     buckets: int
     member: Member | None = None
+    fixed: bool = True
+
+    def for_task(self) -> QueryPlan:
+        """The plan with the number of buckets that the running query has."""
+        if self.fixed:
+            return self
+        count = task_buckets(self.buckets)
+        layout = self.bucket.layout | {"buckets": count}
+        return replace(self, bucket=replace(self.bucket, layout=layout), buckets=count, fixed=True)
 
     def of(self, label: int) -> BucketPlan:
         """The plan of one bucket: its share of the budget and its own seed."""

@@ -31,6 +31,7 @@ class Processor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
+        self._plan = self._plan.for_task()
         self._handle = handle
         self._stepped: set[int] = set()
         self._chunks = Chunks(handle)

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StructField, StructType
 
 from tidegate.engine.operator import Join
+from tidegate.spark.buckets import MOST_BUCKETS
 from tidegate.spark.columns import travelled
 from tidegate.spark.equalities import compares, pairs_compared
 from tidegate.spark.explained import analysed
@@ -24,7 +25,7 @@ from tidegate.spark.plan import OUTER, UNCERTAIN, BucketPlan, How, Output, Query
 from tidegate.spark.pool import Member
 from tidegate.spark.processor import Processor, batch_job
 from tidegate.spark.saved import NAME, checked_name
-from tidegate.spark.session import check_provider, partitions_of
+from tidegate.spark.session import check_provider, partitions_of, warn_of_partitions
 from tidegate.spark.side import Keyed, On, SideFrame, check_frame, keyed, quoted
 from tidegate.spark.valuation import Valuation
 from tidegate.spark.where import SPARK, EntangledError, Where, check, parse, take_apart
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from tidegate.types import Side
 
-_MOST_BUCKETS: Final = 64
 _TOO_MANY_BUCKETS: Final = 4096
 _LONG_WATERMARK: Final = 10
 
@@ -119,11 +119,14 @@ class Query:
         member: Member | None = None,
         sampling: SamplePlan | None = None,
         name: str = NAME,
+        fixed: bool = True,
     ) -> DataFrame:
-        """The results of this join, as a DataFrame."""
+        """The results of this join, as a DataFrame; `fixed` says whether the number of buckets was given."""
         frames, keys = self.frames, self.keys
+        fixed = fixed or keys.dealt_by is None or not self.streaming
         if self.streaming:
             check_provider(frames["left"].frame.sparkSession)
+            warn_of_partitions(frames["left"].frame.sparkSession, buckets, stacklevel=3)
             _warn_watermarks(frames, core)
         filtered, parts = _taken_apart(where, frames, how)
         if filtered is not None and sampling and sampling.reservoir:
@@ -156,6 +159,7 @@ class Query:
             ),
             buckets,
             member,
+            fixed,
         )
         plan.check()
         packed = [
@@ -164,7 +168,7 @@ class Query:
                 keys.expressions(side),
                 (getattr(parts, side) if parts else {}) | importance_parts(valuation, side),
             )
-            .mapInArrow(Pack(number, buckets, keys.dealt_by), PACKED)
+            .mapInArrow(Pack(number, buckets, keys.dealt_by, fixed), PACKED)
             for number, side in enumerate(SIDES)
         ]
         grouped = packed[0].union(packed[1]).groupBy("bucket")
@@ -222,7 +226,7 @@ def bucket_count(buckets: int | None, dealt_by: str | None, partitions: int) -> 
         )
         return 1
     if buckets is None:
-        return min(partitions, _MOST_BUCKETS)
+        return min(partitions, MOST_BUCKETS)
     if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _TOO_MANY_BUCKETS:
         raise InputError(f"buckets={buckets!r} is not a number of buckets; give 1 to {_TOO_MANY_BUCKETS}")
     return buckets

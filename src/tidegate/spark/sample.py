@@ -126,7 +126,10 @@ def sample(
     with as_written(window, span):
         SamplingOperator(core, chosen)  # what the sampler refuses is told here and not by a worker
     plan = SamplePlan(chosen, reservoir, groups)
-    return query.run(core, count, how="inner", where=where, suffix=suffix, sampling=plan, name=name)
+    fixed = buckets is not None or reservoir is not None  # a reservoir's share was settled above
+    return query.run(
+        core, count, how="inner", where=where, suffix=suffix, sampling=plan, name=name, fixed=fixed
+    )
 
 
 def _chosen(method: Method | Sampler, below: Sampler | str | None, p: float | None) -> Sampler:

@@ -7,12 +7,15 @@ from typing import Final
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
+from tidegate.spark.buckets import MOST_BUCKETS
 from tidegate.types import InputError
 
 CHUNKS: Final = "chunks"
 CHUNK_SCHEMA: Final = "payload binary"
 MICROS: Final = 1000
 """Microseconds in one of the milliseconds of Spark's watermarks."""
+_PARTITIONS: Final = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
+"""Where Spark passes the number of a running query's state partitions to its tasks; the first may be missing."""
 _CHUNK_BYTES: Final = 1 << 20
 _PREFIX: Final = 4
 
@@ -57,6 +60,16 @@ def batch_number() -> int | None:
     """Which micro-batch runs, if Spark tells."""
     number = local_property("streaming.sql.batchId")
     return None if number is None else int(number)
+
+
+def task_buckets(planned: int) -> int:
+    """How many buckets the running query has, if the user gave no number.
+
+    A query that goes on from a checkpoint keeps that checkpoint's partitions, whatever the session has now. So the
+    number that was planned from the session may differ from the one that the state was written with.
+    """
+    found = next(filter(None, map(local_property, _PARTITIONS)), None)
+    return planned if found is None else min(int(found), MOST_BUCKETS)
 
 
 def local_property(name: str) -> str | None:
