@@ -163,7 +163,7 @@ def test_a_reservoir_is_held_shown_and_read(
     models = {row.model for row in tg.inspect(tmp_path / "checkpoint", "model").collect()}
     assert {"fraction", "lowered"} <= models
     policies = {row.policy for row in tg.inspect(tmp_path / "checkpoint", "counts").collect()}
-    assert policies == {"uniform"}
+    assert policies == {"eq_cluster"}
     with pytest.raises(InputError, match="size=81 is not within the reservoir's 80; give 1 to 80"):
         tg.reservoir(tmp_path / "checkpoint", size=81)
 
