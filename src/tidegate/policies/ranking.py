@@ -77,7 +77,7 @@ class Ranking(NamedTuple):
     Parameters
     ----------
     scores
-        Of each row, for good.
+        Of each row, for good; where `rates` are given, too, each counts by the other side's rate.
     salts
         Of each step, to draw with.
     curves
@@ -91,7 +91,7 @@ class Ranking(NamedTuple):
     keys
         Of each row, for the tables.
     rates
-        Of each side at each step, by which shares and tables count.
+        Of each side at each step, by which scores, shares and tables count.
     passes, since
         When the other side has passed each row's key for good, and what is still to come of each side at each step;
         empty where keys do not move.
