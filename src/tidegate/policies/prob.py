@@ -145,12 +145,12 @@ class Prob(Policy):
 class Foreseeing(Policy):
     """`Prob` at work: expected results a unit of time, from shares and rates."""
 
-    def __init__(self, config: Prob, setting: Setting) -> None:
+    def __init__(self, config: Prob, setting: Setting, *, forgets: bool = True) -> None:
         self.config = config
         self._salt = salt(setting)
         self._spans = [max(setting.window.length(side), 0) for side in SIDES]
         longest = max(self._spans)
-        horizon = remembered(config.horizon, longest)
+        horizon = remembered(config.horizon, longest) if forgets else None
         self._rates = Rates(horizon)
         self._reach = Reach.of(config.left, config.right, setting)
         self._learner = None
@@ -164,6 +164,12 @@ class Foreseeing(Policy):
 
     def __repr__(self) -> str:
         return repr(self.config)
+
+    @property
+    def learner(self) -> FrequencyLearner:
+        """What counts keys; only where no shares were given."""
+        assert self._learner is not None  # noqa: S101 - an invariant
+        return self._learner
 
     def observe(self, step: Step) -> None:
         """Learn rates and shares."""
