@@ -62,6 +62,7 @@ def policies(budget: int) -> dict[str, Policy]:
         "fifo": Fifo(),
         "random": Random(),
         "size": Size(),
+        "size, by matches": Size(counts="matches"),
         "prob, given": Prob(Frequency(shares, shares)),
         "prob, learned": Prob(),
         "life, learned": Life(),

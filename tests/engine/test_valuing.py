@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tidegate as tg
 from tests.importance.per_row import worth
 from tidegate.importance import Categories, Column, Combined, Definition, Histogram, Sides, Source, Stated
-from tidegate.policies import Importance
+from tidegate.policies import Importance, Need
 from tidegate.streams import Trace
 from tidegate.types import SIDES, InputError, Side, StepSize
 
@@ -219,11 +219,17 @@ def test_bad_input_is_refused_before_the_run(importance: Stated, words: list[str
         assert word in str(raised.value)
 
 
+class Demanding(Importance):
+    """A policy of one's own that is of no use without importance."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"importance"})
+
+
 def test_a_policy_that_needs_importance_says_so() -> None:
     stream = {"key": [1], "time": [0]}
     with pytest.raises(InputError, match="needs the importance"):
-        tg.simulate(stream, stream, window=(1, 1), policy=Importance())
-    tg.simulate(stream, stream, window=(1, 1), policy=Importance(), importance=1)
+        tg.simulate(stream, stream, window=(1, 1), policy=Demanding())
+    tg.simulate(stream, stream, window=(1, 1), policy=Demanding(), importance=1)
 
 
 @pytest.mark.parametrize("step", [1, 7, "instant"])

@@ -25,7 +25,7 @@ def trace(seed: int, rows: int = 300) -> dict[str, list[int]]:
 LEFT, RIGHT = trace(1), trace(2)
 
 
-def report(policy: str, budget: int | None, **settings: Any) -> tg.Report:  # noqa: ANN401 - those of simulate
+def report(policy: str | tg.policies.Policy, budget: int | None, **settings: Any) -> tg.Report:  # noqa: ANN401 - those of simulate
     return tg.simulate(LEFT, RIGHT, window=(40, 25), policy=policy, budget=budget, seed=11, **settings)
 
 
@@ -49,11 +49,11 @@ GOLDEN: dict[tuple[str, int], tuple[int, ...]] = {
     ("until_expiry", 16): (547, 322, 225, 438, 147),
     ("until_expiry", 32): (1024, 650, 374, 290, 281),
     ("until_expiry", 64): (1895, 1141, 754, 36, 520),
-    ("size", 1): (38, 29, 9, 592, 7),
-    ("size", 4): (119, 62, 57, 565, 31),
-    ("size", 16): (585, 304, 281, 460, 125),
-    ("size", 32): (1120, 642, 478, 312, 259),
-    ("size", 64): (1915, 1149, 766, 45, 510),
+    ("size", 1): (44, 4, 40, 597, 2),
+    ("size", 4): (169, 23, 146, 579, 17),
+    ("size", 16): (617, 350, 267, 482, 102),
+    ("size", 32): (1185, 687, 498, 343, 227),
+    ("size", 64): (1933, 1167, 766, 50, 505),
     ("prob", 1): (41, 2, 39, 597, 2),
     ("prob", 4): (175, 19, 156, 577, 19),
     ("prob", 16): (619, 351, 268, 477, 107),
@@ -80,6 +80,14 @@ GOLDEN: dict[tuple[str, int], tuple[int, ...]] = {
 @pytest.mark.parametrize(("policy", "budget"), GOLDEN)
 def test_counts(policy: str, budget: int) -> None:
     assert counts(report(policy, budget)) == GOLDEN[policy, budget]
+
+
+PAST_MATCHES = {16: (585, 304, 281, 460, 125), 64: (1915, 1149, 766, 45, 510)}
+
+
+@pytest.mark.parametrize("budget", PAST_MATCHES)
+def test_counts_by_past_matches(budget: int) -> None:
+    assert counts(report(tg.policies.Size(counts="matches"), budget)) == PAST_MATCHES[budget]
 
 
 def test_exact_count() -> None:

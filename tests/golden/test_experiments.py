@@ -74,7 +74,7 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
         "ijoin/figure3",
         {"window": 10.0, "skew": 1.0, "scheme": "GREEDY", "seconds": 10.0},
         "importance",
-        [326, 5083, 1667],
+        [326, 3123, 1307],
     ),
     (
         "ijoin/figure4",

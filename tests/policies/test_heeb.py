@@ -178,8 +178,9 @@ def test_with_unequal_rates_the_side_that_meets_more_gets_the_memory() -> None:
     still = Stationary(dict(enumerate(shares.tolist())))
     weighed = results(left, right, Heeb(still, still, Exponential(9.0)), budget=30)
     shared = dict(enumerate(shares.tolist()))
-    as_they_are = results(left, right, Prob(Frequency(shared, shared)), budget=30)
-    assert weighed > 1.5 * as_they_are
+    model = Frequency(shared, shared)
+    assert results(left, right, Prob(model), budget=30) == weighed
+    assert weighed > 1.5 * results(left, right, Prob(model, rates=(1, 1)), budget=30)
 
 
 def test_large_steps_rank_as_small_ones_do() -> None:

@@ -18,7 +18,7 @@ from tidegate.checks import LAWS, Law
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.models import LinearTrend, Noise
-from tidegate.policies import Age, FlowExpect, Heeb, IJoin, Policy, Prob, Random
+from tidegate.policies import Age, FlowExpect, Heeb, IJoin, Importance, Policy, Prob, Random
 from tidegate.policies.ijoin import Recompute
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Array, Budget, Comparison, Side
@@ -32,6 +32,7 @@ VARIANTS = [
     IJoin(maturity=3, unproductive=4.0, immature="importance"),
     IJoin(recompute="k-successive", every=3),
     IJoin(recompute="adaptive", epsilon=0.2),
+    IJoin(maturity=3, unproductive=4.0, immature="arrival", penalty_rate=0.25),
     IJoin(expects=Prob()),
     IJoin(expects=Age()),
 ]
@@ -72,7 +73,7 @@ def by_hand(streams: dict[Side, list[tuple[int, float]]], window: int, room: int
     seen = worth = total = 0.0
     for now in range(len(streams["left"])):
         mean = worth / seen if seen else 0.0
-        fine = policy.penalty * mean / unproductive**2
+        fine = policy.penalty * mean / unproductive**2 if policy.penalty_rate is None else policy.penalty_rate
         arrivals = {
             side: Row(key, now, worth) for side, rows in streams.items() for key, worth in [rows[now]]
         }
@@ -90,7 +91,7 @@ def by_hand(streams: dict[Side, list[tuple[int, float]]], window: int, room: int
                         ),
                     )
                 else:
-                    victim = held[side][0]
+                    victim = held[side][-1 if policy.immature == "arrival" else 0]
                 held[side].remove(victim)
         for left in held["left"]:
             for right in held["right"]:
@@ -115,6 +116,9 @@ rows = st.tuples(st.integers(0, 3), st.sampled_from([1.0, 2.0, 5.0, 7.0]))
         IJoin(maturity=2, unproductive=3.0, penalty=0.3),
         IJoin(maturity=1, unproductive=4.0, decay=2.0, penalty=0.0),
         IJoin(maturity=6, unproductive=7.0, decay=math.inf),
+        IJoin(maturity=2, unproductive=3.0, immature="arrival"),
+        IJoin(maturity=5, unproductive=5.0, immature="arrival", penalty_rate=0.0),
+        IJoin(maturity=1, unproductive=2.0, penalty_rate=1.5),
     ]),
 )  # fmt: skip
 def test_the_total_is_that_of_the_algorithms_row_by_row(
@@ -244,6 +248,9 @@ def test_another_scheme_or_policy_goes_on_with_the_rows() -> None:
         ({"penalty": None}, "penalty is None; give a finite number, at least 0"),
         ({"maturity": "2 seconds"}, "maturity is '2 seconds'; give a finite number"),
         ({"penalty": math.inf}, "penalty is inf"),
+        ({"penalty_rate": math.inf}, "penalty_rate is inf"),
+        ({"penalty_rate": -0.5}, "penalty_rate is -0.5; give a finite number, at least 0"),
+        ({"penalty_rate": "1"}, "penalty_rate is '1'"),
         ({"every": 0}, "every is 0; give a whole number, at least 1"),
         ({"recompute": "always"}, "recompute"),
         ({"immature": "newest"}, "immature"),
@@ -274,6 +281,10 @@ def test_what_has_no_effect_is_told() -> None:
         IJoin(maturity=2, fairness=0.5)
     with pytest.warns(UserWarning, match="maturity, decay is not used with expects="):
         IJoin(maturity=2, decay=3, expects="prob")
+    with pytest.warns(UserWarning, match="penalty_rate is not used with expects="):
+        IJoin(penalty_rate=2, expects="prob")
+    with pytest.warns(UserWarning, match="penalty is not used where penalty_rate is given"):
+        IJoin(penalty=2, penalty_rate=2)
 
 
 def test_what_decides_on_sets_expects_nothing_of_a_row() -> None:
@@ -337,9 +348,42 @@ def test_a_window_without_end_needs_to_be_told_what_is_unproductive() -> None:
     assert tg.simulate(left, right, policy=given, **SETTINGS | {"window": (None, None)}).results
 
 
-@pytest.mark.parametrize("name", ["importance", "ijoin"])
-def test_importance_is_asked_for(name: str) -> None:
-    with pytest.raises(InputError, match="needs the importance of each row"):
-        tg.simulate(
-            {"key": [1], "time": [0]}, {"key": [1], "time": [0]}, window=(1, 1), budget=1, policy=name
+def test_rows_of_one_time_stay_while_none_is_mature() -> None:
+    """With room for two rows a side, all of one time: the first two stay, or the last two."""
+    left = {"key": [1, 2, 3], "time": [0, 0, 0]}
+    right = {"key": [1, 2, 3], "time": [1, 1, 1]}
+    for immature, kept in (("arrival", [1, 2]), ("oldest", [2, 3])):
+        policy = IJoin(maturity=5, unproductive=5.0, immature=immature)  # type: ignore[arg-type]
+        report = tg.simulate(left, right, window=(5, 5), budget=2, split=(2, 0), policy=policy, collect=True)
+        assert report.pairs is not None
+        assert [left["key"][place] for place in report.pairs.left] == kept
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "importance",
+        Importance("oldest"),
+        "ijoin",
+        IJoin(immature="importance"),
+        IJoin(recompute="adaptive"),
+        IJoin(expects="prob"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("given", [(), ("left",)], ids=["neither", "left"])
+def test_without_importance_every_row_has_one(policy: str | Policy, given: tuple[str, ...]) -> None:
+    streams = dict(zip(SIDES, skewed(400), strict=True))
+    ones = {side: columns | {"importance": np.ones(400)} for side, columns in streams.items()}
+    bare = {
+        side: {n: c for n, c in columns.items() if n != "importance"} for side, columns in streams.items()
+    }
+    some = {side: ones[side] if side in given else bare[side] for side in SIDES}
+    for settings_ in (SETTINGS, SETTINGS | {"order": "probe-first", "split": "shared", "step": 1}):
+        found, expected = (
+            tg.simulate(*sides.values(), policy=policy, **settings_, collect=True) for sides in (some, ones)
         )
+        assert found.pairs is not None
+        assert expected.pairs is not None
+        assert found.pairs.left.tolist() == expected.pairs.left.tolist()
+        assert found.learned == expected.learned

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tidegate as tg
 from tidegate import importance
-from tidegate.policies import Fifo, Policy, Random
+from tidegate.policies import Fifo, IJoin, Importance, Policy, Prob, Random, Size
 from tidegate.spark import pipeline
 from tidegate.spark.causes import root_cause
 from tidegate.spark.pipeline.file import Joining, Trigger
@@ -515,6 +515,23 @@ class TestImportance:
     def test_refused(self, tmp_path: Path, changes: dict[str, object], note: str) -> None:
         [found] = refused(tmp_path, changes)
         assert found.startswith(note)
+
+    @pytest.mark.parametrize(
+        ("told", "policy"),
+        [
+            ("importance", Importance()),
+            ("ijoin", IJoin()),
+            ({"name": "importance", "equals": "oldest"}, Importance("oldest")),
+            (
+                {"name": "ijoin", "immature": "arrival", "penalty_rate": 2},
+                IJoin(immature="arrival", penalty_rate=2),
+            ),
+            ({"name": "size", "counts": "matches"}, Size(counts="matches")),
+            ({"name": "prob", "rates": [1, 2.5]}, Prob(rates=(1, 2.5))),
+        ],
+    )
+    def test_without_it_every_row_has_one(self, tmp_path: Path, told: object, policy: Policy) -> None:
+        assert pipeline.load(write(tmp_path, {"join/policy": told})).join.policy == policy
 
     def test_a_policy_that_needs_it_is_refused_without(self, tmp_path: Path) -> None:
         class ByWorth(Fifo):

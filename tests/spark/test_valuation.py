@@ -6,7 +6,7 @@ import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from tests.spark.buckets_by_hand import Arrival, Batch, Hand
 from tests.spark.test_bounds import batches
 from tidegate.importance import Categories, Combined, Definition, Histogram, Sides, Source, Stated, Watched
 from tidegate.importance.definition import walk
-from tidegate.policies import Importance
+from tidegate.policies import Importance, Need
 from tidegate.spark.bucket_join import BucketJoin
 from tidegate.spark.saved import Saved
 from tidegate.spark.valuation import Valuation
@@ -280,8 +280,15 @@ def test_null_keys_and_late_rows_need_no_importance() -> None:
     assert hand.bucket.counts.late == 1
 
 
+class Demanding(Importance):
+    """A policy of one's own that is of no use without importance."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"importance"})
+
+
 def test_a_look_with_a_policy_that_needs_importance_where_there_is_none() -> None:
     hand = Hand(by_hand.plan(budget=4))
     step(hand, (1, 10, "left b"))
     with pytest.raises(InputError, match="needs the importance of each row"):
-        Saved.of(hand.bucket.save()).scorer(Importance())
+        Saved.of(hand.bucket.save()).scorer(Demanding())
+    assert Saved.of(hand.bucket.save()).scorer(Importance())

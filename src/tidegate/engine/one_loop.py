@@ -269,6 +269,20 @@ def _worst(
 
 
 @kernel
+def _lower(slots: _Slots, scores: Array, rates: Array) -> Any:
+    """The lower of the first slots of both sides' heaps, each score counted by the other side's rate."""
+    left, right = slots.pools[0, 0], slots.pools[1, 0]
+    if slots.sizes[0] == 0:
+        return right
+    if slots.sizes[1] == 0:
+        return left
+    of_left, of_right = scores[slots.rows[left]] * rates[1], scores[slots.rows[right]] * rates[0]
+    if of_left < of_right or (of_left == of_right and slots.rows[left] < slots.rows[right]):
+        return left
+    return right
+
+
+@kernel
 def _doubled(values: Array) -> Array:
     more = np.empty(2 * len(values), values.dtype)
     more[: len(values)] = values
@@ -298,9 +312,12 @@ def _run(
     capacity = min(caps.sum() + widest, n)
     bits = np.int64(np.ceil(np.log2(capacity + 1))) + 1
     shift = np.uint64(64 - bits)
-    slots = _empty(capacity, bits, len(caps))
     shares = no_shares(ranking)
     scores, codes, horizon = ranking.scores, ranking.codes, ranking.horizon
+    # Rates change the order of both sides' rows, but never that of one side's: each has a heap of its own.
+    rated = len(caps) == 1 and len(scores) > 0 and len(ranking.rates) > 0
+    heaps = 2 if rated else len(caps)
+    slots = _empty(capacity, bits, heaps)
     free = np.arange(capacity)
     held = 0
     found, in_step = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -334,7 +351,7 @@ def _run(
                         out_left[n_out], out_right[n_out] = left, right
                         n_out += 1
                 slot = slots.after[slot]
-            _admit(slots, free[held], i, mine, bucket, mine if len(caps) > 1 else 0, scores)
+            _admit(slots, free[held], i, mine, bucket, mine if heaps > 1 else 0, scores)
             held += 1
             if len(codes) > 0:
                 count_share(shares, codes[i], int(mine), np.float64(time[end - 1]), horizon)
@@ -357,9 +374,11 @@ def _run(
                     )
                 else:
                     pool = turn - 2
-                    if slots.sizes[pool] <= caps[pool]:
+                    if (slots.sizes.sum() if rated else slots.sizes[pool]) <= caps[pool]:
                         break
-                    if len(scores) > 0:
+                    if rated:
+                        slot = _lower(slots, scores, ranking.rates[step])
+                    elif len(scores) > 0:
                         slot = slots.pools[pool, 0]
                     else:
                         slot = _worst(slots, pool, ranking, shares, on_right, step, time, end - 1)
@@ -367,7 +386,7 @@ def _run(
                     _record(counts, lives, _EVICTED, now - time[j])
                 owner = np.int64(on_right[j])
                 chain = np.int64(hashed(key[j], shift))
-                _release(slots, slot, owner, chain, owner if len(caps) > 1 else 0, scores)
+                _release(slots, slot, owner, chain, owner if heaps > 1 else 0, scores)
                 held -= 1
                 free[held] = slot
         counts[_PEAK] = max(counts[_PEAK], held)

@@ -139,7 +139,8 @@ class Join:
         if self.condition != "=" and find(self.policy).by_key:
             raise InputError(
                 f"{self.policy!r} ranks by how often a key comes, which tells nothing where keys match by "
-                f"{self.condition!r}; use age, fifo, until_expiry, size, random, importance or ijoin"
+                f"{self.condition!r}; use age, fifo, until_expiry, random, importance, ijoin "
+                "or Size(counts='matches')"
             )
         self.shares()
 

@@ -129,11 +129,23 @@ class KeyCounts:
 
     def share(self, keys: Array) -> Array:
         """The weight of each key as a fraction of all."""
-        unknown = min(self._tally[_MEAN], self._tally[_LEAST])
-        shares = look_up(self.table, keys, unknown)
+        shares = self._weights(keys)
         if self._tally[_TOTAL] > 0:
             shares /= self._tally[_TOTAL]
         return shares
+
+    def count(self, keys: Array) -> Array:
+        """The weight of each key, where the newest arrival weighs 1."""
+        return self._weights(keys) / self._newest_weight()
+
+    def _weights(self, keys: Array) -> Array:
+        return look_up(self.table, keys, min(self._tally[_MEAN], self._tally[_LEAST]))
+
+    def _newest_weight(self) -> float:
+        """What the newest arrival weighs; 1 before the first."""
+        if math.isnan(self._newest):
+            return 1.0
+        return float(np.exp2((self._newest - self._tally[_REFERENCE]) / self._horizon))
 
     def some(self, count: int) -> tuple[Array, Array]:
         """Some of the keys that are counted one by one, and the weight of all that each stands for."""
@@ -141,9 +153,7 @@ class KeyCounts:
 
     def total(self) -> float:
         """The weight of all arrivals, the newest of which weighs 1."""
-        if math.isnan(self._newest):
-            return 0.0
-        return float(self._tally[_TOTAL] / np.exp2((self._newest - self._tally[_REFERENCE]) / self._horizon))
+        return float(self._tally[_TOTAL] / self._newest_weight())
 
     def snapshot(self) -> dict[str, Array]:
         """All of this as plain arrays."""

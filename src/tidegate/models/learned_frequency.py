@@ -98,6 +98,10 @@ class FrequencyLearner:
         """The fraction of a side's arrivals that has each of these keys, as far as is known."""
         return self._side(side).share(as_keys(keys))
 
+    def count(self, side: Side, keys: Array) -> Array:
+        """How many rows of a side had each of these keys, each counted for what is left of it."""
+        return self._side(side).count(as_keys(keys))
+
     def keys(self, side: Side) -> Array:
         """The keys of a side that are counted one by one."""
         return entries(self._side(side).table)[0]

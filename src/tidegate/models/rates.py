@@ -71,6 +71,13 @@ class Rates:
         span = self._state[_SPAN]
         return float(self._state[place] / span) if span > 0 else 0.0
 
+    def expected(self, side: Side) -> float:
+        """Rows a unit of time to expect: one row in all that time of a side that has brought none.
+
+        Until time has passed it is 1 for both sides.
+        """
+        return float(expected(self._state[:2], self._state[_SPAN])[_place(side)])
+
     def relative(self, side: Side) -> float:
         """A side's rate beside that of the faster one; 1 for both as long as they are no more than a row apart.
 
@@ -91,6 +98,12 @@ class Rates:
 def _place(side: Side) -> int:
     check_choice(side, Side, "side")
     return 0 if side == "left" else 1
+
+
+def expected(rows: Array, span: Array | float) -> Array:
+    """What `Rates.expected` says, where this many rows came in this time."""
+    passed = np.where(np.greater(span, 0), span, 1.0)
+    return np.where(np.greater(span, 0), np.where(rows > 0, rows, 1.0) / passed, 1.0)
 
 
 def relative(left: Array | float, right: Array | float) -> tuple[Array, Array]:

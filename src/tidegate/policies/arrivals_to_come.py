@@ -43,6 +43,10 @@ class Outlook(ABC):
     def coming(self, now: Time) -> dict[Side, Coming]:
         """The rows of each side that come next."""
 
+    def rows_each(self, side: Side) -> float:  # noqa: ARG002 - most bring the rows that they tell of
+        """How many rows come of each that `coming` tells of, in proportion to the other side's."""
+        return 1.0
+
     def learned(self) -> list[Learned]:
         """What is believed by now, for people to look at."""
         return []
@@ -57,16 +61,18 @@ class Outlook(ABC):
 
 
 class Foretold(Outlook):
-    """A process for each side, which brings one row at each time step."""
+    """A process for each side, which brings a row at each time step, or as many more as the side is seen to bring."""
 
-    def __init__(self, processes: dict[Side, Process], ahead: int) -> None:
+    def __init__(self, processes: dict[Side, Process], ahead: int, horizon: Time | None = None) -> None:
         self._processes, self._ahead = processes, ahead
+        self._rates = Rates(horizon)
         self._last: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)  # time and key
 
     def observe(self, step: Step) -> None:
-        """Remember each side's last key."""
+        """Remember each side's last key, and learn how often its rows come."""
         for side in SIDES:
             rows = step.rows[side]
+            self._rates.observe(side, len(rows) - step.fresh[side], step.now)
             if len(rows) > step.fresh[side]:
                 self._last[side] = math.floor(rows.time[-1]), int(rows.key[-1])
 
@@ -81,13 +87,21 @@ class Foretold(Outlook):
             found[side] = Coming.after(process, last, np.arange(begin, end))
         return found
 
+    def rows_each(self, side: Side) -> float:
+        """By the rates observed: 1 of the faster side."""
+        return self._rates.relative(side)
+
     def snapshot(self) -> dict[str, Array]:
-        """The last keys."""
-        return {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
+        """The last keys, and the rates."""
+        state = {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
+        return state | as_part("rate", self._rates.snapshot())
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Take up what `snapshot` gave."""
-        for side, last in parts_of(state).get("last", {}).items():
+        """Take up what `snapshot` gave; a state from before rates were learned has none."""
+        parts = parts_of(state)
+        if "rate" in parts:
+            self._rates.restore(parts["rate"])
+        for side, last in parts.get("last", {}).items():
             self._last["left" if side == "left" else "right"] = int(last[0]), int(last[1])
 
 

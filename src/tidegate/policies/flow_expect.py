@@ -52,7 +52,7 @@ class FlowExpect(Policy):
     ----------
     left, right
         The process that each side's keys follow, one row at each time step, whose number is the row's time; None for
-        both to learn the shares of the keys, and the rates at which rows come.
+        both to learn the shares of the keys. The rates at which rows come are learned in either case.
     ahead
         How many time steps to look ahead; without processes, how many rows of the side that brings more.
     horizon
@@ -80,7 +80,8 @@ class FlowExpect(Policy):
     The paper leaves the network to a report; there, a node stands for each row at each time, here only where the row
     may match, which gives the same optimum. Chances are rounded to 2**-30, so that a plan falls short of the best by
     at most one such part for each row held at each step. Steps that are looked ahead to are taken to bring as many
-    rows as this one did. Rows of unequal size in bytes are planned for as if each had the mean size.
+    rows as this one did. Where one side is slower, each of its rows to come counts by its rate beside the other
+    side's. Rows of unequal size in bytes are planned for as if each had the mean size.
     """
 
     name: ClassVar[str] = "flow_expect"
@@ -125,10 +126,11 @@ class _Planning(Policy):
     def __init__(self, config: FlowExpect, setting: Setting) -> None:
         self.config = config
         self._spans = setting.window.lifetimes()
+        horizon = remembered(config.horizon, max(self._spans.values()))
         self._known: Outlook = (
-            Foretold({"left": config.left, "right": config.right}, config.ahead)
+            Foretold({"left": config.left, "right": config.right}, config.ahead, horizon)
             if config.left and config.right
-            else Learning(config.ahead, remembered(config.horizon, max(self._spans.values())))
+            else Learning(config.ahead, horizon)
         )
         self._arrived = 2
 
@@ -166,14 +168,17 @@ class _Planning(Policy):
 
     def _here(self, rows: Rows, coming: dict[Side, Coming], moments: dict[Side, Array]) -> Array:
         """What rows that are here gain in each step."""
-        chances = coming[other_side(rows.side)].chances(rows.key)
+        other = other_side(rows.side)
+        chances = coming[other].chances(rows.key) * self._known.rows_each(other)
         return self._gains(rows.side, rows.time, chances, coming, moments)
 
     def _later(self, side: Side, coming: dict[Side, Coming], moments: dict[Side, Array]) -> Array:
         """What rows that are still to come gain in each step."""
-        chances = coming[side].meeting(coming[other_side(side)])
+        other = other_side(side)
+        chances = coming[side].meeting(coming[other])
         # Rows of one step meet each other whoever is held.
-        chances[moments[side][:, None] >= moments[other_side(side)][None, :]] = 0.0
+        chances[moments[side][:, None] >= moments[other][None, :]] = 0.0
+        chances *= self._known.rows_each(side) * self._known.rows_each(other)
         return self._gains(side, coming[side].times, chances, coming, moments)
 
     def scores(self, rows: Rows, now: Time) -> Array:

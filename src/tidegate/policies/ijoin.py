@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 import numpy as np
@@ -15,28 +15,32 @@ from tidegate.models import Rates
 from tidegate.models.horizon import half_life, remembered
 from tidegate.models.numbers import positive
 from tidegate.policies.importance import importance_of
-from tidegate.policies.policy import Need, Policy, find
+from tidegate.policies.policy import Policy, find
 from tidegate.types import FAR, SIDES, InputError, Learned, as_part, check_choice, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Buckets, Rows, Setting, Side, Step, Time
 
 Recompute = Literal["successive", "k-successive", "adaptive"]
-Immature = Literal["oldest", "priority", "importance"]
+Immature = Literal["oldest", "priority", "importance", "arrival"]
 
 _FRACTION: Final = 0.12
 """The paper's 3 of 25 seconds: how much of the window without a match makes a row unproductive."""
 _FAIRNESS: Final = 0.25
+_PENALTY: Final = 1.0
 _RANGES: Final = (
     ("fairness", 0.0, 1.0),
     ("maturity", 0.0, sys.float_info.max),
     ("penalty", 0.0, sys.float_info.max),
+    ("penalty_rate", 0.0, sys.float_info.max),
     ("epsilon", 0.0, sys.float_info.max),
     ("decay", 0.0, math.inf),
 )
-_OPTIONAL: Final = ("maturity", "decay")
-_SPARED: Final = 1e300
-"""Above every priority, and in steps as fine as those from 1 to 2."""
+_OPTIONAL: Final = ("maturity", "decay", "penalty_rate")
+_SPARED: Final = 2.0**996
+"""Above every priority; a power of 2, so that what is spared is told apart in steps as fine as those from 1 to 2."""
+_NUMBERED: Final = 2.0**-52
+"""The finest of those steps, for the number of a row."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class IJoin(Policy):
     a penalty for the room it takes. For joins in which importance and matches both count, and where it matters that
     every row gets its chance: the later rows mature, the fairer and the less important the result, down to `fifo`.
 
-    Rows that are not mature leave only if none is left that is; then `immature` says who goes.
+    Rows that are not mature leave only if none is left that is; then `immature` says who goes. Without importances
+    every row has 1.
 
     Parameters
     ----------
@@ -61,6 +66,9 @@ class IJoin(Policy):
     penalty
         What it pays, in matches: a row that has not matched for `unproductive` loses as much priority as so many
         matches of mean importance in this time would give; for twice the time, twice as much.
+    penalty_rate
+        What it pays instead, as an absolute number: the priority that it loses for each unit of time since its last
+        match. Times are in the data's unit.
     decay
         The time in which a match loses all but 1/e of what it counts for; by default `unproductive`; infinity lets
         all matches count alike.
@@ -71,7 +79,8 @@ class IJoin(Policy):
     every, epsilon
         As above.
     immature
-        Who goes when no row is mature: the "oldest", or the least by "priority" or by "importance".
+        Who goes when no row is mature: the "oldest", the least by "priority" or by "importance", or the "arrival",
+        so that the rows in memory stay.
     expects
         A policy that scores by expected results (`prob`, `life`, `age`, `heeb`), or its name. A row is then worth its
         importance times these, instead of past matches, maturity and penalty.
@@ -100,8 +109,11 @@ class IJoin(Policy):
 
     Deviations
     ----------
-    - The penalty's constant is not given and would depend on the unit of time; it is stated in importances here.
-      Nor are the decay and the initial priority: that is the importance.
+    - The penalty's constant c in equation 8 is not given, and depends on the units of time and importance. By
+      default it is stated in matches of mean importance, so that one value suits all units; `penalty_rate` is c.
+      Nor are the decay and the initial priority given: that is the importance.
+    - Algorithm 2 drops no row while none is mature, and does not say what becomes of the arrival then. By default
+      the oldest row goes; `immature="arrival"` drops the arrival, which section 3.4 calls unfair.
     - The maturity of two seconds that the paper prints is more time than its ten rows of memory last, so that no row
       is ever mature; hence a fraction of that time.
     - A row that never matched counts as if it had at its arrival; nothing is said of it. A row of age 0 has its
@@ -112,17 +124,17 @@ class IJoin(Policy):
     """
 
     name: ClassVar[str] = "ijoin"
-    needs: ClassVar[frozenset[Need]] = frozenset({"importance"})
 
     fairness: float = _FAIRNESS
     maturity: float | None = None
     unproductive: float | None = None
-    penalty: float = 1.0
+    penalty: float = _PENALTY
     decay: float | None = None
     recompute: Recompute = "successive"
     every: int = 10
     epsilon: float = 0.1
     immature: Immature = "oldest"
+    penalty_rate: float | None = field(default=None, kw_only=True)
     expects: Policy | str | None = None
 
     def __post_init__(self) -> None:
@@ -155,13 +167,19 @@ class IJoin(Policy):
     def _warn_of_idle(self) -> None:
         """Warn of what is given and has no effect beside something else that is."""
         if self.expects is not None:
-            idle = [what for what in ("maturity", "unproductive", "decay") if getattr(self, what) is not None]
+            optional = ("maturity", "unproductive", "decay", "penalty_rate")
+            idle = [what for what in optional if getattr(self, what) is not None]
             if idle:
                 warnings.warn(
                     f"ijoin: {', '.join(idle)} is not used with expects=; leave it out", stacklevel=4
                 )
-        elif self.maturity is not None and self.fairness != _FAIRNESS:
+            return
+        if self.maturity is not None and self.fairness != _FAIRNESS:
             warnings.warn("ijoin: fairness is not used where maturity is given; leave one out", stacklevel=4)
+        if self.penalty_rate is not None and self.penalty != _PENALTY:
+            warnings.warn(
+                "ijoin: penalty is not used where penalty_rate is given; leave one out", stacklevel=4
+            )
 
     def start(self, setting: Setting) -> Policy:
         """Begin to take notes of rows, or to expect what another policy does."""
@@ -256,7 +274,9 @@ class _Noting(Policy):
             self._held[side] = fresh
             self._seen += len(rows) - fresh
             self._worth += float(importance_of(rows)[fresh:].sum())
-        self._quality += (step.importance - self._quality) / self.config.every
+        weighed = all(rows.importance is not None for rows in step.rows.values())
+        gained = step.importance if weighed else float(step.hits["left"].sum())
+        self._quality += (gained - self._quality) / self.config.every
         if step.shed:
             self._decisions += 1
             if self._due():
@@ -283,7 +303,9 @@ class _Noting(Policy):
 
     def _priority(self, rows: Rows, now: Time) -> Array:
         mean = self._worth / self._seen if self._seen else 0.0
-        fine = self.config.penalty * mean / self._unproductive**2
+        fine = self.config.penalty_rate
+        if fine is None:
+            fine = self.config.penalty * mean / self._unproductive**2
         return _priorities(
             importance_of(rows), *_notes(rows), rows.time, now, self._decay, self._unproductive, fine
         )
@@ -295,6 +317,8 @@ class _Noting(Policy):
         ripe, age = self._mature_after(rows.side), now - rows.time
         if self.config.immature == "oldest":
             spared = 1 - age / ripe if ripe else np.zeros(len(rows))
+        elif self.config.immature == "arrival":
+            spared = 1 - rows.id * _NUMBERED
         else:
             by = priority if self.config.immature == "priority" else importance_of(rows)
             spared = (1 + by / (1 + np.abs(by))) / 2

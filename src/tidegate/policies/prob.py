@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
@@ -10,7 +10,9 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
 from tidegate.models.horizon import half_life, remembered
+from tidegate.models.joint import rates_of
 from tidegate.models.key_counts import TOO_HEAVY
+from tidegate.models.rates import expected, relative
 from tidegate.policies.policy import Policy
 from tidegate.policies.ranking import PASSED, Ranking, says_anew
 from tidegate.policies.reach import Reach, check_trends, remade
@@ -18,7 +20,7 @@ from tidegate.types import FAR, SIDES, InputError, Learned, as_part, other_side,
 
 if TYPE_CHECKING:
     from tidegate.policies.ranking import Course
-    from tidegate.types import Array, Budget, Rows, Setting, Step, Time
+    from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
 
 _ENOUGH: Final = 1 << 13
 """Of more arrivals in a step than this, so many on average are looked at."""
@@ -56,6 +58,9 @@ class Prob(Policy):
     left, right
         For keys that move: the line that each side's keys follow. Rows whose key the other side has passed for good
         go before all others. The shares are still those of the past.
+    rates
+        Rows a unit of time on the left and on the right, if they are known; None to learn them, with or without a
+        model. Times are in the data's unit; on Spark that is a microsecond.
 
     Examples
     --------
@@ -76,9 +81,9 @@ class Prob(Policy):
 
     Deviations
     ----------
-    Learned scores are results a unit of time, share times the other side's rate, so that rows of two sides of
-    unequal rates compare rightly in a shared pool; given shares are compared as they are. Of equal scores the
-    newest stay.
+    The papers rank the rows of one side by share alone. Here a score is the expected results a unit of time, share
+    times the other side's rate, so that rows of both sides compare rightly in a shared pool. With given shares and
+    learned rates, sides that are no more than a row apart count as equally fast. Of equal scores the newest stay.
     """
 
     name: ClassVar[str] = "prob"
@@ -90,6 +95,7 @@ class Prob(Policy):
     horizon: float | None = None
     left: LinearTrend | None = None
     right: LinearTrend | None = None
+    rates: tuple[float, float] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Frequency | None):
@@ -98,18 +104,22 @@ class Prob(Policy):
             raise InputError(f"capacity {self.capacity!r} counts no keys; give a whole number, at least 1")
         half_life(self.horizon)
         check_trends(self.left, self.right)
+        if self.rates is not None:
+            object.__setattr__(self, "rates", rates_of(self.rates))
 
     def is_fixed(self) -> bool:
-        """Given shares are; learned ones and what moves are not."""
-        return self.model is not None and self.left is None
+        """Given shares at given rates are; what is learned and what moves is not."""
+        return self.model is not None and self.rates is not None and self.left is None
 
     def start(self, setting: Setting) -> Policy:
         """Take the shares that were given, or begin to learn them."""
         return Foreseeing(self, setting)
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by the given shares."""
-        return self.given().share(other_side(rows.side), rows.key) * self.weight(rows, now)
+        """Score by the given shares, and by the given rates if there are any."""
+        other = other_side(rows.side)
+        rate = 1.0 if self.rates is None else self.rates[SIDES.index(other)]
+        return self.given().share(other, rows.key) * (rate * self.weight(rows, now))
 
     def given(self) -> Frequency:
         """The shares that were given."""
@@ -135,12 +145,12 @@ class Prob(Policy):
 class Foreseeing(Policy):
     """`Prob` at work: expected results a unit of time, from shares and rates."""
 
-    def __init__(self, config: Prob, setting: Setting) -> None:
+    def __init__(self, config: Prob, setting: Setting, *, forgets: bool = True) -> None:
         self.config = config
         self._salt = salt(setting)
         self._spans = [max(setting.window.length(side), 0) for side in SIDES]
         longest = max(self._spans)
-        horizon = remembered(config.horizon, longest)
+        horizon = remembered(config.horizon, longest) if forgets else None
         self._rates = Rates(horizon)
         self._reach = Reach.of(config.left, config.right, setting)
         self._learner = None
@@ -154,6 +164,12 @@ class Foreseeing(Policy):
 
     def __repr__(self) -> str:
         return repr(self.config)
+
+    @property
+    def learner(self) -> FrequencyLearner:
+        """What counts keys; only where no shares were given."""
+        assert self._learner is not None  # noqa: S101 - an invariant
+        return self._learner
 
     def observe(self, step: Step) -> None:
         """Learn rates and shares."""
@@ -174,20 +190,16 @@ class Foreseeing(Policy):
 
     def ranking(self, course: Course) -> Ranking | None:
         """By shares, given for good or counted one by one."""
-        if self._learner is None:
-            if not self.config.is_fixed() or not says_anew(self.config, "is_fixed", of="weight"):
-                return None
-            self._rates.follow(course.counts(), course.nows)
-            return Ranking(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
         if not says_anew(self.config, "lives", of="weight"):
             return None
+        if self._learner is None:
+            return None if self._reach or len(self.config.lives()) else self._of_given(course)
         counts, times = course.counts(), course.nows[course.steps]
         lasted = float(course.nows[-1] - course.nows[0]) / self._horizon
         distinct = max(len(np.unique(rows.key)) for rows in course.rows.values())
         if distinct > self._capacity or counts.max() > _ENOUGH or lasted > TOO_HEAVY:
             return None
-        came, passed = np.split(self._rates.follow(counts, course.nows), [len(SIDES)], axis=1)
-        rates = np.divide(came, passed, where=passed > 0, out=np.zeros(came.shape))
+        rates = self._follow(course)
         for side, rows in course.rows.items():
             self._learner.observe(side, rows.key, times[rows.id])
         self._now = course.nows[-1].item()
@@ -196,11 +208,36 @@ class Foreseeing(Policy):
             codes=np.unique(keys, return_inverse=True)[1],
             spans=self.config.lives(),
             horizon=self._horizon,
-            rates=np.where(rates > 0, rates, 1.0),
+            rates=rates,
         )
         if self._reach:
             ranking = ranking._replace(passes=self._reach.passes(course), since=course.since())
         return ranking
+
+    def _of_given(self, course: Course) -> Ranking:
+        """By given shares, for good; and by each side's rate at each step, unless that is given, too."""
+        rates = self._follow(course)
+        if self.config.rates is not None:
+            return Ranking(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
+        known = self.config.given()
+        shares = course.merged(known.share("right", course.left.key), known.share("left", course.right.key))
+        return Ranking(shares, rates=rates)
+
+    def _follow(self, course: Course) -> Array:
+        """Learn the rates of a whole run; what `_rate` says of each side after each step."""
+        came, passed = np.split(self._rates.follow(course.counts(), course.nows), [len(SIDES)], axis=1)
+        if self.config.rates is not None:
+            return np.tile(np.array(self.config.rates), (len(course.nows), 1))
+        if self._learner is None:
+            return np.stack(relative(*came.T), axis=1)
+        return expected(came, passed)
+
+    def _rate(self, side: Side) -> float:
+        """By which scores count what a side brings: rows a unit of time, or in proportion to them."""
+        if self.config.rates is not None:
+            return self.config.rates[SIDES.index(side)]
+        # A row more on one side, in steps of one row, must not change who stays where given shares are equal.
+        return self._rates.relative(side) if self._learner is None else self._rates.expected(side)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by expected results a unit of time; what the other side has passed, below all."""
@@ -210,18 +247,13 @@ class Foreseeing(Policy):
 
     def _rated(self, rows: Rows, weight: Array | float) -> Array:
         other = other_side(rows.side)
-        if self._learner is None:
-            shares: Array = self.config.given().share(other, rows.key) * weight
-            return shares
-        # Until time has passed there is no rate to tell, and none is needed to compare rows of one side.
-        rate = self._rates.rate(other) or 1.0
-        learned = self._learner.share(other, rows.key)
-        learned *= rate * weight
-        return learned
+        shares = (self._learner or self.config.given()).share(other, rows.key)
+        shares *= self._rate(other) * weight
+        return shares
 
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
         """What memory yields by the shares and rates; reckoned at times only, since that looks at all keys."""
-        rates = self._rates.rate("left"), self._rates.rate("right")
+        rates = self.config.rates or (self._rates.rate("left"), self._rates.rate("right"))
         known = self._learner or self.config.model
         if known is None or not self._ends or not all(rates):
             return None
@@ -234,7 +266,8 @@ class Foreseeing(Policy):
 
     def learned(self) -> list[Learned]:
         """Rates, and the shares of the most frequent keys."""
-        told = [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
+        rates = self.config.rates or (self._rates.rate("left"), self._rates.rate("right"))
+        told = [Learned("rate", side, rate) for side, rate in zip(SIDES, rates, strict=True)]
         for side in SIDES:
             total = self._learner.total(side) if self._learner else None
             told.append(Learned("share", side, 1.0, total))

@@ -77,21 +77,21 @@ class Ranking(NamedTuple):
     Parameters
     ----------
     scores
-        Of each row, for good.
+        Of each row, for good; where `rates` are given, too, each counts by the other side's rate.
     salts
         Of each step, to draw with.
     curves
         Of each side: what rows are worth by age.
     codes, spans, horizon
-        For shares of keys among the rows that came: each row's key as a number from 0 on; how long rows of each side
-        live, where that counts; and the half-life of an arrival.
+        For shares of keys among the rows that came, or their counts where no rates are given: each row's key as a
+        number from 0 on; how long rows of each side live, where that counts; and the half-life of an arrival.
     tables, starts, origins
         What rows of each side are worth by how far their key is from where the other side is: the tables, which key
         each begins with, and where each side is at each step.
     keys
         Of each row, for the tables.
     rates
-        Of each side at each step, by which shares and tables count.
+        Of each side at each step, by which scores, shares and tables count.
     passes, since
         When the other side has passed each row's key for good, and what is still to come of each side at each step;
         empty where keys do not move.
@@ -207,9 +207,17 @@ def _drawn(rows: Array, salt: int) -> Array:
 
 @kernel
 def _by_share(ranking: Ranking, shares: Shares, rows: Array, on_right: Array, step: int) -> Array:
-    """The share of each row's key on the other side; times that side's rate, unless lives count and bring it in."""
+    """The share of each row's key on the other side; times that side's rate, unless lives count and bring it in.
+
+    Without rates, how often the other side brought the key.
+    """
     scores = np.empty(len(rows))
-    codes, weights, totals, rates = ranking.codes, shares.weights, shares.totals, ranking.rates[step]
+    codes, weights, totals = ranking.codes, shares.weights, shares.totals
+    if len(ranking.rates) == 0:
+        for i in range(len(rows)):
+            scores[i] = weights[1 - on_right[rows[i]], codes[rows[i]]]
+        return scores
+    rates = ranking.rates[step]
     alone = len(ranking.spans) > 0
     for i in range(len(rows)):
         other = 1 - on_right[rows[i]]

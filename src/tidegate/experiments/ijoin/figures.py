@@ -25,8 +25,8 @@ _EVEN: Final = (
 )
 _RARE: Final = f"{_EVEN}, and GREEDY has most. The paper does not say how frequent its values are."
 _EQUAL: Final = (
-    f"{_EVEN}. Of rows that are equally important the newest stay: so does GREEDY, and is as fair. The "
-    "paper's lets a few rows stay for long."
+    f"{_EVEN}. Of rows that are equally important GREEDY keeps the oldest: a few occupy the memory until "
+    "they expire, as the paper says."
 )
 _UNFAIR: Final = (
     " Ten rows of memory last two seconds, less than the printed maturity, so that hardly a row is mature when room "
@@ -37,7 +37,8 @@ _NUMBERS: Final = ("importance", "size", "fairness")
 _CHOSEN: Final = (
     "10 rows a second of both streams together, as Table 6 implies (Table 5 prints 100 to 200); 100 seconds; "
     "10 runs, the paper tells of one; skew 0 and 1; importance belongs to the value and is not redefined. "
-    "Memory is divided evenly; of rows of equal rank the newest stays. A row is unproductive after 3 s, as Table 5 "
+    "Memory is divided evenly; of rows of equal rank the newest stays, but under GREEDY the oldest. SIZE keeps the "
+    "rows whose value has come most often on the other side so far. A row is unproductive after 3 s, as Table 5 "
     "has it (the text: 5), and pays one match of mean importance; a match loses all but 1/e of its weight in that "
     "time; the initial priority is the importance; k is 10, epsilon 0.1. `IJOIN as printed` spares rows of less than "
     "2 s, and where all are, the least priority goes; IJOIN spares them by our defaults, and then the oldest goes."

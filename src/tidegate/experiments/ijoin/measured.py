@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.engine.simulate import simulate
 from tidegate.experiments.recorded import Recorded, mentions
-from tidegate.policies import Heeb, IJoin, Offline, Policy, Prob
+from tidegate.policies import Heeb, IJoin, Importance, Offline, Policy, Prob
 from tidegate.policies.ijoin import Recompute
 from tidegate.streams import Trace, Zipf
 from tidegate.types import InputError, Order, Report, Split, StepSize, Window
@@ -70,7 +70,7 @@ def schemes(unproductive: float = UNPRODUCTIVE) -> dict[str, str | Policy]:
         "FIFO": "fifo",
         "RAND": "random",
         "SIZE": "size",
-        "GREEDY": "importance",
+        "GREEDY": Importance(equals="oldest"),
         "IJOIN": IJoin(unproductive=unproductive),
         "IJOIN as printed": IJoin(maturity=2.0, unproductive=unproductive, immature="priority"),
         "expected": IJoin(expects=Prob()),
