@@ -211,9 +211,9 @@ def h2(
     >>> level = AR1(phi0=56, phi1=0.72, sigma=42.2)
     >>> surface = h2(level, Exponential(50))
     >>> surface.benefits.shape
-    (87, 127)
+    (153, 223)
     >>> surface.of([150, 200, 300], 310).round(4)
-    array([0.2148, 0.3155, 0.1012])
+    array([0.2148, 0.3155, 0.1011])
     >>> from tidegate.policies import expected_benefit
     >>> expected_benefit(level, History(0, 310), [150, 200, 300], Exponential(50)).round(4)
     array([0.2148, 0.3155, 0.1011])
