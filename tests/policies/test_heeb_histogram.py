@@ -83,7 +83,7 @@ def test_trends_of_section_8_without_knowing_them(name: str) -> None:
     assert learned > 1.5 * results(left, right, "prob", warmup=300)
 
 
-LINES = {
+LINES: dict[str, LinearTrend | AR1] = {
     "slow line": LinearTrend(0.3, 0, Noise(sigma=12.0)),
     "level": AR1(20, 0.9, 8.0),
     "uniform noise": LinearTrend(1, 0, Noise(15)),
