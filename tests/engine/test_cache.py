@@ -300,6 +300,41 @@ def test_heeb_leaves_out_the_row_of_least_expected_benefit(
         assert report.hit.tolist() == slowly(references, capacity, process, survival, bypass=bypass)
 
 
+WIDE: list[tuple[AR1 | RandomWalk, int, float]] = [
+    (AR1(56, 0.72, 42.2), 60, 20.0),
+    (AR1(10, 0.95, 10), 20, 6.0),
+    (AR1(0, -0.5, 20), 30, 20.0),
+    (AR1(0, 0.995, 10), 20, 5.0),
+    (RandomWalk(0, Noise(sigma=30.0)), 30, 20.0),
+    (RandomWalk(0, Noise(3)), 8, 5.0),
+    (RandomWalk(-0.5, Noise(sigma=4.0)), 15, 9.0),
+]
+
+
+@pytest.mark.parametrize(("process", "capacity", "alpha"), WIDE, ids=repr)
+def test_choices_between_control_points_are_those_of_direct_sums(
+    process: AR1 | RandomWalk, capacity: int, alpha: float
+) -> None:
+    references = process.sample(700, np.random.default_rng(5)).tolist()
+    survival = Exponential(alpha)
+    values = np.unique(references)
+    steps = np.arange(1, survival.reach() + 1)
+    weights = survival.at(steps)
+    returns = process.returns(steps, values) @ weights
+    held: dict[int, int] = {}  # when each was referred to last
+    hits = []
+    for now, key in enumerate(references):
+        hits.append(key in held)
+        held[key] = now
+        if len(held) > capacity:
+            worth = process.probability(History(now, key), steps, values) @ weights / (1 + returns)
+            # What agrees in eleven digits is equal: of these the one that was referred to last stays.
+            told = dict(zip(values.tolist(), (float(f"{each:.10e}") for each in worth), strict=True))
+            del held[min(held, key=lambda at, told=told: (told[at], held[at]))]  # type: ignore[misc]
+    found = tg.simulate_cache(references, capacity, "heeb", process=process, survival=survival)
+    assert found.hit.tolist() == hits
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 99), st.integers(1, 7), st.booleans())
 def test_section_7_2_heeb_is_a0_where_references_are_stationary(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tidegate.models import AR1, History, LinearTrend, Noise, Oracle, Process, RandomWalk, Stationary, gains
 from tidegate.policies import Exponential, Fixed, Infinite, Inverse, Survival
 from tidegate.policies.expected import expected_within, stretches
+from tidegate.policies.precomputed import evened
 from tidegate.types import FOREVER, Array
 
 AHEAD = 30
@@ -61,19 +62,73 @@ def test_it_is_the_sum(process: Process, survival: Survival, rows: int) -> None:
 
 WIDE: list[Process] = [
     LinearTrend(0.9, 0, Noise(sigma=3_000.0)),
+    LinearTrend(0.9, 0, Noise(2_000)),
+    LinearTrend(0, 7, Noise(sigma=3_000.0)),
     RandomWalk(3, Noise(sigma=300.0)),
+    RandomWalk(0, Noise(60)),
     AR1(0, 0.8, 900),
+    AR1(0, 0.99, 90),
 ]
 
 
 @pytest.mark.parametrize("process", WIDE, ids=repr)
-def test_wide_noise_is_told_of_within_a_thousandth(process: Process) -> None:
+def test_wide_noise_is_interpolated_as_exactly_as_sums_are(process: Process) -> None:
     rng = np.random.default_rng(2)
     history, keys = History(40, 9), rng.integers(-4_000, 4_000, 5_000)
     begins, ends = np.zeros(5_000, np.int64), rng.integers(0, AHEAD + 1, 5_000)
     found = expected_within(process, history, keys, Exponential(9.0), begins, ends, ahead=AHEAD)
     direct = summed(process, history, keys, Exponential(9.0), begins, ends, 0)
-    assert np.abs(found - direct).max() < 1e-3 * direct.max()
+    assert np.abs(found - direct).max() < 1e-9 * direct.max()
+
+
+STEPS = [Noise(sigma=1.0), Noise(3, sigma=2.0), Noise(2), Noise(sigma=20.0), Noise(sigma=300.0)]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=repr)
+@pytest.mark.parametrize("survival", [Exponential(1.0), Exponential(40.0), Fixed(9)], ids=repr)
+def test_rows_on_either_side_of_a_walk_are_worth_the_same_to_the_last_digit(
+    step: Noise, survival: Survival
+) -> None:
+    rng = np.random.default_rng(3)
+    away = np.arange(200)
+    ends = rng.integers(0, AHEAD + 1, 200)
+    begins = np.minimum(rng.integers(0, 4, 200), ends)
+    for some, others in ((begins, ends), (0 * begins, 0 * ends + AHEAD)):
+        for lag in (0, 3):
+            found = [
+                expected_within(
+                    RandomWalk(drift, step), History(4, 77), 77 + sign * away, survival, some, others,
+                    ahead=AHEAD, lag=lag,
+                )
+                for drift, sign in ((0.0, 1), (0.0, -1), (0.3, 1), (-0.3, -1), (0.3, -1), (-0.3, 1))
+            ]  # fmt: skip
+            for one, other in zip(found[::2], found[1::2], strict=True):
+                assert (one == other).all()
+            assert (found[2] != found[4]).any()
+
+
+def test_rows_on_either_side_of_a_level_that_stays_are_worth_the_same() -> None:
+    away, none = np.arange(200), np.zeros(200, np.int64)
+    for still in (LinearTrend(0, 9, Noise(sigma=40.0)), AR1(9, 0, 30.0), AR1(4.5, 0.5, 30.0)):
+        above, below = (
+            evened(
+                expected_within(
+                    still, History(4, 9), 9 + sign * away, Exponential(7.0), none, none + AHEAD, ahead=AHEAD
+                )
+            )
+            for sign in (1, -1)
+        )
+        assert (above == below).all()
+
+
+def test_of_two_far_rows_the_nearer_is_worth_more() -> None:
+    walk, away = RandomWalk(0, Noise(sigma=1.0)), np.arange(300)
+    none = np.zeros(300, np.int64)
+    for alpha in (1.0, 10.0):
+        found = evened(
+            expected_within(walk, History(0, 0), away, Exponential(alpha), none, none + 256, ahead=256)
+        )
+        assert (np.diff(found) < 0).all()
 
 
 def test_a_trend_of_wide_uniform_noise_and_whole_speed_is_exact() -> None:

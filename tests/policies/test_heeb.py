@@ -102,10 +102,11 @@ def test_scores_are_the_expected_benefit_within_the_window(
     running = after(policy, Window(span, 3), now, {"left": (9, 1), "right": (9, 4)})
     lasting = np.maximum(np.array(times) + span - now, 0)
     summed = expected_benefit(process, History(9, 4), keys, survival, lasting=lasting)
-    assert running.scores(seen("left", keys, times), now) == pytest.approx(summed, abs=1e-12)
+    # Scores have 36 binary digits.
+    assert running.scores(seen("left", keys, times), now) == pytest.approx(summed, rel=1e-10, abs=1e-12)
     endless = after(policy, Window(None, 3), now, {"left": (9, 1), "right": (9, 4)})
     summed = expected_benefit(process, History(9, 4), keys, survival)
-    assert endless.scores(seen("left", keys, times), now) == pytest.approx(summed, abs=1e-11)
+    assert endless.scores(seen("left", keys, times), now) == pytest.approx(summed, rel=1e-10, abs=1e-11)
 
 
 def test_the_other_sides_row_of_the_same_time_is_still_to_come() -> None:
@@ -253,6 +254,33 @@ def test_walks_of_section_8() -> None:
         for rival in ahead:
             ahead[rival] += foretold - results(left, right, rival)
     assert min(ahead.values()) > 0
+
+
+def nearest_kept(left: Array, right: Array, budget: int) -> int:
+    """Results where the rows nearest to the other walk stay, and of equally near ones the newest: by plain loops."""
+    kept: list[tuple[int, int, int]] = []  # side, key, number
+    found = 0
+    for now, here in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        found += sum(here[1 - side] == key for side, key, _ in kept)
+        kept += [(side, here[side], 2 * now + side) for side in range(2)]
+        kept.sort(key=lambda row: (abs(row[1] - here[1 - row[0]]), -row[2]))
+        del kept[budget:]
+    return found
+
+
+@pytest.mark.parametrize("step", [Noise(sigma=1.0), Noise(2), Noise(sigma=12.0)], ids=repr)
+@pytest.mark.parametrize("budget", [1, 5, 10, 20])
+def test_of_rows_equally_far_from_a_walk_the_newest_stay(step: Noise, budget: int) -> None:
+    walk = RandomWalk(0, step)
+    left, right = (walk.sample(600, np.random.default_rng(seed)) for seed in (budget, 99))
+    sides = [{"key": keys, "time": np.arange(600)} for keys in (left, right)]
+    expected = nearest_kept(left, right, budget)
+    # With a given survival the whole run is one compiled loop; without, each step goes through the operator.
+    for survival in (Exponential(float(budget)), None):
+        report = tg.simulate(
+            *sides, window=(None, None), budget=budget, policy=Heeb(walk, walk, survival), step="instant"
+        )
+        assert report.results - report.from_step == expected
 
 
 @settings(max_examples=25)

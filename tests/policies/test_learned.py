@@ -56,7 +56,7 @@ def test_age_tells_what_a_row_of_each_age_may_expect() -> None:
         assert all(row.sample is not None and row.value > 0 for row in ages)
 
 
-def test_heeb_histogram_tells_where_streams_are_and_what_rows_brought_by_place() -> None:
+def test_heeb_histogram_tells_where_streams_are_and_what_rows_may_expect_by_place() -> None:
     rng, times = np.random.default_rng(1), np.arange(2_000)
     left, right = ({"time": times, "key": times + rng.integers(-8, 9, 2_000)} for _ in range(2))
     report = tg.simulate(
@@ -66,15 +66,14 @@ def test_heeb_histogram_tells_where_streams_are_and_what_rows_brought_by_place()
     # The mean lags, and noise of a deviation of 4.9 is smoothed over 16 rows: within five deviations of that.
     assert [row.value for row in told if row.model == "offset"] == pytest.approx([1985, 1985], abs=10)
     for side in SIDES:
-        for model in ("brought", "stayed"):
-            buckets = [row for row in told if (row.model, row.side) == (model, side)]
-            assert 1 < len(buckets) <= 10
-            assert buckets[0].begin is None
-            assert buckets[-1].end is None
-            assert [row.end for row in buckets[:-1]] == [row.begin for row in buckets[1:]]
-            assert all(row.sample for row in buckets)
-        brought = {row.end: row.value for row in told if (row.model, row.side) == ("brought", side)}
-        assert max(brought.values()) > 4 * brought[min(end for end in brought if end is not None)]
+        buckets = [row for row in told if (row.model, row.side) == ("benefit", side)]
+        assert 1 < len(buckets) <= 30
+        assert buckets[0].begin is None
+        assert buckets[-1].end is None
+        assert [row.end for row in buckets[:-1]] == [row.begin for row in buckets[1:]]
+        assert all(row.sample for row in buckets)
+        benefits = {row.end: row.value for row in buckets}
+        assert max(benefits.values()) > 4 * benefits[min(end for end in benefits if end is not None)]
 
 
 def test_what_was_given_rests_on_no_sample() -> None:

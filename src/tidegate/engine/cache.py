@@ -109,7 +109,9 @@ def simulate_cache(
     Deviations
     ----------
     With a stationary process "heeb" ranks by the shares themselves, as section 7.2 shows that it would, and learned
-    shares are those of "lfu". How long rows stay is looked at every 256 references.
+    shares are those of "lfu". How long rows stay is looked at every 256 references. Benefits are looked up in tables
+    that are exact enough for the choices to be those of direct sums; they are rounded to 36 binary digits, so that
+    rows which are worth the same are equals.
     """
     check_choice(policy, CachePolicy, "cache policy")
     if isinstance(capacity, bool) or not isinstance(capacity, int | np.integer) or capacity < 1:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from tidegate.compiled import inlined, kernel
+from tidegate.compiled import kernel
 from tidegate.models import AR1, History, LinearTrend, Markov, Process, RandomWalk, gains
 from tidegate.policies import DriftingBenefit, Exponential, Survival, h1, h2, over_time
-from tidegate.policies.precomputed import cubic
+from tidegate.policies.precomputed import (
+    Surface,
+    control_weights,
+    evened_number,
+    is_fine,
+    is_light,
+    looked_up,
+    steps_left,
+)
 
 if TYPE_CHECKING:
     from tidegate.types import Array
@@ -65,28 +74,60 @@ def run_foretold(
             _, entered, left, spent = counts.tolist()
             thought = Exponential.about(1 + spent / entered) if left else Exponential(float(capacity))
         candidates = np.union1d(np.flatnonzero(cached), keys[block])
-        worth = _worth(process, thought, values, keys[block], block.start, candidates)
-        _run_block(keys, block.start, block.stop, hit, last, cached, slots, counts, bypass, *worth)
+        reused = isinstance(process, AR1) and _reused(process, survival, thought)
+        worth = _worth(process, thought, values, keys[block], block.start, candidates, reused=reused)
+        weights = control_weights(worth.spacing)
+        _run_block(keys, block.start, block.stop, hit, last, cached, slots, counts, bypass, *worth, weights)
     return hit
 
 
+def _reused(level: AR1, given: Survival | None, thought: Survival) -> bool:
+    """Whether a surface is exact enough, and serves for all references or is small."""
+    if given is not None or not isinstance(thought, Exponential):
+        return is_fine(level) or not isinstance(thought, Exponential)
+    return is_light(level, thought, thought.reach())
+
+
 def _worth(
-    process: Process, survival: Survival, values: Array, keys: Array, start: int, candidates: Array
+    process: Process,
+    survival: Survival,
+    values: Array,
+    keys: Array,
+    start: int,
+    candidates: Array,
+    *,
+    reused: bool,
 ) -> _Worth:
-    """What the candidates are worth after each of the references to `keys`."""
+    """What the candidates are worth after each of the references to `keys`; of a level, by a surface if `reused`."""
     came, one, each = values[keys], np.zeros(len(keys), np.int64), np.arange(len(keys))
     ahead = None if isinstance(survival, Exponential) else survival.reach() or _AHEAD
     if isinstance(process, RandomWalk):
         curve = h1(process, survival, problem="caching", ahead=ahead)
         return _Worth(values, curve.benefits[None, :], one, came + curve.first, 1)
-    if isinstance(process, AR1):
-        surface = h2(process, survival, problem="caching", ahead=ahead)
+    if isinstance(process, AR1) and reused:
+        surface = _surface(process, survival, ahead)
         curves = np.array([surface.curve(surface.nearest(value)) for value in came.tolist()])
         return _Worth(values, curves, each, one + surface.first, surface.spacing)
-    curves = _summed(process, survival, values[candidates], came, start, ahead)
     places = np.zeros(len(values), np.int64)
     places[candidates] = np.arange(len(candidates))
-    return _Worth(places, curves, each, one, 1)
+    if isinstance(process, AR1):
+        lasts, of = np.unique(came, return_inverse=True)
+        return _Worth(places, _after(process, survival, values[candidates], lasts), of, one, 1)
+    return _Worth(places, _summed(process, survival, values[candidates], came, start, ahead), each, one, 1)
+
+
+@lru_cache(maxsize=2)
+def _surface(level: AR1, survival: Survival, ahead: int | None) -> Surface:
+    return h2(level, survival, problem="caching", ahead=ahead)
+
+
+def _after(level: AR1, survival: Survival, values: Array, lasts: Array) -> Array:
+    """By a sum for each value and last value: a row for each of the last ones."""
+    left, weights = steps_left(level, survival, survival.reach() or _AHEAD)
+    found = [level.reached(last, left, values[:, None]) @ weights for last in lasts]
+    # All visits are a first one and returns from it, each as much less likely to be seen as it is later.
+    first: Array = np.array(found) / (1 + level.reached(values[:, None], left, values[:, None]) @ weights)
+    return first
 
 
 def _summed(
@@ -113,19 +154,6 @@ def _summed(
     )
 
 
-@inlined
-def _looked_up(curve: Array, distance: int, spacing: int) -> float:
-    place = distance // spacing
-    part = (distance - place * spacing) / spacing
-    if part == 0.0:
-        return curve[place] if 0 <= place < len(curve) else 0.0
-    if place < 1 or place >= len(curve) - 2:
-        return 0.0
-    w = cubic(part)
-    found = w[0] * curve[place - 1] + w[1] * curve[place] + w[2] * curve[place + 1] + w[3] * curve[place + 2]
-    return max(found, 0.0)  # type: ignore[no-any-return]  # a compiled array has no type of its own
-
-
 @kernel
 def _run_block(
     keys: Array,
@@ -142,6 +170,7 @@ def _run_block(
     of: Array,
     starts: Array,
     spacing: int,
+    weights: Array,
 ) -> None:
     """Some references; the arrays from `hit` to `counts` go on from where the ones before left them."""
     held, entered, left, spent = counts[0], counts[1], counts[2], counts[3]
@@ -155,9 +184,9 @@ def _run_block(
             curve, begin = curves[of[i - start]], starts[i - start]
             least, slot = np.inf, -1
             if bypass:
-                least = _looked_up(curve, places[key] - begin, spacing)
+                least = evened_number(looked_up(curve, places[key] - begin, spacing, weights))
             for at in range(held):
-                worth = _looked_up(curve, places[slots[at]] - begin, spacing)
+                worth = evened_number(looked_up(curve, places[slots[at]] - begin, spacing, weights))
                 # Among equals the one referred to last stays.
                 if worth < least or (worth == least and (slot < 0 or last[slots[at]] < last[slots[slot]])):
                     least, slot = worth, at

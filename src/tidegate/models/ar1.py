@@ -90,15 +90,15 @@ class AR1(Markov):
         """The level that values return to."""
         return self.phi0 / (1 - self.phi1)
 
-    def _chance(self, start: Array, ahead: Array, values: Array) -> Array:
-        left = self.phi1**ahead
+    def reached(self, start: Array | int, left: Array, values: Array) -> Array:
+        """The probability of values once this much is left of where it started; shapes are broadcast."""
         spread = self.sigma * np.sqrt((1 - left**2) / (1 - self.phi1**2))
         near = -np.abs(values - self.mean - left * (start - self.mean))
         return normal((near + 0.5) / spread) - normal((near - 0.5) / spread)
 
     def probability(self, history: History, ahead: Array, values: Array) -> Array:
         """By the distance from where the last value will have gone in the mean."""
-        return self._chance(np.array([known(history, self)]), ahead[None, :], values[:, None])
+        return self.reached(known(history, self), self.phi1 ** ahead[None, :], values[:, None])
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """From anywhere, as likely as the process is there in the long run."""
@@ -115,7 +115,7 @@ class AR1(Markov):
 
     def returns(self, ahead: Array, values: Array) -> Array:
         """As likely as the value is near the mean."""
-        return self._chance(values[:, None], ahead[None, :], values[:, None])
+        return self.reached(values[:, None], self.phi1 ** ahead[None, :], values[:, None])
 
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """By the noise of each step; the first value tells nothing."""

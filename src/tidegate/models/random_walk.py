@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _DEVIATIONS: Final = 9.0
-_NEGLIGIBLE: Final = 1e-20
-"""A sum of steps that is less likely is left out at either end; else their number would grow with the steps."""
+_FAR: Final = 21.0
+_NEGLIGIBLE: Final = 1e-100
+"""A sum of steps that is less likely, or more standard deviations away, is left out at either end; else their number
+would grow with the steps. Even far values have a probability, so that of two the nearer is the likelier."""
 _KEPT: Final = 16
 _WIDE: Final = 8.0
 """Normal steps this wide are hardly rounded: their sums are normal to eight digits, and need no table."""
@@ -85,14 +87,17 @@ class RandomWalk(Markov):
         return low, self.step.mass(np.arange(low, high + 1) - self.drift)
 
     def moves(self, ahead: Array, distances: Array) -> Array:
-        """The probability to be so far away after so many steps, both of the same shape after broadcasting."""
+        """The probability to be so far away after so many steps, both of the same shape after broadcasting.
+
+        Without drift, `d` and `-d` have the same probability to the last digit. So have `d` with a drift and `-d`
+        with the opposite drift.
+        """
         spread = self._spread(ahead)
         if spread is not None:
             near = -np.abs(distances - self.drift * ahead)
             return normal((near + 0.5) / spread) - normal((near - 0.5) / spread)
-        most = int(ahead.max(initial=1))
-        sums = _sums(self, 1 << (most - 1).bit_length())
-        place = distances - sums.lows[ahead]
+        sums = self._sums(int(ahead.max(initial=1)))
+        place = self._upward(distances) - sums.lows[ahead]
         there = (place >= 0) & (place < sums.lengths[ahead])
         found: Array = np.where(there, sums.chances[np.where(there, sums.starts[ahead] + place, 0)], 0.0)
         return found
@@ -105,16 +110,39 @@ class RandomWalk(Markov):
         spread: Array = np.sqrt(self.step.sigma**2 * ahead + (ahead - 1) / 12)
         return spread
 
-    def span(self, ahead: int) -> tuple[int, int]:
-        """The least and the greatest distance that it may have gone after any of so many steps."""
+    def _upward(self, distances: Array) -> Array:
+        """Distances in the walk that drifts up: mirrored if this one drifts down; without drift, all below 0."""
+        if self.drift == 0:
+            return -np.abs(distances)
+        return distances if self.drift > 0 else -distances
+
+    def _sums(self, ahead: int) -> _Sums:
+        """Of the walk that drifts up."""
+        upward = self if self.drift >= 0 else RandomWalk(-self.drift, self.step)
+        return _sums(upward, 1 << (ahead - 1).bit_length())
+
+    def span(self, ahead: int, *, far: bool = True) -> tuple[int, int]:
+        """The least and the greatest distance that it may have gone after any of so many steps.
+
+        With `far=False` only those that a sum of ordinary size would notice.
+        """
         steps = np.arange(1, ahead + 1)
         spread = self._spread(steps)
         if spread is not None:
-            low, high = (self.drift * steps + sign * _DEVIATIONS * spread for sign in (-1, 1))
-            return math.floor(low.min()), math.ceil(high.max())
-        sums = _sums(self, 1 << (ahead - 1).bit_length())
+            return _within(self.drift * steps, (_FAR if far else _DEVIATIONS) * spread)
+        sums = self._sums(ahead)
         lows, lengths = sums.lows[1 : ahead + 1], sums.lengths[1 : ahead + 1]
-        return int(lows.min()), int((lows + lengths).max()) - 1
+        low, high = int(lows.min()), int((lows + lengths).max()) - 1
+        if self.drift <= 0:
+            low, high = (low, -low) if self.drift == 0 else (-high, -low)
+        if not far:
+            least, one = self.one
+            places = least + np.arange(len(one))
+            mean = float(one @ places)
+            reach = _DEVIATIONS * np.sqrt(steps * float(one @ (places - mean) ** 2)) + len(one)
+            near = _within(mean * steps, reach)
+            low, high = max(low, near[0]), min(high, near[1])
+        return low, high
 
     def probability(self, history: History, ahead: Array, values: Array) -> Array:
         """By the distance from the last value."""
@@ -127,9 +155,8 @@ class RandomWalk(Markov):
 
     def likely(self, history: History, ahead: Array) -> Array:
         """The values that it may have gone to by any of these steps."""
-        sums = _sums(self, 1 << (int(ahead.max(initial=1)) - 1).bit_length())
-        lows = known(history, self) + sums.lows[ahead]
-        return np.arange(lows.min(), (lows + sums.lengths[ahead]).max())
+        low, high = self.span(int(ahead.max(initial=1)), far=False)
+        return known(history, self) + np.arange(low, high + 1)
 
     def returns(self, ahead: Array, values: Array) -> Array:
         """The same from every value."""
@@ -140,6 +167,11 @@ class RandomWalk(Markov):
         """By the steps; the first value tells nothing."""
         apart = np.diff(values) - self.drift
         return self.step.below(apart - 0.5), self.step.below(apart + 0.5)
+
+
+def _within(centres: Array, reaches: Array) -> tuple[int, int]:
+    """The least and the greatest whole number that is so near to any of these centres."""
+    return math.floor((centres - reaches).min()), math.ceil((centres + reaches).max())
 
 
 class _Sums(NamedTuple):

@@ -7,7 +7,7 @@ Which file has what:
   `prob`, `random`, `size` and `until_expiry`;
 - what `heeb` and its kin reckon with: `survival` is how long a row stays and `lifetime` how long rows did;
   `expected` benefits are looked up, `incremental` ones come from one another, `precomputed` ones from tables;
-  `heeb_learning` finds the processes itself; `departures` tells the histograms who left;
+  `heeb_learning` finds the processes itself; `followed` tells the histograms what rows match;
 - what else policies reckon with: `arrivals_to_come` and `flow` for plans, `reach` for keys that move along a line.
 """
 

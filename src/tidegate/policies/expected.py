@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models import AR1, History, LinearTrend, Process, RandomWalk, Stationary
+from tidegate.models import AR1, History, LinearTrend, Noise, Process, RandomWalk, Stationary
 from tidegate.policies.incremental import DriftingBenefit
-from tidegate.policies.precomputed import Surface, between, h2
+from tidegate.policies.precomputed import Surface, between, h2, is_light, steps_left
 from tidegate.policies.survival import Exponential, Survival
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Time
 
 _KEPT: Final = 4
-_LASTING: Final = 1 << 20
-_PASSING: Final = 1 << 17
-"""How many entries a table may have that serves many steps, and one that is made for a single step."""
-_FINE: Final = 4
+_ENTRIES: Final = 1 << 20
+"""How many entries a table may have."""
+_FINE: Final = 6
+"""Control values a standard deviation of normal noise; any other has a table of all values."""
+_BEYOND: Final = 6
+"""Control values beyond either end, which the last intervals are interpolated with."""
 _DEVIATIONS: Final = 9.0
 _AT_ONCE: Final = 1 << 12
 """Of how many values the sums are formed at a time."""
@@ -52,11 +55,15 @@ def expected_within(
 ) -> Array:
     """The results that each row may be expected to bring after one step from now and up to another.
 
-    The same as a sum for each row, at the cost of looking it up. Stationary shares need no table. With a trend of
-    whole speed the sum up to a step is what may be expected now less what may be expected then, both by the offset
-    from the trend (`DriftingBenefit`). With a walk there is a table by distance and step; with a level one by value
-    and last value (`h2`), for rows that outlast all steps. Whatever else moves with every step has a table made for
-    it, if that costs less than a sum for each distinct key.
+    The same as a sum for each row, at the cost of looking it up. Stationary shares need no table, nor does a trend
+    of speed 0. With a trend of whole speed the sum up to a step is what may be expected now less what may be
+    expected then, both by the offset from the trend (`DriftingBenefit`). With a walk there is a table by distance
+    for rows that outlast all steps, and one by distance and step for others. With a level there is one by value and
+    last value (`h2`) for rows that outlast all steps. Whatever else moves with every step has a table made for it,
+    if that costs less than a sum for each distinct key.
+
+    Rows that are as far above the last value of a walk without drift as others are below it are worth the same, to
+    the last digit.
 
     Parameters
     ----------
@@ -75,29 +82,37 @@ def expected_within(
 
     Deviations
     ----------
-    Tables are exact up to 2**20 entries, or 2**17 where they are made for one step, and for an AR(1) with a standard
-    deviation of at most 4. Beyond, control values lie apart and a cubic through four of them is taken in between:
-    within a thousandth of the largest for normal noise; the edges of bounded noise are smoothed as far as control
-    values are apart.
+    With normal noise whose standard deviation is 16 or more, tables have eight control values for each deviation, and
+    a polynomial through twelve of them is taken in between: within 1e-10 of the largest.
     """
-    if isinstance(process, Stationary):
+    if isinstance(process, Stationary) or (isinstance(process, LinearTrend) and process.speed == 0):
         kept = np.concatenate([[0.0], np.cumsum(survival.at(np.arange(1, ahead + 1)))])
-        found: Array = process.share(keys) * (kept[ends] - kept[begins])
+        found: Array = _share(process, keys) * (kept[ends] - kept[begins])
         return found
     if isinstance(process, LinearTrend) and isinstance(survival, Exponential) and process.moves_whole():
         return _drifting(process, survival).within(history.now + lag, keys, begins, ends)
+    outlasting = not begins.any() and bool((ends == ahead).all())
     if isinstance(process, RandomWalk) and history.last is not None:
-        table = _walked(process, survival, ahead, lag)
-        return table.of(keys - history.last, begins, ends)
-    if isinstance(process, AR1) and history.last is not None and not lag:
-        outlasting = not begins.any() and bool((ends == ahead).all())
-        if outlasting and (surface := _level(process, survival, ahead)).covers(history.last):
-            return surface.of(keys, history.last)
+        # A walk that drifts down is one that drifts up, mirrored: both have the same table.
+        upward = replace(process, drift=abs(process.drift))
+        table = (_wandered if outlasting else _walked)(upward, survival, ahead, lag)
+        if table is not None:
+            distances = keys - history.last if process.drift > 0 else history.last - keys
+            ends = np.zeros_like(ends) if outlasting else ends
+            return table.of(distances if process.drift else np.abs(distances), begins, ends)
+    if isinstance(process, AR1) and history.last is not None and outlasting and not lag:
+        return _by_level(process, history.last, keys, survival, ahead)
     grid = _control_values(process, history, ahead, lag)
-    if grid is None or len(grid) >= len(keys):
+    if grid is None or len(grid) >= len(keys) or len(grid) * (ahead + 1) > _ENTRIES:
         return _summed(process, history, keys, survival, begins, ends, ahead, lag)
-    sums = _sums(process, history, grid, survival, ahead, lag)
-    return Sums(int(grid[0]), int(grid[1] - grid[0]), sums).of(keys, begins, ends)
+    return _table(grid, _sums(process, history, grid, survival, ahead, lag)).of(keys, begins, ends)
+
+
+def _share(process: Stationary | LinearTrend, keys: Array) -> Array:
+    """How likely each key is, at any time."""
+    return (
+        process.share(keys) if isinstance(process, Stationary) else process.noise.mass(keys - process.offset)
+    )
 
 
 @lru_cache(maxsize=_KEPT)
@@ -106,17 +121,23 @@ def _drifting(trend: LinearTrend, survival: Exponential) -> DriftingBenefit:
 
 
 @lru_cache(maxsize=_KEPT)
-def _walked(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> Sums:
-    """By distance from the last value."""
-    grid, chances = _strides(walk, 1 << (ahead - 1).bit_length(), lag)
-    return Sums(int(grid[0]), int(grid[1] - grid[0]), _accumulated(chances[:, :ahead], survival))
+def _walked(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> Sums | None:
+    """By distance from the last value and step; None if that takes too much."""
+    grid = _spaced(*walk.span(lag + ahead, far=False), _apart(walk.step))
+    if len(grid) * (ahead + 1) > _ENTRIES:
+        return None
+    return _table(grid, _sums(walk, History(0, 0), grid, survival, ahead, lag))
 
 
 @lru_cache(maxsize=_KEPT)
-def _strides(walk: RandomWalk, ahead: int, lag: int) -> tuple[Array, Array]:
-    """Distances, and how likely each is at each step: whatever is thought of how long rows stay."""
-    grid = _spaced(*walk.span(lag + ahead), 1, ahead, _LASTING)
-    return grid, walk.probability(History(0, 0), lag + np.arange(1, ahead + 1), grid)
+def _wandered(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> Sums:
+    """By distance from the last value, within all steps; the same sums, for distances that are much larger."""
+    grid = _spaced(*walk.span(lag + ahead), _apart(walk.step))
+    found = np.empty((len(grid), 1))
+    for start in range(0, len(grid), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        found[some] = _sums(walk, History(0, 0), grid[some], survival, ahead, lag)[:, -1:]
+    return _table(grid, found)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -124,25 +145,51 @@ def _level(level: AR1, survival: Survival, ahead: int) -> Surface:
     return h2(level, survival, ahead=ahead)
 
 
+def _by_level(level: AR1, last: int, keys: Array, survival: Survival, ahead: int) -> Array:
+    """By `h2` where that is small; else by a sum for each distinct key, or for control values."""
+    if is_light(level, survival, ahead) and (surface := _level(level, survival, ahead)).covers(last):
+        return surface.of(keys, last)
+    left, weights = steps_left(level, survival, ahead)
+
+    def summed(values: Array) -> Array:
+        parts = (values[start : start + _AT_ONCE, None] for start in range(0, len(values), _AT_ONCE))
+        return np.concatenate([np.empty(0), *(level.reached(last, left, some) @ weights for some in parts)])
+
+    values, place = np.unique(keys, return_inverse=True)
+    grid = _control_values(level, History(0, last), ahead, 0)
+    if grid is None or len(grid) >= len(values):
+        return summed(values)[place]
+    none = np.zeros_like(place)
+    return _table(grid, summed(grid)[:, None]).of(values, none, none)[place]
+
+
 def _control_values(process: Process, history: History, ahead: int, lag: int) -> Array | None:
     """Values that tell of all that may come within these steps; None of a process that cannot tell."""
     if isinstance(process, LinearTrend):
         ends = process.centre(history.now + lag + np.array([1, ahead]))
         reach = process.noise.reach
-        return _spaced(math.floor(ends.min() - reach), math.ceil(ends.max() + reach), 1, ahead, _PASSING)
+        return _spaced(math.floor(ends.min() - reach), math.ceil(ends.max() + reach), _apart(process.noise))
     if isinstance(process, AR1) and history.last is not None:
         reach = abs(process.phi1) ** (lag + 1) * abs(history.last - process.mean)
         reach += _DEVIATIONS * process.sigma / math.sqrt(1 - process.phi1**2)
         low, high = math.floor(process.mean - reach), math.ceil(process.mean + reach)
-        return _spaced(low, high, math.ceil(process.sigma / _FINE), ahead, _PASSING)
+        return _spaced(low, high, max(1, int(process.sigma / _FINE)))
     return None
 
 
-def _spaced(low: int, high: int, spacing: int, ahead: int, most: int) -> Array:
-    """Control values from one to another, this far apart or as far as a table of most entries asks for."""
-    apart = max(spacing, math.ceil((high - low + 1) * (ahead + 1) / most))
-    # Two beyond either end: the last intervals are interpolated, too.
-    return np.arange(low - 2 * apart, high + 2 * apart + 1, apart)
+def _apart(noise: Noise) -> int:
+    """How far control values may be apart: what has an edge has none that would do for others."""
+    smooth = noise.sigma is not None and (noise.bound is None or noise.bound >= _DEVIATIONS * noise.sigma)
+    return max(1, int(noise.sigma / _FINE)) if smooth and noise.sigma is not None else 1
+
+
+def _spaced(low: int, high: int, spacing: int) -> Array:
+    """Control values from one to another, all multiples of the spacing, so that two tables have the same ones."""
+    return spacing * np.arange(low // spacing - _BEYOND, -(-high // spacing) + _BEYOND + 1)
+
+
+def _table(grid: Array, sums: Array) -> Sums:
+    return Sums(int(grid[0]), int(grid[1] - grid[0]), sums)
 
 
 def _sums(

@@ -16,6 +16,7 @@ from tidegate.policies.expected import expected_within, stretches
 from tidegate.policies.heeb_learning import Choosing
 from tidegate.policies.lifetime import Lifetime
 from tidegate.policies.policy import Policy, need_numbers
+from tidegate.policies.precomputed import evened
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.policies.ranking import Ranking
 from tidegate.policies.survival import Exponential, Survival
@@ -40,7 +41,10 @@ class Heeb(Policy):
     Where `prob` and `life` take the past for the future, this asks what comes next: a row that the other stream has
     passed goes at once, and one that it is about to reach stays.
 
-    Its sums are looked up, not formed for each row: `h1` and `h2` tell how for walks and levels.
+    Its sums are looked up, not formed for each row: `h1` and `h2` tell how for walks and levels. Scores are rounded
+    to 36 binary digits, so that rows which are worth the same have equal scores. Rows above and below the last value
+    of a walk without drift, at the same distance, are such rows. Of rows with equal scores the newer stay; of two
+    that arrived at the same time, the right one.
 
     Without processes it looks for them: where keys are whole numbers (or times, on Spark) and both sides are found to
     be trends, walks or levels (`tidegate.models.ProcessLearner`), it goes by these, row by row and at any rate. As
@@ -179,12 +183,20 @@ class _Foretelling(Policy):
         # The other side's row of this very time may be still to come: in steps of one row, the left's comes first.
         since = max(math.floor(now) - 1, last[0]) if last else math.floor(now) - 1
         history = History(*last) if last and not process.independent else History(since)
-        ahead = min(self.config.ahead, survival.reach() or self.config.ahead)
+        ahead = self._ahead(process, survival)
         begins, ends = stretches(rows.time, *self._bounds(rows, other, since), ahead)
         # A walk that was not seen for long could be anywhere: no need to follow it there.
         lag = min(since - history.now, ahead)
         found = expected_within(process, history, rows.key, survival, begins, ends, ahead=ahead, lag=lag)
-        return found * self._rates.relative(other)
+        return evened(found) * self._rates.relative(other)
+
+    def _ahead(self, process: Process, survival: Survival) -> int:
+        """How many steps to look ahead: to where what follows is negligible."""
+        reach = survival.reach() or self.config.ahead
+        if isinstance(process, RandomWalk) and isinstance(survival, Exponential):
+            # To come to far values takes many steps: of two rows with hardly a chance the nearer has more of it.
+            reach = max(reach, _AHEAD)
+        return min(self.config.ahead, reach)
 
     def ranking(self, course: Course) -> Ranking | None:
         """By tables, if each step brings rows of both sides, and what they are worth moves with the other side."""
@@ -212,13 +224,10 @@ class _Foretelling(Policy):
             high = int(met.max()) - int(origins[:, place].min())
             if high - low > _WIDEST:
                 return None
-            far, ahead = (
-                np.arange(low, high + 1),
-                min(self.config.ahead, survival.reach() or self.config.ahead),
-            )
+            far, ahead = np.arange(low, high + 1), self._ahead(process, survival)
             none, all_ = np.zeros(len(far), np.int64), np.full(len(far), ahead)
             history = History(0) if process.independent else History(0, 0)
-            tables.append(expected_within(process, history, far, survival, none, all_, ahead=ahead))
+            tables.append(evened(expected_within(process, history, far, survival, none, all_, ahead=ahead)))
             starts.append(low)
         return Ranking(
             tables=(tables[1], tables[0]),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -23,15 +23,21 @@ if TYPE_CHECKING:
 _DEVIATIONS: Final = 9.0
 _LASTS: Final = 8.0
 """How many standard deviations from the mean values, and last values, are told of."""
-_FINE: Final = 4
-_MOST: Final = 128
+_FINE: Final = 6
+_MOST: Final = 512
 """Control points: so many a standard deviation of the noise, but at most so many on an axis."""
 _ROUNDING: Final = 2.0**-46
+_SPLIT: Final = 2.0**17 + 1
 _FORGOTTEN: Final = 1e-16
 _REMEMBERED: Final = 1 << 22
 _KEPT: Final = 4
-_BEYOND: Final = 2
+_WIDTH: Final = 12
+"""How many control points in a row the polynomial between two of them goes through."""
+_BEYOND: Final = _WIDTH // 2
 """Control points beyond either end, which the last intervals are interpolated with."""
+_EACH_STEP: Final = 32
+_NODES: Final = 20
+"""Steps of a level that are summed one by one; of the next 32, 64 and so on, this many stand for all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +85,8 @@ def h1(
     ----------
     The construction is in a report that is not at hand. With an exponential survival the sum is a geometric series
     in the transform of a step, and is formed there. All visits of a value are its first one and returns from it, so
-    that in caching the benefit is that in joining over one plus that of distance 0.
+    that in caching the benefit is that in joining over one plus that of distance 0. Without drift, values that are
+    as far above the last one as below it have the same benefit, to the last digit.
     """
     check_choice(problem, Problem, "problem")
     if not isinstance(walk, RandomWalk):
@@ -89,7 +96,9 @@ def h1(
         low, high = walk.span(steps)
         found = gains(walk, History(0, 0), np.arange(low, high + 1), steps, problem=problem)
         return Curve(low, found @ survival.at(np.arange(1, steps + 1)))
-    low, benefits = _geometric(walk, survival)
+    low, benefits = _geometric(replace(walk, drift=abs(walk.drift)), survival)
+    if walk.drift < 0:
+        low, benefits = 1 - low - len(benefits), benefits[::-1]
     if problem == "caching":
         benefits = benefits / (1 + benefits[-low])
     return Curve(low, benefits)
@@ -107,7 +116,11 @@ def _geometric(walk: RandomWalk, survival: Exponential) -> tuple[int, Array]:
     step = np.zeros(size)
     step[places % size] = one
     moved = math.exp(-1 / survival.alpha) * np.fft.rfft(step)
-    benefits = np.roll(np.fft.irfft(moved / (1 - moved), size), -low)
+    benefits = np.fft.irfft(moved / (1 - moved), size)
+    if walk.drift == 0:
+        # Either way is as likely; the transform's rounding is not.
+        benefits = (benefits + np.roll(benefits[::-1], 1)) / 2
+    benefits = np.roll(benefits, -low)
     # Distances of equal benefit are to be equal, and those of none to have none, whatever the transform's rounding.
     unit = _ROUNDING * benefits.max()
     benefits = np.round(benefits / unit) * unit
@@ -141,9 +154,10 @@ class Surface:
         return self.nearest(last) == last
 
     def nearest(self, last: int) -> int:
-        """The nearest last value that lies between control points, of which the first and the last are beyond."""
-        low, high = self.first_last + self.spacing, self.first_last + (len(self.benefits) - 2) * self.spacing
-        return min(max(last, low), high)
+        """The nearest last value that lies between control points which have enough others beside them."""
+        end = self.first_last + (len(self.benefits) - 1) * self.spacing
+        beyond = (_BEYOND - 1) * self.spacing
+        return min(max(last, self.first_last + beyond), end - beyond)
 
     def curve(self, last: int) -> Array:
         """The benefits of the control points after this last value."""
@@ -151,7 +165,13 @@ class Surface:
             raise InputError(
                 f"the surface does not reach to a last value of {last}; use expected_benefit for it"
             )
-        return _blended(self.benefits, last, self.first_last, self.spacing)
+        place, part = divmod(last - self.first_last, self.spacing)
+        if not part:
+            row: Array = self.benefits[place]
+            return row.copy()
+        some = self.benefits[place - _BEYOND + 1 : place + _BEYOND + 1]
+        found: Array = control_weights(self.spacing)[part] @ some
+        return found
 
     def of(self, values: ArrayLike, last: int) -> Array:
         """The expected benefit of these values, after `last`."""
@@ -168,7 +188,7 @@ def h2(
 ) -> Surface:
     """The expected benefits with an AR(1) process, which depend on the value and the last one: a surface.
 
-    It is reckoned at control points and interpolated in between, by cubics along both axes.
+    It is reckoned at control points and interpolated in between, by polynomials along both axes.
 
     Parameters
     ----------
@@ -181,20 +201,19 @@ def h2(
     ahead
         How many steps to sum over; by default all that matter.
     points
-        How many control points there are on an axis at most; by default four a standard deviation of the noise, and
-        128 at most. Where that makes them whole numbers next to each other, there is no error. Else it is below a
-        thousandth of the largest benefit as long as the default is not cut short at 128 (`phi1` up to 0.85). Beyond,
-        it grows as control points are farther apart, the more the shorter rows stay: with an alpha of 6 it is 0.3 %
-        at 0.95, 3 % at 0.99 and 17 % at 0.999; with one of 50, about half of that or less.
+        How many control points there are on an axis at most; by default six for each standard deviation of the noise,
+        and 512 at most. Where that makes them whole numbers next to each other, there is no error. Else it is below
+        1e-9 of the largest benefit up to a `phi1` of 0.95. Where the default is cut short at 512 it grows: to 3e-8 at
+        a `phi1` of 0.99 and 1e-3 at 0.999, with an alpha of 6; with one of 50, a third of that.
 
     Examples
     --------
     >>> level = AR1(phi0=56, phi1=0.72, sigma=42.2)
     >>> surface = h2(level, Exponential(50))
     >>> surface.benefits.shape
-    (87, 127)
+    (153, 223)
     >>> surface.of([150, 200, 300], 310).round(4)
-    array([0.2148, 0.3155, 0.1012])
+    array([0.2148, 0.3155, 0.1011])
     >>> from tidegate.policies import expected_benefit
     >>> expected_benefit(level, History(0, 310), [150, 200, 300], Exponential(50)).round(4)
     array([0.2148, 0.3155, 0.1011])
@@ -206,17 +225,16 @@ def h2(
     Deviations
     ----------
     The paper takes 25 control points in all. Here as many as the noise asks for; the interpolation goes through
-    four neighbours on an axis. Once the process has forgotten its last value, the rest of the sum is that of its
-    stationary distribution. In caching the benefit of a value is that in joining over one plus that after itself.
+    twelve neighbours on an axis. Of far steps some stand for all: what is left of the last value falls off smoothly.
+    Once the process has forgotten it, the rest of the sum is that of its stationary distribution. In caching the
+    benefit of a value is that in joining over one plus that after itself.
     """
     check_choice(problem, Problem, "problem")
     if not isinstance(level, AR1):
         raise InputError(f"h2 is the surface of an AR1, not of {level!r}; use h1 for a RandomWalk")
     if points is not None:
         at_least_one(points, "points", of="control points")
-    widest = 2 * _reaches(level)[0]
-    fine = max(widest / _MOST, level.sigma / _FINE) if points is None else widest / points
-    spacing = max(1, math.ceil(fine))
+    spacing = _spacing(level, points)
     values, lasts = _control_points(level, spacing)
     if problem == "caching" and not (isinstance(survival, Exponential) and ahead is None):
         steps = _steps(survival, ahead)
@@ -224,11 +242,32 @@ def h2(
         first = (gains(level, History(0, last), values, steps, problem=problem) for last in lasts.tolist())
         benefits = np.array([chances @ counts for chances in first])
         return Surface(int(values[0]), int(lasts[0]), spacing, benefits)
-    weights = _until_forgotten(level, _steps(survival, ahead), survival)
-    benefits = np.array([chances @ weights for chances in _chances(level, spacing, len(weights))])
+    left, weights = steps_left(level, survival, _steps(survival, ahead))
+    benefits = np.array([chances @ weights for chances in _chances(level, spacing, left)])
     if problem == "caching":
-        benefits /= 1 + level.returns(np.arange(1, len(weights) + 1), values) @ weights
+        benefits /= 1 + level.reached(values[:, None], left, values[:, None]) @ weights
     return Surface(int(values[0]), int(lasts[0]), spacing, benefits)
+
+
+def _spacing(level: AR1, points: int | None) -> int:
+    """How far control points are to be apart."""
+    widest = 2 * _reaches(level)[0]
+    if points is not None:
+        return max(1, math.ceil(widest / points))
+    # A value comes back to itself by 1 - phi1 of its distance from the mean, which varies faster if phi1 is below 0.
+    fine = level.sigma / (_FINE * max(1.0, 1 - level.phi1))
+    return max(1, int(fine), math.ceil(widest / _MOST))
+
+
+def is_light(level: AR1, survival: Survival, ahead: int) -> bool:
+    """Whether `h2` is both fine and so small that the next one, for another survival, takes little."""
+    points = math.prod(map(len, _control_points(level, _spacing(level, None))))
+    return is_fine(level) and points * len(steps_left(level, survival, ahead)[0]) <= _REMEMBERED
+
+
+def is_fine(level: AR1) -> bool:
+    """Whether `h2` has control points so near to each other that hardly any two values change their order."""
+    return _spacing(level, None) <= max(1.0, 1.5 * level.sigma / (_FINE * max(1.0, 1 - level.phi1)))
 
 
 def _steps(survival: Survival, ahead: int | None) -> int:
@@ -248,22 +287,69 @@ def _until_forgotten(level: AR1, ahead: int, survival: Survival) -> Array:
     return weights[:forgotten]
 
 
-def _chances(level: AR1, spacing: int, steps: int) -> Iterable[Array]:
-    """For each last value, how likely each value comes at each step."""
-    values, lasts = _control_points(level, spacing)
-    rounded = 1 << (steps - 1).bit_length()
-    if len(values) * len(lasts) * rounded <= _REMEMBERED:
-        return _kept_chances(level, spacing, rounded)[:, :, :steps]
-    ahead = np.arange(1, steps + 1)
-    return (level.probability(History(0, last), ahead, values) for last in lasts.tolist())
+def steps_left(level: AR1, survival: Survival, ahead: int) -> tuple[Array, Array]:
+    """What is left of the last value at each step that a sum goes over, and what that step counts.
+
+    Near steps stand for themselves, far ones for several.
+    """
+    weights = _until_forgotten(level, ahead, survival)
+    rounded = 1 << (len(weights) - 1).bit_length()
+    left, parts = _merged(level.phi1, rounded)
+    return left, weights @ parts[: len(weights)]
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept_chances(level: AR1, spacing: int, steps: int) -> Array:
+def _merged(phi1: float, steps: int) -> tuple[Array, Array]:
+    """What is left of a last value at each node; and for each of the steps, how much of it falls to each node.
+
+    A sum over many steps of what depends smoothly on the step is one over few, as an integral is: each step's term is
+    the polynomial's through the nodes. Where `phi1` is below 0, even and odd steps are apart.
+    """
+    exact = min(steps, _EACH_STEP)
+    every = np.arange(1, steps + 1)
+    nodes, parts = [every[:exact].astype(np.float64)], [np.eye(steps)[:, :exact]]
+    signs = [np.where(every[:exact] % 2, np.sign(phi1), 1.0)]
+    begin = exact
+    while begin < steps:
+        panel = every[begin : 2 * begin]
+        for some in (panel,) if phi1 >= 0 else (panel[::2], panel[1::2]):
+            at, share = (
+                _on_nodes(some) if len(some) > _NODES else (some.astype(np.float64), np.eye(len(some)))
+            )
+            of = np.zeros((steps, len(at)))
+            of[some - 1] = share
+            nodes.append(at)
+            parts.append(of)
+            signs.append(np.full(len(at), np.sign(phi1) if some[0] % 2 else 1.0))
+        begin *= 2
+    return np.concatenate(signs) * abs(phi1) ** np.concatenate(nodes), np.concatenate(parts, axis=1)
+
+
+def _on_nodes(steps: Array) -> tuple[Array, Array]:
+    """Chebyshev's nodes within these steps, and what each counts in the polynomial's value at each step."""
+    angles = (2 * np.arange(_NODES) + 1) * np.pi / (2 * _NODES)
+    middle, half = (steps[0] + steps[-1]) / 2, (steps[-1] - steps[0]) / 2
+    nodes = middle + half * np.cos(angles)
+    apart = steps[:, None] - nodes
+    # A step on a node is that node's alone.
+    apart[apart == 0] = np.finfo(np.float64).tiny
+    shares = (-1.0) ** np.arange(_NODES) * np.sin(angles) / apart
+    return nodes, shares / shares.sum(axis=1, keepdims=True)
+
+
+def _chances(level: AR1, spacing: int, left: Array) -> Iterable[Array]:
+    """For each last value, how likely each value comes when so much is left of it."""
+    values, lasts = _control_points(level, spacing)
+    if len(values) * len(lasts) * len(left) <= _REMEMBERED:
+        return _kept_chances(level, spacing, tuple(left.tolist()))
+    return (level.reached(last, left[None, :], values[:, None]) for last in lasts)
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_chances(level: AR1, spacing: int, left: tuple[float, ...]) -> Array:
     """The same as one table: it does not depend on how long rows stay, which may change time and again."""
     values, lasts = _control_points(level, spacing)
-    ahead = np.arange(1, steps + 1)
-    return np.array([level.probability(History(0, last), ahead, values) for last in lasts.tolist()])
+    return np.array([level.reached(last, np.array(left)[None, :], values[:, None]) for last in lasts])
 
 
 def _control_points(level: AR1, spacing: int) -> tuple[Array, Array]:
@@ -290,51 +376,74 @@ def interpolated(values: Array, first: int, spacing: int, benefits: Array) -> Ar
     return between(values, first, spacing, benefits[:, None], *np.zeros((2, len(values)), np.int64))
 
 
-@kernel
 def between(values: Array, first: int, spacing: int, sums: Array, begins: Array, ends: Array) -> Array:
     """For each value the sum at its end less that at its beginning, where the sums are told of control points.
 
     A row of `sums` for each control point. A beginning in the first column counts as 0.
     """
+    return _between(values, first, spacing, sums, begins, ends, control_weights(spacing))
+
+
+@kernel
+def _between(
+    values: Array, first: int, spacing: int, sums: Array, begins: Array, ends: Array, weights: Array
+) -> Array:
     found = np.zeros(len(values))
     for i in range(len(values)):
         place = (values[i] - first) // spacing
-        part = (values[i] - first - place * spacing) / spacing
-        if part == 0.0:
+        part = values[i] - first - place * spacing
+        if part == 0:
             if 0 <= place < len(sums):
                 found[i] = sums[place, ends[i]]
                 if begins[i]:
                     found[i] -= sums[place, begins[i]]
-        elif 1 <= place < len(sums) - 2:
-            weights = cubic(part)
-            for at in range(4):
-                row = sums[place - 1 + at]
-                found[i] += weights[at] * (row[ends[i]] - (row[begins[i]] if begins[i] else 0.0))
+        elif _BEYOND - 1 <= place < len(sums) - _BEYOND:
+            for at in range(_WIDTH):
+                row = sums[place - _BEYOND + 1 + at]
+                found[i] += weights[part, at] * (row[ends[i]] - (row[begins[i]] if begins[i] else 0.0))
         found[i] = max(found[i], 0.0)
     return found
 
 
-@kernel
-def _blended(rows: Array, value: int, first: int, spacing: int) -> Array:
-    """The row that lies between control rows, where this value lies between theirs."""
-    place = (value - first) // spacing
-    part = (value - first - place * spacing) / spacing
-    if part == 0.0:
-        return rows[place].copy()  # type: ignore[no-any-return]
-    w = cubic(part)
-    found: Array = (
-        w[0] * rows[place - 1] + w[1] * rows[place] + w[2] * rows[place + 1] + w[3] * rows[place + 2]
-    )
+@inlined
+def looked_up(curve: Array, distance: int, spacing: int, weights: Array) -> float:
+    """What a curve of control points has at a distance from the first; beyond them 0."""
+    place = distance // spacing
+    part = distance - place * spacing
+    if part == 0:
+        return curve[place] if 0 <= place < len(curve) else 0.0
+    found = 0.0
+    if _BEYOND - 1 <= place < len(curve) - _BEYOND:
+        for at in range(_WIDTH):
+            found += weights[part, at] * curve[place - _BEYOND + 1 + at]
+    return max(found, 0.0)
+
+
+@lru_cache(maxsize=_KEPT)
+def control_weights(spacing: int) -> Array:
+    """What each control point in a row counts, for each whole distance from the one before the middle."""
+    nodes = np.arange(1 - _BEYOND, _BEYOND + 1)
+    parts = np.arange(spacing)[:, None] / spacing
+    weights = np.ones((spacing, _WIDTH))
+    for at, node in enumerate(nodes):
+        others = np.delete(nodes, at)
+        weights[:, at] = ((parts - others) / (node - others)).prod(axis=1)
+    return weights
+
+
+Worth = TypeVar("Worth", float, Array)
+
+
+def evened(worth: Worth) -> Worth:
+    """Rounded to 36 binary digits, which is coarser than the error of a sum or a table.
+
+    Rows that are worth the same are equal then, though they were summed in another order; unless, and that is rare,
+    a border lies between. Who stays among equals is not left to rounding.
+    """
+    # As Dekker splits a number: the larger part is what is left of so many digits.
+    large = worth * _SPLIT
+    found: Worth = large - (large - worth)
     return found
 
 
-@inlined
-def cubic(part: float) -> tuple[float, float, float, float]:
-    """What four neighbours in a row count, this far from the second to the third."""
-    before, after, beyond = part + 1.0, part - 1.0, part - 2.0
-    return (
-        -part * after * beyond / 6.0,
-        before * after * beyond / 2.0,
-        -before * part * beyond / 2.0,
-        before * part * after / 6.0,
-    )
+evened_number = inlined(evened)

@@ -75,7 +75,7 @@ def inspect(
         priorities, the sample being how often room was made; of heeb the parameters of the process that it found on
         each side, in steps from row to row, such as "LinearTrend.speed"; of heeb_histogram where each side's stream
         is ("offset"), and by how far from the other stream rows were (in the place of ages, as differences of keys)
-        what they "brought" and for how many steps they "stayed". Of a sample,
+        the "benefit" that they may expect. Of a sample,
         the "fraction" of new draws and how often it was "lowered" for want of memory; of a reservoir with groups how
         many results were of groups that have no place of their own ("sharing"). In a pool also the "epoch" and
         the "limit" it sets.

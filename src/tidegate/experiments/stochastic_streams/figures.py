@@ -94,7 +94,7 @@ def _histograms(number: int, stream: str, says: str) -> Experiment:
         (Lines("memory", "results", "policy", "stream" if noisy else None, says=_MEMORY),),
         partial(claims.claims_of_histograms, noisy=noisy),
         _CHOSEN
-        + " Both streams have this deviation, and the bounds and lag of TOWER; histograms have 10 buckets."
+        + " Both streams have this deviation, and the bounds and lag of TOWER; histograms have 30 buckets."
         + (" Low variance is run again at ten rows, to be compared." if noisy else ""),
         "Histograms learn for some hundred steps, which weighs in a short run.",
     )
