@@ -34,10 +34,14 @@ class Size(Policy):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import tidegate as tg
-    >>> stream = {"key": [1, 2, 1, 3, 1, 4, 1], "time": [0, 1, 2, 3, 4, 5, 6]}
-    >>> [tg.simulate(stream, stream, window=(4, 4), budget=3, policy=name).results for name in ("size", "fifo")]
-    [11, 10]
+    >>> rng = np.random.default_rng(1)
+    >>> left, right = ({"key": np.minimum(rng.zipf(1.5, 2000), 100), "time": np.arange(2000)} for _ in range(2))
+    >>> settings = dict(window=(100, 100), budget=20, split="even", order="shed-first")
+    >>> policies = "size", tg.policies.Size(counts="matches"), "fifo"
+    >>> [round(tg.simulate(left, right, policy=policy, **settings).recall, 2) for policy in policies]
+    [0.21, 0.03, 0.1]
 
     References
     ----------

@@ -23,10 +23,11 @@ _QUICK: Final = {"seconds": (50.0,)}
 _EVEN: Final = (
     "Where all values are as frequent (skew 0), past matches tell nothing of later ones: IJOIN does as FIFO"
 )
-_RARE: Final = f"{_EVEN}, and GREEDY has most. The paper does not say how frequent its values are."
+_SKEWED: Final = "With skew SIZE has most."
+_RARE: Final = f"{_EVEN}, and GREEDY has most. {_SKEWED} The paper does not say how frequent its values are."
 _EQUAL: Final = (
-    f"{_EVEN}. Of rows that are equally important GREEDY keeps the oldest: a few occupy the memory until "
-    "they expire, as the paper says."
+    f"{_EVEN}. {_SKEWED} Of rows that are equally important GREEDY keeps the oldest: a few occupy the memory "
+    "until they expire, as the paper says."
 )
 _UNFAIR: Final = (
     " Ten rows of memory last two seconds, less than the printed maturity, so that hardly a row is mature when room "
