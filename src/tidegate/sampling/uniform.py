@@ -346,6 +346,7 @@ class Waiting(Owners):
             column.astype(np.int64) for column in (rows.wait, rows.level, rows.hold)
         )
         self._cutoff, self._last = cutoff, cutoff if last is None else last
+        self._hold = sampling.holds(self._last)
 
     @property
     def _draws(self) -> tuple[int, float, int, int]:
@@ -361,23 +362,22 @@ class Waiting(Owners):
         with np.errstate(divide="ignore"):
             passes = np.log1p(-self._sampling.fraction)
         near = stairs(-np.expm1(np.arange(1, _NEAR) * passes), 1.0)
-        _begin(*self._draws, near, self._cutoff, self._sampling.holds(self._last), *self._rows)
+        _begin(*self._draws, near, self._cutoff, self._hold, *self._rows)
 
     def thin(self) -> None:
         """Lower the probability of what was decided to that of new draws."""
-        _thin(*self._draws, self._cutoff, self._sampling.holds(self._last), *self._rows)
+        _thin(*self._draws, self._cutoff, self._hold, *self._rows)
 
     def picked(self, owner: Array) -> Picked:
         """Count these matches and tell which of them leave."""
         out, probability, shown = np.empty(len(owner), np.int64), np.empty(len(owner)), np.empty(len(owner))
-        hold = self._sampling.holds(self._last)
-        n = _join(*self._draws, self._cutoff, hold, owner, *self._rows, out, probability, shown)
+        n = _join(*self._draws, self._cutoff, self._hold, owner, *self._rows, out, probability, shown)
         return Picked(out[:n], probability[:n], shown[:n])
 
     def end_step(self) -> None:
         """Decide which arrivals wait for a match behind the last."""
         if self._last is not self._cutoff:
-            _end_step(*self._draws, self._last, self._sampling.holds(self._last), *self._rows)
+            _end_step(*self._draws, self._last, self._hold, *self._rows)
 
     def useless(self) -> Array:
         """Which rows wait for nothing."""
