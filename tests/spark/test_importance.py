@@ -233,10 +233,15 @@ def test_rows_that_cannot_be_valued_stop_the_query_with_a_clear_word(spark: Spar
         assert "default=" in told
 
 
+def test_without_importance_every_row_has_one(spark: SparkSession, news: Path) -> None:
+    frames = [spark.read.parquet(str(news / side)) for side in SIDES]
+    bare, ones = (sorted(map(repr, joined(frames, importance).collect())) for importance in (None, 1))
+    assert bare == ones != []
+
+
 @pytest.mark.parametrize(
     ("importance", "words"),
     [
-        (None, ["policy 'importance'", "importance="]),
         ("prize", ["left has no column 'prize'", "it has k, t, topic, price"]),
         (("price", "prize"), ["right has no column 'prize'"]),
         ("topic", ["left.topic is of type string", "give numbers"]),

@@ -86,7 +86,7 @@ def join(
         Sets a watermark with this delay on both sides.
     importance
         What rows are worth, for a policy that ranks by it and for the total in `inspect`: one of
-        `tidegate.importance`, a column's name, a number, or a pair (left, right) of these.
+        `tidegate.importance`, a column's name, a number, or a pair (left, right) of these; 1 for all rows without it.
     combine
         The importance of a result from its partners': "min", "max", "sum", "product" or "mean".
     split
