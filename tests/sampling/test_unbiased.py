@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
@@ -19,7 +20,7 @@ from tidegate.experiments.printed_uniform import PrintedUniform
 from tidegate.models import Frequency
 from tidegate.sampling import EqCluster, PpsCluster, Uniform
 from tidegate.streams import Trace
-from tidegate.types import Array, Budget, Sampled, Window
+from tidegate.types import Array, Budget, Rows, Sampled, Window
 
 SEEDS = 200
 LEFT, RIGHT, WINDOW = stream(60, 1), stream(60, 2), (25, 15)
@@ -216,3 +217,28 @@ def test_a_sample_can_be_thinned_to_one_probability() -> None:
         assert set(even.probability) <= {p}
         totals.append(len(even.left) / p)
     assert abs(deviation(np.array(totals), RESULTS)) < 3
+
+
+@pytest.mark.parametrize(("expected", "later"), [(40, 40), (40, 10), (40, 0), (10, 40)])
+def test_no_match_is_drawn_twice_when_less_is_expected_as_rows_are_thinned(expected: int, later: int) -> None:
+    """Each of a row's matches has the mean weight 1, early and late ones alike."""
+    rows, matches = 100_000, 60
+    model = Frequency({1: 1.0}, {1: 1.0})
+    zeros = np.zeros(rows, np.int64)
+    arrivals = Rows("left", zeros + 1, zeros + 0.0, np.arange(rows), zeros)
+
+    def sampling(matches: int) -> tg.sampling.Sampling:
+        config = Uniform(p=0.05, model=model, rates=(1, max(matches, 0.1) / 100))
+        return config.start(Join(Window(100.0, 0.0), seed=3).setting())
+
+    noted, owners = sampling(expected).admitted(arrivals)
+    thinning = sampling(later)
+    thinning.control.level = 16
+    thinned = thinning.thinned({"left": replace(noted, **owners.noted())}, 0, 0, lower=False)["left"]
+    weights = np.zeros(matches)
+    for match in range(matches):
+        found = thinned.picked(np.arange(rows))
+        weights[match] = (1 / found.probability).sum() / rows
+    # A weight of 40 on one row in 40: four standard errors of the mean of ten matches, held together or not.
+    for part in np.split(weights, 6):
+        assert abs(part.mean() - 1) < 4 * np.sqrt(40 / rows)

@@ -24,7 +24,7 @@ _MOST: Final = 2.0**31
 """No row is believed to have more matches."""
 _NO_CUTOFF: Final = 1 << 62
 _NEAR: Final = 64
-"""Which of its next so many matches a row waits for is looked up."""
+"""Up to this many matches ahead, the one that a row waits for is looked up."""
 _HOLDING: Final = 0x2545F4914F6CDD1D
 """Sets apart the draw by which a row is held for matches beyond those that it expects."""
 _BEYOND: Final = 0x1D872B41A8E1A2B3
@@ -34,7 +34,7 @@ _ROUNDED: Final = 1e-9
 
 @dataclass(frozen=True)
 class Uniform(Sampler):
-    """Each result is in the sample with the same probability p.
+    """Each result is in the sample with the same probability p, as long as p does not change.
 
     Instead of drawing for each match, a row draws once how many matches it passes over before the next one that
     leaves. If that lies beyond the matches that it expects, it need not wait in memory: that is what makes a sample
@@ -130,13 +130,16 @@ def _next_beyond(
 
 @kernel
 def _pass_cutoff(
-    salt: int, base: float, certain: int, level: int, i: int, cutoff: int, hold: int,
+    salt: int, base: float, certain: int, level: int, i: int, decided: int, hold: int,
     ids: Array, num: Array, wait: Array, levels: Array, holds: Array,
 ) -> None:  # fmt: skip
-    """Row i leaves none of the matches that it expects: hold it for further ones, or let it go (it waits for 0)."""
+    """Row i leaves none of the matches that it expects: hold it for further ones, or let it go (it waits for 0).
+
+    Up to the match `decided` it is known which leave: none of these may be drawn again.
+    """
     wait[i] = 0
     if coin(salt ^ _HOLDING, ids[i], 0) < _holding(base, hold, certain):
-        start = max(cutoff, num[i])
+        start = max(decided, num[i])
         ahead, levels[i] = _next_beyond(salt, base, certain, level, ids[i], start, hold)
         wait[i] = start - num[i] + ahead
         holds[i] = hold - certain + 1
@@ -228,11 +231,13 @@ def _thin(
             rejected = coin(~salt ^ level, ids[i], at) >= p / chance(base, levels[i])
             levels[i] = level
             if rejected:
-                at += skip(coin(salt, ids[i], at), passes)
-                wait[i] = at - num[i]
-                if at > cutoff[i]:
+                following = at + skip(coin(salt, ids[i], at), passes)
+                wait[i] = following - num[i]
+                if following > cutoff[i]:
+                    # Where less is expected now than when the rejected match was drawn, that one lies beyond.
+                    decided = max(cutoff[i], at)
                     _pass_cutoff(
-                        salt, base, certain, level, i, cutoff[i], hold[i], ids, num, wait, levels, holds
+                        salt, base, certain, level, i, decided, hold[i], ids, num, wait, levels, holds
                     )  # fmt: skip
             continue
         lower = max(held, hold[i])
@@ -279,7 +284,7 @@ class UniformSampling(Sampling):
             self.control.cap(self._level(min(self.base, SPREAD * fraction)))
 
     def cutoffs(self, matches: Array) -> Array:
-        """The number of the last match that a row waits for, if it expects so many; 0 while that is not known."""
+        """The number of the last match that rows wait for, by the matches they expect; 0 while these are unknown."""
         return np.rint(np.where(np.isinf(matches), 0.0, np.minimum(matches, _MOST))).astype(np.int64)
 
     def holds(self, cutoffs: Array, level: int | None = None) -> Array:
@@ -320,6 +325,10 @@ class UniformSampling(Sampling):
         if kinds is None:
             return None
         return _Taking(self, kinds, [self.cutoffs(some.matches) for some in kinds])
+
+    def kind(self) -> str:
+        """What its state is of; rows of a state without columns for held rows are dropped."""
+        return f"{super().kind()} held"
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned and decided, as plain arrays."""
