@@ -108,7 +108,7 @@ def test_claims_on_results_allow_for_saturation() -> None:
 
 def test_a_reservoir_grows_unless_it_is_too_large_for_the_time_left() -> None:
     small, large = (
-        measured.by_results(algorithm="PRJS", use_at=400, initial=initial, seed=0)["size"]
+        measured.by_results(algorithm="PRJS", use_at=150, initial=initial, seed=0)["size"]
         for initial in (50, 400)
     )
     assert small > 50

@@ -238,13 +238,13 @@ def test_windowed_averages_are_those_of_a_loop() -> None:
             assert np.isnan(told)
 
 
-def test_a_wrong_model_biases_uniform_alone() -> None:
+def test_a_wrong_model_biases_uniform_as_printed_alone() -> None:
     def bias(method: str, factor: float) -> float:
         cell = {"method": method, "factor": factor, "fraction": 0.2, "rows": 1500}
         return float(np.mean([sampled.wrong_model(**cell, seed=seed)["bias"] for seed in range(2)]))  # type: ignore[arg-type]
 
     assert bias("UNIFORM as printed", 0.5) < -30
-    assert bias("UNIFORM", 0.5) < -20
+    assert abs(bias("UNIFORM", 0.5)) < 6
     assert abs(bias("UNIFORM", 1.0)) < 3
     # Some 120 clusters a run tell the number of results to 9 %: four standard errors of two runs.
     for method in ("EQ-CLUSTER", "PPS-CLUSTER"):

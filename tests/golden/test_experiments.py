@@ -198,7 +198,7 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
         "windowed-joins/figure9",
         {"method": "UNIFORM", "correlation": "UC", "percent": 10, "rows": 1200, "of": "S1", "cvs": "0.5"},
         "error",
-        [0.03723782, 0.1263156, 0.04736351],
+        [0.03283533, 0.4512334, 0.01762939],
     ),
     (
         "windowed-joins/figure9-s2",
@@ -228,7 +228,7 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
         "reservoir-joins/figure5",
         {"algorithm": "PRJS", "units": 400, "use_at": 200, "every": 400, "step": 10},
         "held",
-        [100.0, 100.0, 117.0],
+        [367.0, 367.0, 367.0],
     ),
     (
         "reservoir-joins/figure6",
@@ -240,31 +240,31 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
         "reservoir-joins/figure7",
         {"algorithm": "PRJS as printed", "use_at": 300},
         "size",
-        [338.0, 354.0, 345.0],
+        [313.0, 354.0, 337.0],
     ),
     (
         "reservoir-joins/initial-size",
         {"algorithm": "PRJS as printed", "use_at": 300, "initial": 100},
         "size",
-        [338.0, 354.0, 345.0],
+        [313.0, 354.0, 337.0],
     ),
     (
         "reservoir-joins/figure8",
         {"algorithm": "PRJS as printed", "units": 300, "every": 300, "fanout": 0},
         "by time",
-        [3.163832, 2.523542, 5.672376],
+        [3.221396, 7.933162, 15.61758],
     ),
     (
         "reservoir-joins/figure9",
         {"algorithm": "RJS", "units": 300, "every": 300, "fanout": 2},
         "chi-square",
-        [0.892975, 0.7312375, 0.9556156],
+        [0.9235958, 0.8990736, 1.516668],
     ),
     (
         "reservoir-joins/figure10",
         {"algorithm": "RJS as printed", "units": 300, "every": 300, "fanout": 0},
         "off",
-        [17.98596, 5.02034, 13.92881],
+        [0.3207925, 8.917326, 13.83226],
     ),
 ]
 """An experiment, the settings of a cell, a number that it tells (of a curve, its last), and that of seeds 0 to 2."""

@@ -41,7 +41,7 @@ def test_parameters(sampler: type[tg.sampling.Sampler], given: dict[str, Any], m
 
 def test_names() -> None:
     assert tg.sampling.names() == ["eq_cluster", "pps_cluster", "uniform"]
-    with pytest.raises(tg.InputError, match="sampler 'unifrom' is not known; use one of uniform"):
+    with pytest.raises(tg.InputError, match="did you mean 'uniform'"):
         tg.simulate_sample(LEFT, RIGHT, window=(5, 5), sampler="unifrom")
 
 
