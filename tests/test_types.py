@@ -91,7 +91,7 @@ def test_a_text_may_count_rows(text: str) -> None:
     assert Budget.of(text) == Budget(rows=1000)
 
 
-@pytest.mark.parametrize("text", ["1000", "1000 rows", "B", "1.2.3 MB", "64 parsecs"])
+@pytest.mark.parametrize("text", ["1000", "1000 rows", "B", "1.2.3 MB", "1,5 MB", "64 parsecs"])
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(InputError, match="is not a size; write it like '64 MB'"):
         Budget(bytes=text)

@@ -193,7 +193,8 @@ _UNITS = {
     "mib": 2**20,
     "gib": 2**30,
 }
-_SIZE: Final = re.compile(r"\s*(?P<number>\d[\d_,]*(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]*)\s*")
+_SIZE: Final = re.compile(r"\s*(?P<number>(?:\d{1,3}(?:[_,]\d{3})+|\d+)(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]*)\s*")
+"""A number, with commas or underscores between thousands, and a unit."""
 
 
 @dataclass(frozen=True)

@@ -236,3 +236,13 @@ def test_limits_never_reach_beyond_the_domain_or_the_largest_number() -> None:
         for name, (low, high) in found.box.items():
             assert domain[name][0] <= low <= high <= domain[name][1]
             assert max(abs(low), abs(high)) <= LARGEST
+
+
+def test_no_shape_can_be_vouched_for_where_a_part_overflows() -> None:
+    domain = {"x": (0.0, 800.0), "y": (-1.0, 1.0)}
+    refused = certify("exp(x)*y + 1 > 0", domain=domain)
+    assert all("vouch" not in found.why for found in refused.inputs.values())
+    with pytest.raises(
+        InputError, match=r"'y' is vouched to be increasing, but .* overflows.*; narrow the domain"
+    ):
+        certify("exp(x)*y + 1 > 0", domain=domain, vouch={"y": "increasing"})

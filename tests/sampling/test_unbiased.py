@@ -234,7 +234,8 @@ def test_no_match_is_drawn_twice_when_less_is_expected_as_rows_are_thinned(expec
     noted, owners = sampling(expected).admitted(arrivals)
     thinning = sampling(later)
     thinning.control.level = 16
-    thinned = thinning.thinned({"left": replace(noted, **owners.noted())}, 0, 0, lower=False)["left"]
+    held = replace(noted, **owners.noted())  # type: ignore[arg-type] # columns by name
+    thinned = thinning.thinned({"left": held}, 0, 0, lower=False)["left"]
     weights = np.zeros(matches)
     for match in range(matches):
         found = thinned.picked(np.arange(rows))

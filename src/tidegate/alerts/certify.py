@@ -204,8 +204,12 @@ def certify(
         within = Limits(own) if gap else limits(part, own)
         for other, ends in within.box.items():
             limited[other] = (max(limited[other][0], ends[0]), min(limited[other][1], ends[1]))
-        unsound = f"is not defined everywhere: {gap}" if gap else within.problem
-        judged[name] = _judgement(part, name, own, grid, answered.get(name), unsound)
+        unsound = f"is not defined everywhere: {gap}; narrow the domain, or vouch for it" if gap else ""
+        judged[name] = (
+            _overflowing(part, name, answered.get(name), within.problem)
+            if within.problem
+            else _judgement(part, name, own, grid, answered.get(name), unsound)
+        )
     judged = {name: _with_limits(found, box[name], limited[name]) for name, found in judged.items()}
     parts = tuple(Part(sql(term), names(term)) for term in terms if names(term))
     return Certificate(condition, box, judged, parts, limited)
@@ -313,13 +317,20 @@ def _with_limits(found: Judgement, ends: tuple[float, float], limited: tuple[flo
     )
 
 
+def _overflowing(tree: Node, by: str, vouched: KnownShape | None, problem: str) -> Judgement:
+    """Nobody can vouch for terms that overflow: the user knows the function, not what 64-bit floats make of it."""
+    if vouched is not None:
+        raise InputError(f"{by!r} is vouched to be {vouched}, but {sql(tree)} {problem}; narrow the domain")
+    return Judgement(None, "refused", f"{sql(tree)} {problem}; narrow the domain")
+
+
 def _judgement(
     tree: Node, by: str, box: Box, grid: int, vouched: KnownShape | None, unsound: str
 ) -> Judgement:
     """One input of the terms that it occurs in; `unsound` says why they have no value somewhere, if so."""
     text = sql(tree)
     if unsound:
-        own = Judgement(None, "refused", f"{text} {unsound}; narrow the domain, or vouch for it")
+        own = Judgement(None, "refused", f"{text} {unsound}")
         return own if vouched is None else _vouched(vouched, own)
     found = contradictions(tree, by, box, grid)
     against = {"increasing": found.drop, "decreasing": found.rise, "quasiconvex": found.peak, None: None}[

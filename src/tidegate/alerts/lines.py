@@ -57,7 +57,7 @@ class TooLongError(InputError):
 
     def __init__(self, number: int, longest: int) -> None:
         super().__init__(
-            f"line {number} is longer than {longest:,} bytes; those before it are dealt with: see that lines end, or "
+            f"line {number} is longer than {longest:,} bytes; those before it were handled: see that lines end, or "
             "allow longer ones by --max-line (in Python, max_line=)"
         )
 
@@ -130,7 +130,7 @@ class Reader:
         said = str(wrong) if len(str(wrong)) <= _SAID else f"{str(wrong)[:_SAID]}..."
         return (
             f"line {self.passed + number} cannot be read, {shown!r}: {said}; "
-            "those before it are dealt with: mend it, and go on from there"
+            "the lines before it were handled: mend it, and go on from there"
         )
 
     def _read(self, lines: pa.Array) -> tuple[pa.Table, pa.Array, dict[str, pa.DataType]]:

@@ -5,7 +5,7 @@ Which file has what:
 - samplers: `sampler` is the contract; `uniform`, `eq_cluster` and `pps_cluster` (with `cluster`, what the two
   share) are one each. `expecting` says how many matches a row will own, `correction` by how much that is wrong,
   `fraction` what memory a probability takes,
-  `control` which one new draws have; `ladder` holds probabilities in a byte, `stairs` looks cutoffs up;
+  `control` which one new draws have; `ladder` holds probabilities in a byte, `stairs` looks up the first match;
 - reservoirs of rows: `reservoir`, `progressive` and `grouped`; `slots` keeps their rows, `merge` makes one sample
   of several, `uniformity` and `chances` say what growing costs;
 - reservoirs of a join's results: `join_reservoir`, `progressive_join` and `grouped_join` are what users write,

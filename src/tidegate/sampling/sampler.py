@@ -57,9 +57,9 @@ class Sampler(ABC):
 
     def __post_init__(self) -> None:
         if self.p is not None and not (is_number(self.p) and 0 < self.p <= self.highest):
-            most = f" and at most {self.highest:g}" if math.isfinite(self.highest) else ""
+            wanted = "a number above 0" if self.highest > 1 else "one above 0 and at most 1"
             raise InputError(
-                f"p={self.p!r} is not a sampling fraction; give one above 0{most}, or None for what the budget allows"
+                f"p={self.p!r} is not a sampling fraction; give {wanted}, or None for what the budget allows"
             )
         check_overflow(self.overflow)
         check_model(self.model, self.rates)

@@ -42,7 +42,7 @@ def hushed() -> Iterator[None]:
 
 
 def worker_died(error: BaseException) -> bool:
-    """Whether a Python worker ended without a word: killed, most often by the system for want of memory."""
+    """Whether a Python worker ended without a message: killed, most often by the system because memory ran out."""
     return "Python worker exited unexpectedly" in str(error)
 
 

@@ -20,7 +20,7 @@ from tidegate.spark.durations import Duration, as_written, window_of
 from tidegate.spark.plan import SamplePlan
 from tidegate.spark.query import Query
 from tidegate.spark.saved import NAME
-from tidegate.types import Budget, InputError, refuse_class
+from tidegate.types import Budget, InputError, perhaps, refuse_class
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,8 +76,8 @@ def sample(
         reservoir that takes over memory which the join no longer needs, until the sample is used. Or a sampler as an
         object.
     p
-        The sampling fraction, for "uniform" and "eq_cluster", a reservoir's sampler included; by default as high as
-        the budget allows. Where memory overflows it is lowered.
+        The sampling fraction, a reservoir's sampler included; by default as high as the budget allows. For
+        "pps_cluster" that of a row which expects one match. Where memory overflows it is lowered.
     size
         Of a reservoir: how many results it holds, at first.
     use_at
@@ -137,7 +137,8 @@ def _chosen(method: Method | Sampler, below: Sampler | str | None, p: float | No
     refuse_class(method, "method", "")
     if not isinstance(method, Sampler) and method not in get_args(Method):
         raise InputError(
-            f"method={method!r} is not known; use one of {', '.join(get_args(Method))}, or a sampler"
+            f"method={method!r} is not known; use one of {', '.join(sorted(get_args(Method)))}, or a sampler"
+            f"{perhaps(method, get_args(Method))}"
         )
     wanted = (below or "eq_cluster") if method in _HELD else method
     sampler = find_sampler(wanted)
