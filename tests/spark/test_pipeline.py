@@ -252,7 +252,10 @@ def test_what_is_wrong_is_told_under_its_key(
     [
         ({"join/time": None}, ["left.time: missing", "right.time: missing"]),
         ({"join/lateness": None}, ["left.lateness: missing", "right.lateness: missing"]),
-        ({"join/budget": -1, "join/how": "x"}, ["join.budget: a budget of -1", "join.how: how 'x'"]),
+        (
+            {"join/budget": -1, "join/how": "x"},
+            ["join.budget: a budget of -1", "join.how: how='x' is not supported"],
+        ),
         (
             {"join/condition": "<", "join/on": ["a", "b"]},
             ["join.on: the condition compares one column, got 2"],

@@ -270,7 +270,7 @@ def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp
     ("settings", "message"),
     [
         ({"p": 0.0}, r"p=0.0 is not a sampling fraction; give one above 0 and at most 1"),
-        ({"method": "unifrom"}, "method='unifrom' is not known; use one of uniform"),
+        ({"method": "unifrom"}, "did you mean 'uniform'"),
         ({"method": "reservoir"}, "needs a size; give the number of results"),
         ({"size": 10}, "size=10 is for method='reservoir' or 'progressive', and this is 'uniform'"),
         ({"sampler": "uniform"}, "sampler='uniform' is for method='reservoir'"),
