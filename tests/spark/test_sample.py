@@ -117,6 +117,12 @@ def test_intervals_hold_the_truth_where_keys_live_for_a_while(spark: SparkSessio
             assert abs(answer.estimate / true - 1) < 0.25
         sample.unpersist()
     assert sum(held) >= 5
+    sample = tg.sample(*frames, **settings, method="reservoir", size=100, budget=500, step=200).cache()
+    assert sample.count() == 100
+    for what, true in zip(("count(*)", "avg(right_s - left_s)"), truth, strict=True):
+        answer = tg.estimate(sample, what, method="reservoir", level=0.999).collect()[0]
+        assert answer.low <= true <= answer.high
+    sample.unpersist()
 
 
 def test_where_applies_to_the_sample(
