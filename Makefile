@@ -1,50 +1,52 @@
-# Every target shares one set-up: it runs once, and again only when the lock, the project or the set-up itself changes.
-# Setting up ends by writing .venv/env, which puts the environment's programs first on PATH and names the Java to use.
+# All targets share one environment. It is created once, and again when the lock, the project or the script changes.
+# The script writes .venv/env, which puts the environment's programs first on PATH and sets JAVA_HOME.
 
 ENV := .venv/env
 RUN := . ./$(ENV) &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench reproduce reproduction lock clean
+.PHONY: help setup demo test test-all check bench reproduce reproduction graph lock clean
 
-help: ## say what there is
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
 		printf '  make %-12s %s\n' "$$name" "$$what"; done
 
-setup: $(ENV) ## make .venv from requirements.lock and find Java; every other target does so by itself
+setup: $(ENV) ## create .venv from requirements.lock and find Java; every other target does this, too
 
 $(ENV): requirements.lock pyproject.toml scripts/setup
 	@bash scripts/setup
 
-demo: $(ENV) ## see a bounded join at work
+demo: $(ENV) ## run a bounded join on local Spark
 	@$(RUN) tidegate demo
 
-test: $(ENV) ## the fast tests and the examples in docstrings, README and docs
+test: $(ENV) ## run the fast tests and the examples in docstrings, README and docs
 	@$(RUN) pytest -m "not slow" --numprocesses 2
 
-test-all: $(ENV) ## every test
+test-all: $(ENV) ## run all tests
 	@$(RUN) pytest
 
-check: $(ENV) ## lint, format, types, layers, and the examples in README and docs
+check: $(ENV) ## check lint, format, types and layers
 	@$(RUN) ruff check
 	@$(RUN) ruff format --check
 	@$(RUN) mypy
 	@$(RUN) lint-imports --no-logo
-	@$(RUN) pytest -q tests/test_docs.py
 
-bench: $(ENV) ## measure, beside peers
+bench: $(ENV) ## measure the core beside its peers
 	@$(RUN) tidegate bench core
 
-reproduce: $(ENV) ## the figures and tables of the papers, with fewer runs than there
+reproduce: $(ENV) ## run the papers' experiments with fewer runs
 	@$(RUN) tidegate reproduce --all --quick
 
-# With DATA=FOLDER also what needs recorded streams.
-reproduction: $(ENV) ## docs/reproduction.md, from a run as long as in the papers: hours
+# DATA=FOLDER also runs experiments that need recorded streams.
+reproduction: $(ENV) ## write docs/reproduction.md with as many runs as the papers: hours
 	@$(RUN) tidegate reproduce --all --docs docs/reproduction.md $(if $(DATA),--data $(DATA))
 
-lock: $(ENV) ## make requirements.lock anew; what need not change keeps its version
+graph: $(ENV) ## draw docs/import-graph.svg: which folder imports which
+	@$(RUN) python scripts/import_graph.py
+
+lock: $(ENV) ## update requirements.lock; versions change only if they must
 	@bash scripts/lock
 
-clean: ## back to a fresh clone
+clean: ## delete everything that a fresh clone does not have
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse tidegate-demo tidegate-reproduced
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

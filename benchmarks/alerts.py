@@ -22,9 +22,9 @@ from rich.table import Table
 
 from benchmarks.core import seconds
 from tidegate.alerts import AlarmFinder, BracketStore, Edge, Topology
-from tidegate.alerts.glance import needed
-from tidegate.experiments.threshold_functions.measured import STREAMS
-from tidegate.experiments.threshold_functions.rivals import LINKED_LIST, SKIP_LIST, one_by_one
+from tidegate.alerts.stores.block_filter import needed
+from tidegate.experiments.threshold_functions.measures import STREAMS
+from tidegate.experiments.threshold_functions.paper_stores import LINKED_LIST, SKIP_LIST, one_by_one
 from tidegate.streams import Readings, Trace
 from tidegate.types import Array
 

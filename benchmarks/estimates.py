@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tidegate.sampling import estimate
-from tidegate.sampling.drawn import Design
+from tidegate.sampling.estimates.sample_design import Design
 
 ROWS: Final = 1_000_000
 REPEATS: Final = 2

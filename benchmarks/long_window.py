@@ -27,7 +27,8 @@ from benchmarks.spark import (
     take_turns,
     write,
 )
-from tidegate.spark.session import PROVIDER, local
+from tidegate.spark.session.configuration import PROVIDER
+from tidegate.spark.session.local import local_session
 
 WARM = 2
 """The micro-batch that fills the window, and the first of the usual size."""
@@ -56,7 +57,7 @@ def main(
         How often each query runs; the fastest counts.
     """
     console = Console()
-    spark = local("bench", memory="6g")
+    spark = local_session("bench", memory="6g")
     try:
         for payload in payloads:
             with tempfile.TemporaryDirectory() as folder:

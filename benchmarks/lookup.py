@@ -19,8 +19,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 from rich.console import Console
 
 import tidegate as tg
-from tidegate.engine.lookup_cache import LookupCache
-from tidegate.spark.session import local
+from tidegate.caching.lookup_cache import LookupCache
+from tidegate.spark.session.local import local_session
 
 RELATION = 100_000
 HOT = 4_000
@@ -148,7 +148,7 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
         root = Path(name)
         write_relation(root)
         relation = tg.relations.DuckDB(str(root / "relation.duckdb"), "users")
-        spark = local("bench", memory="4g")
+        spark = local_session("bench", memory="4g")
 
         def broadcast(rows: DataFrame) -> DataFrame:
             return rows.join(F.broadcast(spark.read.parquet(str(root / "relation.parquet"))), "id")

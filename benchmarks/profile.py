@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.spark import ROWS, WARM, bounded_join, measure, write
-from tidegate.spark.session import local
+from tidegate.spark.session.local import local_session
 
 SECONDS = 15
 BATCHES = 16
@@ -114,7 +114,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         write(root / "main", ROWS, BATCHES)
-        spark = local("profile", memory="4g", log=root / "log")
+        spark = local_session("profile", memory="4g", log=root / "log")
         try:
             sampling = Thread(target=sample, args=(spark, root, spy))
             sampling.start()

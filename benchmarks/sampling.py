@@ -27,7 +27,7 @@ SAMPLERS: Final[dict[str, Sampler]] = {
 }
 
 
-def operators(budget: int) -> dict[str, Operator]:
+def operators(budget: int) -> dict[str, Operator | SamplingOperator]:
     """Fifo and every sampler, in half the rows that both windows hold."""
     join = Join(Window(budget, budget), Budget(rows=budget))
     return {"fifo": Operator(join)} | {n: SamplingOperator(join, sampler) for n, sampler in SAMPLERS.items()}

@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 import tidegate as tg
-from tidegate.spark.session import PROVIDER, local
-from tidegate.spark.state import CHUNKS
+from tidegate.spark.session.configuration import PROVIDER
+from tidegate.spark.session.local import local_session
+from tidegate.spark.state.chunks import CHUNKS
 
 ROWS = 375_000
 SECONDS = 60
@@ -258,7 +259,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         inside = write(root / "main", ROWS, BATCHES)
-        spark = local("bench", memory="4g")
+        spark = local_session("bench", memory="4g")
         try:
             against_spark(console, spark, root / "main", inside)
             over_budgets(console, spark, root / "main")

@@ -12,15 +12,23 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-settings.register_profile(
-    "tidegate",
-    derandomize=True,
-    deadline=None,
-    max_examples=100,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("tidegate")
+EXAMPLES = {"fast": 40, "all": 100}
+"""How many examples Hypothesis tries, in `make test` and in `make test-all`."""
+
+for profile, examples in EXAMPLES.items():
+    settings.register_profile(
+        profile,
+        derandomize=True,
+        deadline=None,
+        max_examples=examples,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer examples where the slow tests are left out."""
+    settings.load_profile("fast" if config.option.markexpr == "not slow" else "all")
 
 
 class _OneSpark(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
@@ -42,9 +50,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _OneSpark
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One small Spark for the whole run."""
-    from tidegate.spark.session import SHORT_LIVED, local  # noqa: PLC0415 - the core's tests do without
+    from tidegate.spark.session.local import SHORT_LIVED, local_session  # noqa: PLC0415 - the core's tests do without
 
-    session = local(
+    session = local_session(
         "tests", cores=2, memory="1g", java=SHORT_LIVED, log=tmp_path_factory.mktemp("spark") / "log"
     )
     yield session

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
 
 import tidegate as tg
 from tidegate import cli, experiments
+from tidegate.alerts import edge
+from tidegate.alerts.stores.bracket_store import Shape
 from tidegate.experiments.claims import Claim
 from tidegate.experiments.experiment import Experiment, Grid
-from tidegate.experiments.plots import Bars
-from tidegate.experiments.shown import Shown
+from tidegate.experiments.plots import BarPlot
+from tidegate.experiments.table_layout import TableLayout
 from tidegate.types import InputError
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "auctions.toml"
@@ -23,14 +28,51 @@ def output(*arguments: str) -> str:
     return result.output
 
 
-def test_policies_are_all_listed() -> None:
+def loaded_by(code: str) -> set[str]:
+    """The modules that are loaded after some code ran in a process of its own."""
+    listed = f"import sys\n{code}\nprint('loaded:', *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True)  # noqa: S603 - our own code
+    return set(done.stdout.rpartition("loaded:")[2].split())
+
+
+def test_the_version_is_shown() -> None:
+    assert output("--version").strip() == f"tidegate {tg.__version__}"
+
+
+def test_policies_are_listed_with_when_to_use_each() -> None:
     shown = output("policies")
     assert all(name in shown for name in tg.policies.names())
+    assert "Keys recur, some far more often" in shown
+
+
+@pytest.mark.parametrize("command", [[], ["policies"], ["demo"], ["run"], ["edge"], ["reproduce"], ["bench"]])
+def test_help_ends_with_examples(command: list[str]) -> None:
+    shown = output(*command, "--help")
+    assert f"tidegate {' '.join(command)}".strip() in shown.rpartition("Examples:")[2]
+
+
+def test_the_options_of_edge_are_those_of_the_filter() -> None:
+    assert get_args(cli.Shape) == get_args(Shape)
+    assert get_args(cli.Form) == get_args(edge.Form)
+    assert cli._LONGEST_LINE == edge.LONGEST_LINE
+
+
+def test_run_loads_neither_experiments_nor_the_demo() -> None:
+    loaded = loaded_by(
+        f"from tidegate.cli import app\napp(['run', {str(EXAMPLE)!r}, '--check'], standalone_mode=False)"
+    )
+    assert "tidegate.spark.pipeline.run" in loaded
+    assert not [name for name in loaded if name.startswith(("tidegate.experiments", "tidegate.spark.demo"))]
+
+
+def test_the_version_loads_neither_numba_nor_spark() -> None:
+    loaded = loaded_by("from tidegate.cli import app\napp(['--version'], standalone_mode=False)")
+    assert loaded.isdisjoint({"numba", "pyspark"})
 
 
 def test_table_2_of_ijoin_has_the_printed_totals(tmp_path: Path) -> None:
-    told = output("reproduce", "ijoin/table2", "--master", "none", "--out", str(tmp_path))
-    totals = [line.split() for line in told.splitlines() if "│ total " in line]
+    shown = output("reproduce", "ijoin/table2", "--master", "none", "--out", str(tmp_path))
+    totals = [line.split() for line in shown.splitlines() if "│ total " in line]
     assert [(line[1], line[-2]) for line in totals] == [("exact", "36"), ("fifo", "6")]
 
 
@@ -46,8 +88,8 @@ MADE_UP = Experiment(
     "longer is more",
     Grid({"policy": ("age", "random")}, runs=4, quick_runs=2),
     measure,
-    Shown(("policy",), ("results",)),
-    (Bars("policy", "results", "policy"),),
+    TableLayout(("policy",), ("results",)),
+    (BarPlot("policy", "results", "policy"),),
     lambda _: (Claim("[more] is more", "holds", "+1 %"),),
 )
 
@@ -65,12 +107,12 @@ def test_experiments_are_listed() -> None:
 
 @pytest.mark.usefixtures("made_up")
 def test_claims_are_judged_below_their_table_and_files_are_written(tmp_path: Path) -> None:
-    told = ["reproduce", "made-up", "--paper", "kulkarni", "--master", "none", "--out", str(tmp_path)]
-    assert "4.5" in output(*told)
-    assert "3.5" in output(*told, "--quick")
-    assert "± " in output(*told)
-    assert "± " not in output(*told, "--runs", "1")
-    shown = output(*told, "--docs", str(tmp_path / "guide.md"))
+    command = ["reproduce", "made-up", "--paper", "kulkarni", "--master", "none", "--out", str(tmp_path)]
+    assert "4.5" in output(*command)
+    assert "3.5" in output(*command, "--quick")
+    assert "± " in output(*command)
+    assert "± " not in output(*command, "--runs", "1")
+    shown = output(*command, "--docs", str(tmp_path / "guide.md"))
     assert "holds: [more] is more (+1 %)" in shown
     assert (tmp_path / "ijoin/made-up.svg").read_text().startswith("<svg")
     assert (tmp_path / "index.html").is_file()
@@ -78,17 +120,17 @@ def test_claims_are_judged_below_their_table_and_files_are_written(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("made_up")
-def test_what_is_finished_can_be_told_without_running_more(tmp_path: Path) -> None:
-    told = ["reproduce", MADE_UP.name, "--master", "none", "--out", str(tmp_path)]
-    nothing = output(*told, "--finished")
-    assert f"not run, or not without --data: {MADE_UP.name}" in nothing
-    output(*told, "--runs", "1")
-    shown = output(*told, "--finished", "--docs", str(tmp_path / "guide.md"))
+def test_finished_cells_are_reported_without_running_more(tmp_path: Path) -> None:
+    command = ["reproduce", MADE_UP.name, "--master", "none", "--out", str(tmp_path)]
+    nothing = output(*command, "--finished")
+    assert f"not run: {MADE_UP.name}" in nothing
+    output(*command, "--runs", "1")
+    shown = output(*command, "--finished", "--docs", str(tmp_path / "guide.md"))
     assert "│ age    │ 3 " in shown
-    assert "as far as it was finished" in (tmp_path / "guide.md").read_text()
+    assert "only the finished cells" in (tmp_path / "guide.md").read_text()
 
 
-def test_cells_that_fail_are_told_and_the_others_shown(
+def test_failed_cells_are_reported_and_the_others_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broken = replace(MADE_UP, grid=Grid({"policy": ("age", "broken")}))
@@ -103,25 +145,25 @@ def test_cells_that_fail_are_told_and_the_others_shown(
 
 
 @pytest.mark.usefixtures("made_up")
-def test_an_output_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"file cannot be written .* by --out"):
+    with pytest.raises(InputError, match=r"cannot write to .*file .*; set --out"):
         output("reproduce", MADE_UP.name, "--master", "none", "--out", str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
-        (["fig99"], "'fig99' cannot be reproduced yet; there is .*ijoin/table2"),
-        (["fig5"], "'fig5' is in several papers; give --paper, or one of windowed-joins/figure5"),
-        (["fig5", "--paper", "nobody"], r"'nobody' is no paper here; .*ijoin \(Kulkarni"),
-        (["windowed-joins/recorded"], "windowed-joins/recorded needs recorded streams; .* by --data"),
-        (["ijoin/table2", "--data", "no-such"], "there is no folder no-such; .* by --data"),
-        (["ijoin/table2", "--conf", "odd"], "--conf 'odd' is no setting; write name=value"),
+        (["fig99"], "unknown experiment 'fig99'; use one of .*ijoin/table2"),
+        (["fig5"], "several papers have 'fig5'; use --paper, or one of windowed-joins/figure5"),
+        (["fig5", "--paper", "nobody"], r"'nobody' does not name one paper; .*ijoin \(Kulkarni"),
+        (["windowed-joins/recorded"], "windowed-joins/recorded needs recorded streams; set --data"),
+        (["ijoin/table2", "--data", "no-such"], "--data no-such is not a folder"),
+        (["ijoin/table2", "--conf", "odd"], "--conf 'odd' must be written as name=value"),
     ],
 )
-def test_what_cannot_be_reproduced_is_told(given: list[str], told: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=told):
+def test_unknown_experiments_and_options_are_refused(given: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
         output("reproduce", *given, "--out", str(tmp_path))
 
 
@@ -143,7 +185,7 @@ def test_errors_of_the_user_s_are_one_line(
     with pytest.raises(SystemExit) as exit_:
         cli.run()
     assert exit_.value.code == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: ")
-    assert "no such [file].toml" in told
-    assert "Traceback" not in told
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ")
+    assert "no such [file].toml" in printed
+    assert "Traceback" not in printed

@@ -13,7 +13,7 @@ CHAIN = ".".join(["a"] * 50_000)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("x = 1\na = " + "[" * 50_000 + "]" * 50_000, "line 2: nested more than 64 deep"),
         ("a = " + "{a=" * 50_000 + "1" + "}" * 50_000, "line 1: nested more than 64 deep"),
@@ -31,8 +31,8 @@ CHAIN = ".".join(["a"] * 50_000)
         ('a = "' + '\\"' * 100_000, "not TOML: Unterminated string"),
     ],
 )
-def test_hostile_text_is_refused_by_what_is_wrong(text: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_hostile_text_is_refused_by_what_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         parse_toml(text)
 
 

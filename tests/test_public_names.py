@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import importlib.metadata
 import inspect
 import types
 
@@ -9,10 +10,10 @@ import numpy as np
 import pytest
 
 import tidegate
-from tidegate import alerts, engine, importance, models, policies, relations, sampling, streams
+from tidegate import alerts, caching, engine, importance, models, policies, relations, sampling, streams
 from tidegate import types as vocabulary
 
-MODULES = [tidegate, alerts, engine, importance, models, policies, relations, sampling, streams]
+MODULES = [tidegate, alerts, caching, engine, importance, models, policies, relations, sampling, streams]
 NUMBERS = np.arange(3)
 FROZEN = [
     tidegate.Window(1, 1),
@@ -59,7 +60,7 @@ FROZEN = [
     importance.Expression("x"),
     importance.Combined("sum", ["x"]),
     importance.Sides("x", 1),
-    importance.Watched("x.json"),
+    importance.DefinitionFile("x.json"),
 ]
 
 
@@ -103,6 +104,12 @@ def test_the_names_that_are_promised() -> None:
     assert fields | {"peak_rows", "peak_bytes", "evicted", "expired", "late"} <= {
         field.name for field in dataclasses.fields(tidegate.Report)
     }
+
+
+def test_dir_lists_all_names_and_the_version() -> None:
+    assert {*tidegate.__all__, "__version__"} <= set(dir(tidegate))
+    assert {"alert", "inspect", "join", "lookup", "sample"} <= set(dir(tidegate))
+    assert tidegate.__version__ == importlib.metadata.version("tidegate")
 
 
 def test_input_errors_are_value_errors() -> None:

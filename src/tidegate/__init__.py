@@ -1,26 +1,34 @@
-"""Stream joins that never outgrow their memory."""
+"""Stream joins within a hard memory budget.
+
+Everything but the vocabulary is loaded on first use.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import alerts, checks, importance, models, policies, relations, sampling, streams
-from tidegate.allocation import allocate, predict_recall
-from tidegate.engine import SampleReport, simulate, simulate_cache, simulate_sample
+from tidegate.lazy_package import load_on_first_use
 from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
+    from tidegate import alerts, caching, checks, importance, models, policies, relations, sampling, streams
+    from tidegate.allocation import allocate, predict_recall
+    from tidegate.caching import simulate_cache
+    from tidegate.engine import SampleReport, simulate, simulate_sample
     from tidegate.spark import (
         Pool,
         alert,
         configure,
         estimate,
+        explain_failure,
         inspect,
         join,
         lookup,
         reservoir,
         sample,
     )
+
+    __version__: str
 
 __all__ = [
     "Band",
@@ -31,12 +39,15 @@ __all__ = [
     "Report",
     "SampleReport",
     "Window",
+    "__version__",
     "alert",
     "alerts",
     "allocate",
+    "caching",
     "checks",
     "configure",
     "estimate",
+    "explain_failure",
     "importance",
     "inspect",
     "join",
@@ -55,17 +66,49 @@ __all__ = [
 ]
 
 
-_ON_SPARK = ("Pool", "alert", "configure", "estimate", "inspect", "join", "lookup", "reservoir", "sample")
+_PACKAGES = (
+    "alerts",
+    "caching",
+    "checks",
+    "importance",
+    "models",
+    "policies",
+    "relations",
+    "sampling",
+    "streams",
+)
+_ON_SPARK = (
+    "Pool",
+    "alert",
+    "configure",
+    "estimate",
+    "explain_failure",
+    "inspect",
+    "join",
+    "lookup",
+    "reservoir",
+    "sample",
+)
 
 
-def __getattr__(name: str) -> object:
-    """Load what needs Spark on first use, so that the core works without it."""
-    if name not in _ON_SPARK:
-        raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
-    try:
-        from tidegate import spark  # noqa: PLC0415 - only when asked for
-    except ModuleNotFoundError as error:
-        if error.name not in ("pyspark", "pandas", "sqlglot"):
-            raise
+def _missing(name: str, error: ModuleNotFoundError) -> None:
+    """Say what to install where a function of Spark is used without Spark."""
+    if name in _ON_SPARK and error.name in ("pyspark", "pandas", "sqlglot"):
         raise InputError(f"tidegate.{name} needs {error.name}; run: pip install 'tidegate[spark]'") from error
-    return getattr(spark, name)
+
+
+load_on_first_use(
+    __name__,
+    {name: f".{name}" for name in _PACKAGES}
+    | dict.fromkeys(_ON_SPARK, "spark")
+    | {
+        "SampleReport": "engine.simulate_sample",
+        "__version__": "_version",
+        "allocate": "allocation",
+        "predict_recall": "allocation",
+        "simulate": "engine.simulate",
+        "simulate_cache": "caching",
+        "simulate_sample": "engine.simulate_sample",
+    },
+    _missing,
+)

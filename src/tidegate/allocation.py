@@ -1,9 +1,8 @@
-"""One memory for several joins, for the two sides of one, and what it will bring.
+"""The division of one memory among joins, sides and keys, and the recall to expect.
 
-Models say what memory pays (`tidegate.models.Payoff`, which also tells how the sides of a join divide it best). From
-that follow how to divide a memory among parts of a join's keys (`optimal_division`), the recall to expect
-(`predict_recall`), and how to divide a memory among joins so that the worst off is as well off as can be
-(`allocate`).
+Models give the results by memory (`tidegate.models.Payoff`, which also divides memory between the sides of a join).
+From these follow the division of a memory among groups of a join's keys (`optimal_division`), the recall to expect
+(`predict_recall`), and the division among joins that maximises the lowest recall (`allocate`).
 """
 
 from __future__ import annotations
@@ -16,34 +15,34 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidegate.models.joint import Believed, Curves, joint_payoff
-from tidegate.models.numbers import positive
+from tidegate.models.joint_payoff import Curves, JoinModel, joint_payoff
 from tidegate.models.payoff import Payoff
 from tidegate.models.sample_memory import Frequencies, sample_rows
+from tidegate.models.validation import positive
 from tidegate.types import InputError, Window, WindowSpan, check_choice
 
 Metric = Literal["recall", "error"]
 Scheme = Literal["alloc", "prop"]
 Requirement: TypeAlias = Callable[[float], float]
-"""The least memory for a level: a recall (never falling, from 0 to 1) or an error (never rising)."""
+"""The memory needed for a level: a recall (never falling, from 0 to 1) or an error (never rising)."""
 
 _HALVINGS = 100  # beyond the precision of a float
-_ROUNDING = 1e-9  # rows that a requirement may exceed a whole number by, for having been computed
-_ALIKE = 0.05  # slopes that were learned are never equal; so close, they may as well be
+_ROUNDING = 1e-9  # rounding errors of computed requirements, in rows
+_ALIKE = 0.05  # learned slopes are never exactly equal; within this factor they count as equal
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """How a memory was divided among joins.
+    """The division of a memory among joins.
 
     Parameters
     ----------
     memory
         Whole rows for each join.
     level
-        Where the worst off stands: the least recall (or the largest error) in units of its weight.
+        The lowest recall (or the largest error) of all joins, in units of its weight.
     achieved
-        The recall (or the error) that each join may expect.
+        The expected recall (or error) of each join.
     """
 
     memory: list[int]
@@ -58,30 +57,29 @@ def allocate(
     metric: Metric = "recall",
     scheme: Scheme = "alloc",
 ) -> Allocation:
-    """Divide a memory among joins so that none does too badly.
+    """Divide a memory among joins so that the lowest recall is as high as possible.
 
-    If one join had a higher recall than another, it could give up memory to the other and the lowest recall
-    would rise. So all get the same recall, the highest for which the memory suffices; it is found by
-    bisection. With weights, recalls are in their proportion, except that none exceeds 1.
+    If one join had a higher recall than another, it could give up memory to the other and the lowest recall would
+    rise. So all get the same recall, the highest for which the memory suffices, found by bisection. With weights,
+    recalls are in their proportion, except that none exceeds 1.
 
-    Every join gets at least one row. Rows are whole, so that a few are left over: the joins that are worst
-    off get one more each. When every join has all it can use, what remains is divided in proportion to that.
+    Every join gets at least one row. Rows are whole, so that a few remain: the joins of the lowest level get one
+    more each. If every join has all that it can use, the remaining rows are divided in proportion to that.
 
     Parameters
     ----------
     joins
-        What memory pays in each (`models.Payoff`; `models.joint_payoff` makes one of a model), or a function that
-        gives the least memory for a recall, or, if the metric is "error", for an error (`sampling_memory`).
+        The payoff of each (`models.Payoff`; `models.joint_payoff` makes one from a model), or a function that gives
+        the memory needed for a recall, or, if the metric is "error", for an error (`sampling_memory`).
     total
         Rows to divide.
     weights
-        How important each join is; by default all alike. Of errors, a larger weight admits a larger error.
+        The importance of each join; by default equal. For errors, a larger weight admits a larger error.
     metric
-        "recall", of which the least is made as large as possible, or "error", of which the largest is made
-        as small as possible.
+        "recall" maximises the lowest recall; "error" minimises the largest error.
     scheme
-        "alloc", or "prop" for the baseline: in proportion to the memory that each would need to lose nothing,
-        whatever the weights.
+        "alloc", or "prop" for the baseline: in proportion to the memory that each join needs for a recall of 1,
+        regardless of weights.
 
     Examples
     --------
@@ -98,29 +96,29 @@ def allocate(
 
     Deviations
     ----------
-    The paper divides memory as if rows had fractions. Here the bisection counts whole rows, so that the
-    result is the best there is in whole rows, never worse than "prop".
+    The paper divides memory in fractions of rows. Here the bisection counts whole rows, so that the result is the
+    best in whole rows, never worse than "prop".
     """
     check_choice(metric, Metric, "metric")
     check_choice(scheme, Scheme, "scheme")
     _check_total(joins, total)
-    worth = _weights(weights, len(joins))
+    factors = _weights(weights, len(joins))
     read = [_read(join, metric) for join in joins]
     if scheme == "prop":
         lossless = 1.0 if metric == "recall" else 0.0
         memory = in_proportion([join.needs(lossless) for join in read], total)
     else:
-        memory = _alloc(read, total, worth, metric)
+        memory = _alloc(read, total, factors, metric)
     achieved = [join.reaches(rows) for join, rows in zip(read, memory, strict=True)]
-    levels = [reached / weight for reached, weight in zip(achieved, worth, strict=True)]
+    levels = [reached / weight for reached, weight in zip(achieved, factors, strict=True)]
     return Allocation(memory, min(levels) if metric == "recall" else max(levels), achieved)
 
 
 def optimal_division(parts: Sequence[Payoff], memory: int) -> list[int]:
-    """Divide the rows of one join among parts of its keys so that it yields the most results.
+    """Divide the rows of one join among groups of its keys so that it has the most results.
 
-    Whoever gains most from the next row gets it, and everyone at least one. Parts that gain nearly alike fill
-    in proportion to what they can use, so that like parts get like shares; what is more than all can use is
+    The group that gains most gets the next row, and every group gets at least one. Groups of nearly equal gain fill
+    in proportion to what they can use, so that equal groups get equal shares. Rows that no group can use are
     divided in the same proportion.
 
     Examples
@@ -131,11 +129,11 @@ def optimal_division(parts: Sequence[Payoff], memory: int) -> list[int]:
 
     References
     ----------
-    Memory-Limited Execution of Windowed Stream Joins, sections 3.2.2 and 3.3: as there between two sides.
+    Memory-Limited Execution of Windowed Stream Joins, sections 3.2.2 and 3.3, which divide between two sides.
 
     Deviations
     ----------
-    Rates of gain within a twentieth of each other count as equal, which costs at most that part of a result.
+    Rates of gain within a twentieth of each other count as equal, which costs at most that fraction of the results.
     """
     _check_total(parts, memory)
     ample = np.array([part.ample for part in parts])
@@ -154,13 +152,13 @@ def optimal_division(parts: Sequence[Payoff], memory: int) -> list[int]:
 
 
 def predict_recall(
-    model: Believed,
+    model: JoinModel,
     memory: float,
     *,
     rates: tuple[float, float],
     window: Window | tuple[WindowSpan, WindowSpan],
 ) -> float:
-    """The recall to expect of a join with this much memory, used in the best way the model knows.
+    """The expected recall of a join with this memory, if it is used in the best way by the model.
 
     Parameters are those of `models.joint_payoff`; memory is in rows of both sides together.
 
@@ -176,7 +174,7 @@ def predict_recall(
 
     Deviations
     ----------
-    Results whose partners arrive together need no memory and are left out of account, as in the paper.
+    Results whose partners arrive together need no memory and are not counted, as in the paper.
     """
     return joint_payoff(model, rates=rates, window=window).recall(memory)
 
@@ -189,7 +187,7 @@ def sampling_memory(
     results: float,
     cv: float,
 ) -> Requirement:
-    """The least memory by the error of a mean over a join that is sampled, for `allocate(metric="error")`.
+    """The memory needed for an error of a mean over a sampled join, for `allocate(metric="error")`.
 
     Of `results` results, each in the sample with probability p, the mean has the relative standard error
     `cv * sqrt((1 - p) / (p * results))`; the memory is that of `models.sample_rows` for the p with this error.
@@ -199,9 +197,9 @@ def sampling_memory(
     model, rates, window
         As in `models.sample_rows`.
     results
-        Results that are aggregated at a time.
+        The number of results in an aggregate.
     cv
-        Their coefficient of variation: standard deviation by mean.
+        Their coefficient of variation: standard deviation over mean.
 
     Examples
     --------
@@ -221,7 +219,7 @@ def sampling_memory(
     Those of `models.sample_rows`: the memory is overestimated under random arrivals.
     """
     many, spread = positive(results, "results"), positive(cv, "cv")
-    sample_rows(model, 1.0, rates=rates, window=window)  # refuses what cannot be used, here rather than later
+    sample_rows(model, 1.0, rates=rates, window=window)  # refuses bad arguments early
 
     def least(error: float) -> float:
         fraction = 1 / (1 + many * (error / spread) ** 2)
@@ -258,11 +256,11 @@ def _read(join: Payoff | Requirement, metric: Metric) -> _Join:
     if isinstance(join, Payoff):
         if metric == "error":
             raise InputError(
-                "a Payoff tells the recall, not the error of a sample; give sampling_memory(...)"
+                "a Payoff gives the recall, not the error of a sample; give sampling_memory(...)"
             )
         return _Join(join.memory_for, join.recall)
     if not callable(join):
-        raise InputError(f"{join!r} does not say what memory pays; give a Payoff or a function of the level")
+        raise InputError(f"{join!r} is not a payoff; give a Payoff or a function of the level")
     return _Join(join, partial(_reached, join, metric))
 
 
@@ -272,7 +270,7 @@ def _reached(needs: Requirement, metric: Metric, rows: int) -> float:
 
 def _furthest(holds: Callable[[float], bool], metric: Metric, highest: float) -> float:
     """The best level that holds: the largest recall up to `highest`, or the smallest error."""
-    good, bad = (0.0, highest) if metric == "recall" else (_harmless(holds), 0.0)
+    good, bad = (0.0, highest) if metric == "recall" else (_sufficient_error(holds), 0.0)
     if holds(bad):
         return bad
     for _ in range(_HALVINGS):
@@ -281,20 +279,20 @@ def _furthest(holds: Callable[[float], bool], metric: Metric, highest: float) ->
     return good
 
 
-def _harmless(holds: Callable[[float], bool]) -> float:
-    """An error large enough to hold."""
+def _sufficient_error(holds: Callable[[float], bool]) -> float:
+    """An error that is large enough for the memory."""
     error = 1.0
     while not holds(error):
         error *= 2
         if math.isinf(error):
-            raise InputError("no error is large enough for so little memory; give a larger total")
+            raise InputError("no error is large enough for this memory; give a larger total")
     return error
 
 
 def _whole(memory: float) -> float:
-    """Whole rows, at least one; infinite if no memory will do."""
+    """Whole rows, at least one; infinite if no memory suffices."""
     if math.isnan(memory):
-        raise InputError("the memory for a level is NaN; let each join's function return a number of rows")
+        raise InputError("the memory for a level is NaN; each join's function must return a number of rows")
     return max(1.0, float(np.ceil(memory - _ROUNDING)))
 
 
@@ -309,7 +307,9 @@ def _alloc(joins: list[_Join], total: int, weights: list[float], metric: Metric)
         return sum(rows(level)) <= total
 
     if metric == "recall" and not holds(0.0):
-        raise InputError(f"total is {total}, but recall 0 alone needs {sum(rows(0.0)):g} rows; give as many")
+        raise InputError(
+            f"total is {total}, but recall 0 alone needs {sum(rows(0.0)):g} rows; give at least that many"
+        )
     memory = [int(some) for some in rows(_furthest(holds, metric, 1 / min(weights)))]
     return _spend(memory, joins, total, weights, metric)
 
@@ -317,7 +317,7 @@ def _alloc(joins: list[_Join], total: int, weights: list[float], metric: Metric)
 def _spend(
     memory: list[int], joins: list[_Join], total: int, weights: list[float], metric: Metric
 ) -> list[int]:
-    """Spend what is left over: a row each for the worst off, then in proportion."""
+    """Distribute the remaining rows: one each for the joins of the lowest level, then in proportion."""
     reached = [join.reaches(rows) for join, rows in zip(joins, memory, strict=True)]
     best, sign = (1.0, 1.0) if metric == "recall" else (0.0, -1.0)
     lacking = [i for i, level in enumerate(reached) if level != best]
@@ -332,7 +332,7 @@ def in_proportion(shares: Sequence[float], total: int) -> list[int]:
     parts = np.array(shares) if any(shares) else np.ones(len(shares))
     exact = total * parts / parts.sum()
     rows = np.maximum(1, np.floor(exact)).astype(np.int64)
-    for _ in range(rows.sum() - total):  # those who got a row for nothing have it from the largest
+    for _ in range(rows.sum() - total):  # rows that were rounded up to 1 are taken from the largest
         rows[np.argmax(rows)] -= 1
     spare = total - rows.sum()
     rows[np.argsort(rows - exact, kind="stable")[:spare]] += 1

@@ -109,7 +109,7 @@ def pure(policy: Policy) -> None:
     """Asking for scores changes nothing, and gives a number for every row, whatever the order of the rows."""
     for operator in _running(policy, Budget(rows=20)):
         for buffer in operator.buffers.values():
-            rows, now = buffer.rows, operator.number * 6
+            rows, now = buffer.rows, operator.state.number * 6
             first, second = (operator.policy.scores(rows, now) for _ in range(2))
             assert first.shape == (len(rows),), f"{policy} scored {len(rows)} rows with shape {first.shape}"
             assert not np.isnan(first).any(), f"{policy} scored a row with NaN"

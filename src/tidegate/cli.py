@@ -1,87 +1,116 @@
-"""The command line: `tidegate demo | run | edge | reproduce | policies | bench`."""
+"""The command line: `tidegate --help` lists the commands.
+
+Each command imports what it needs when it runs, so that `tidegate run` loads neither experiments nor the demo.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import inspect
 import math
 import os
 import signal
 import sys
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tidegate import experiments, policies
-from tidegate.alerts.bracket_store import Shape
-from tidegate.alerts.edge import Edge, Form
-from tidegate.alerts.lines import LONGEST_LINE
-from tidegate.experiments import run as runs
-from tidegate.experiments.document import write_document
-from tidegate.experiments.experiment import Experiment
-from tidegate.experiments.outcomes import Plan
-from tidegate.experiments.pages import write_pages
-from tidegate.experiments.reproduced import Reproduced, reproduced
+import tidegate
 from tidegate.types import InputError, Time
 
+Shape = Literal["quasiconvex", "increasing", "decreasing", "any"]
+Form = Literal["csv", "json"]
+
+_LONGEST_LINE: Final = 1 << 20
+
 app = typer.Typer(
-    help="Stream joins that never outgrow their memory.",
+    help="Join streams within a hard memory budget.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 console = Console()
 
 
-def _choices(kind: object) -> str:
-    return ", ".join(get_args(kind))
+def _examples(*lines: str) -> str:
+    """The end of a help text, as a list in Markdown."""
+    return "Examples:\n\n" + "\n\n".join(f"- {line}" for line in lines)
 
 
-@app.callback()
-def main() -> None:
-    """Stream joins that never outgrow their memory."""
+def _show_version(value: bool) -> None:
+    if value:
+        console.print(f"tidegate {tidegate.__version__}", highlight=False)
+        raise typer.Exit
 
 
-@app.command("policies")
+@app.callback(
+    epilog=_examples("tidegate demo", "tidegate run auctions.toml --check", "tidegate run --help"),
+)
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Join streams within a hard memory budget."""
+
+
+@app.command("policies", epilog=_examples("tidegate policies"))
 def list_policies() -> None:
-    """List the policies, and when to use each."""
-    table = Table("policy", "what stays", box=None, pad_edge=False)
-    for name in policies.names():
-        idea = inspect.cleandoc(type(policies.find(name)).__doc__ or "").split("\n\n")[0]
-        table.add_row(name, idea.replace("\n", " "))
+    """List the policies and when to use each.
+
+    A policy chooses the rows that stay in memory when the budget is full. Give its name as `policy` to
+    tidegate.join, to tidegate.simulate, or under [join] in a pipeline file.
+    """
+    from tidegate import policies  # noqa: PLC0415 - see the module's docstring
+
+    table = Table("policy", "when to use it", box=None, pad_edge=False)
+    for name, use_when in policies.describe().items():
+        table.add_row(name, use_when)
     console.print(table)
 
 
-@app.command()
+@app.command(epilog=_examples("tidegate demo", "tidegate demo --folder /tmp/demo --seconds 30"))
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where inputs, results and the page go.")] = Path(
+    folder: Annotated[Path, typer.Option(help="Folder for the inputs, the results and the page.")] = Path(
         "tidegate-demo"
     ),
-    seconds: Annotated[float, typer.Option(help="After this time nothing more is written.")] = 65.0,
+    seconds: Annotated[float, typer.Option(help="How long to write input, in seconds.")] = 65.0,
 ) -> None:
-    """See a bounded join at work: auctions and bids on local Spark, in a tenth of the memory."""
+    """Run a bounded join of auctions and bids on local Spark, and draw its quality.
+
+    The join gets a tenth of the memory that the exact one needs. The page shows how many results each policy finds.
+    """
     part = _on_spark("demo")
     try:
         part.run_demo(folder, console, seconds=seconds)
     except part.QueryFailedError as error:
-        _complain(error)
+        _print_error(error)
         raise typer.Exit(1) from error
 
 
-@app.command("run")
+@app.command(
+    "run",
+    epilog=_examples("tidegate run auctions.toml --check", "tidegate run auctions.toml --log spark.log"),
+)
 def run_pipeline(
     file: Annotated[Path, typer.Argument(help="The pipeline, a TOML file.")],
-    check: Annotated[bool, typer.Option("--check", help="Only check it; starts no Spark.")] = False,
-    log: Annotated[Path | None, typer.Option(help="Where Spark's own words go.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the file and exit, without starting Spark.")
+    ] = False,
+    log: Annotated[Path | None, typer.Option(help="File for Spark's log.")] = None,
 ) -> None:
-    """Run a pipeline: two sources, a join, a sink."""
+    """Run a pipeline file: two sources, a join and a sink.
+
+    A stream runs until Ctrl-C or SIGTERM, and continues from its checkpoint when it is run again.
+    """
     pipeline = _on_spark("pipeline")
     if check:
         console.print(f"{file}: {pipeline.check(file)}", markup=False, highlight=False, soft_wrap=True)
@@ -89,239 +118,189 @@ def run_pipeline(
     try:
         pipeline.run(file, log=log)
     except pipeline.QueryFailedError as error:
-        _complain(error)
+        _print_error(error)
         raise typer.Exit(1) from error
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "sensor | tidegate edge --omega 10 | send",
+        "sensor | tidegate edge --omega 2.5 --shape increasing --key machine --form json | send",
+    )
+)
 def edge(
-    omega: Annotated[float, typer.Option(help="The length of the brackets; seconds, for calendar times.")],
-    shape: Annotated[
-        str, typer.Option(help="How the alarm depends on the readings: " + _choices(Shape))
-    ] = "quasiconvex",
-    time: Annotated[str, typer.Option(help="The column of times.")] = "time",
-    value: Annotated[str, typer.Option(help="The column of readings.")] = "value",
-    key: Annotated[str | None, typer.Option(help="A column that tells streams apart.")] = None,
-    form: Annotated[str, typer.Option(help="Of the lines: " + _choices(Form))] = "csv",
+    omega: Annotated[
+        float, typer.Option(help="Length of the brackets, in the unit of the times; seconds for timestamps.")
+    ],
+    shape: Annotated[Shape, typer.Option(help="How the alarm depends on the readings.")] = "quasiconvex",
+    time: Annotated[str, typer.Option(help="Column of the times.")] = "time",
+    value: Annotated[str, typer.Option(help="Column of the readings.")] = "value",
+    key: Annotated[
+        str | None, typer.Option(help="Column whose values are streams of their own; one stream by default.")
+    ] = None,
+    form: Annotated[Form, typer.Option(help="Format of the lines; CSV has a header.")] = "csv",
     disorder: Annotated[
-        float, typer.Option(help="By how much a reading may be older than those before it.")
+        float, typer.Option(help="How much older than the newest reading another may be.")
     ] = 0.0,
     hold: Annotated[
-        float | None, typer.Option(help="How long a reading is held back at most, if not for omega.")
+        float | None,
+        typer.Option(help="Longest time to hold a reading back, in the unit of the times; omega by default."),
     ] = None,
-    low: Annotated[float, typer.Option(help="The least reading for which the shape is known.")] = -math.inf,
-    high: Annotated[float, typer.Option(help="The greatest one; those beyond are sent at once.")] = math.inf,
-    patience: Annotated[
-        float | None, typer.Option(help="Seconds by the clock after which a reading is sent in any case.")
+    low: Annotated[float, typer.Option(help="Send readings below this at once.")] = -math.inf,
+    high: Annotated[float, typer.Option(help="Send readings above this at once.")] = math.inf,
+    max_wait: Annotated[
+        float | None,
+        typer.Option(help="Longest time to hold a reading back, in seconds by the clock."),
     ] = None,
     max_line: Annotated[
-        int, typer.Option(help="Bytes of a line at most; a longer one is an error.")
-    ] = LONGEST_LINE,
+        int, typer.Option(help="Longest line in bytes; a longer one is an error.")
+    ] = _LONGEST_LINE,
 ) -> None:
-    """Pass on of the readings on stdin only those that can decide an alarm; tell on stderr what that saves.
+    """Read readings from stdin and send those that can decide an alarm to stdout.
 
-    A reading is held back until it is known to be needed: for omega and the disorder at most, or for as long as
-    --hold says, in its own time; by the clock it is the same for calendar times, and --patience for others. Ctrl-C or
-    a request to terminate ends the input, and what is held back is sent.
+    A summary of what was saved goes to stderr. A reading is held back until it is known to be needed, for at most
+    omega plus the disorder. Ctrl-C or SIGTERM ends the input; readings that are held back are sent first.
     """
+    from tidegate.alerts.edge import Edge  # noqa: PLC0415 - see the module's docstring
+
     wanted = Edge(
-        _whole(omega),
-        cast("Shape", shape),
-        time,
-        value,
-        key,
-        cast("Form", form),
-        _whole(disorder),
-        None if hold is None else _whole(hold),
-        low,
-        high,
-        patience,
-        max_line,
+        omega=_whole(omega),
+        shape=shape,
+        time=time,
+        value=value,
+        key=key,
+        form=form,
+        disorder=_whole(disorder),
+        hold=None if hold is None else _whole(hold),
+        low=low,
+        high=high,
+        patience=max_wait,
+        max_line=max_line,
     )
-    with _ended_by_signals() as heard:
-        savings = wanted.run(sys.stdin.buffer, sys.stdout.buffer, cut_short=lambda: bool(heard))
-    hint = f"; a join of them needs a lateness of {wanted.behind:g} at least" if wanted.behind else ""
+    with _input_ended_by_signals() as signals:
+        savings = wanted.run(sys.stdin.buffer, sys.stdout.buffer, cut_short=lambda: bool(signals))
+    hint = f"; a join of them needs a lateness of at least {wanted.behind:g}" if wanted.behind else ""
     Console(stderr=True).print(savings.told() + hint, highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
-def _ended_by_signals() -> Iterator[list[int]]:
-    """Let a signal be the end of the input, and tell of it: nothing is interrupted, so that no line is lost halfway.
+def _input_ended_by_signals() -> Iterator[list[int]]:
+    """Treat a signal as the end of the input, so that no line is cut; yield the signals so far.
 
-    A second one ends the process.
+    A second signal ends the process.
     """
-    heard: list[int] = []
+    received: list[int] = []
 
     def end(number: int, _: object) -> None:
-        heard.append(number)
+        received.append(number)
         signal.signal(number, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield heard
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _whole(span: float) -> Time:
-    return int(span) if span.is_integer() else span
+def _whole(duration: float) -> Time:
+    return int(duration) if duration.is_integer() else duration
 
 
 def _on_spark(module: str) -> Any:  # noqa: ANN401 - a module
-    """Load a part that needs Spark, only when it is asked for."""
+    """Import a module that needs Spark, or say what to install."""
     try:
         return importlib.import_module(f"tidegate.spark.{module}")
     except ModuleNotFoundError as error:
         raise InputError(
-            f"this command needs {error.name}; run: pip install 'tidegate[spark,dashboard]'"
+            f"this command needs {error.name}; run: pip install 'tidegate[spark,pictures]'"
         ) from error
 
 
-def _complain(error: Exception) -> None:
+def _print_error(error: Exception) -> None:
     Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "tidegate reproduce",
+        "tidegate reproduce fig2 --paper ijoin",
+        "tidegate reproduce --all --quick --out results",
+    )
+)
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Which: 'ijoin/figure2', or 'fig2'.")] = None,
-    paper: Annotated[str | None, typer.Option(help="Of which paper, by name or author.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All experiments of all papers.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and rows: all in minutes.")] = False,
-    most: Annotated[
-        int | None, typer.Option("--runs", min=1, help="At most so many runs of each configuration.")
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Experiments such as 'ijoin/figure2' or 'fig2'; listed if none."),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="The folder of recorded streams, for what uses them.")
+    paper: Annotated[
+        str | None, typer.Option(help="The paper of the experiments, by its name or an author.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where cells, numbers, pictures and pages go.")] = Path(
+    everything: Annotated[bool, typer.Option("--all", help="Run all experiments of all papers.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use fewer runs and rows. All experiments take minutes.")
+    ] = False,
+    max_runs: Annotated[
+        int | None, typer.Option("--runs", min=1, help="Maximum number of runs of each configuration.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of recorded streams.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results, charts and pages.")] = Path(
         "tidegate-reproduced"
     ),
     master: Annotated[
         str | None,
-        typer.Option(help="Spark's master; all cores of this machine by default. 'none': no Spark."),
+        typer.Option(help="Spark's master. Default: all cores of this machine. 'none' runs without Spark."),
     ] = None,
-    conf: Annotated[list[str] | None, typer.Option(help="A setting of Spark, as name=value.")] = None,
-    docs: Annotated[Path | None, typer.Option(help="Also write a Markdown file, with its pictures.")] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(help="A setting of Spark as name=value. Can be repeated.")
+    ] = None,
+    docs: Annotated[
+        Path | None, typer.Option(help="Also write a Markdown file, with its charts beside it.")
+    ] = None,
     finished: Annotated[
-        bool, typer.Option("--finished", help="Run nothing; tell of the cells that are finished.")
+        bool, typer.Option("--finished", help="Run nothing. Report the cells that are finished.")
     ] = False,
 ) -> None:
-    """Run experiments of the papers again, with this code, on Spark, and judge what the papers say of them.
+    """Run the papers' experiments on Spark, and check the papers' claims.
 
-    Without a name they are listed. Cells that are finished are found in the output, so that a run that was stopped
-    goes on where it was.
+    Without a name, the experiments are listed. Results of finished cells are kept in the output folder, so a run
+    that was stopped continues where it stopped.
     """
+    from tidegate.experiments import reproduce as command  # noqa: PLC0415 - see the module's docstring
+
     if not names and not everything and paper is None:
-        _list_experiments()
+        command.list_experiments(console)
         return
-    chosen, skipped = _chosen(experiments.find(names or (), paper), data, named=bool(names))
-    told = dict(_setting(one) for one in conf or ())
-    plan = Plan.of(chosen, data)
-    cells = {one.name: one.cells(quick=quick, most=most) for one in chosen}
-    everyone = list(dict.fromkeys(cell for some in cells.values() for cell in some))
-    runs.writable(out)
-    try:
-        if finished:
-            outcomes, place = runs.finished(plan, everyone, out), "as far as it was finished"
-        else:
-            with (
-                contextlib.nullcontext(runs.Here())
-                if master == "none"
-                else runs.on_spark(master, told) as where,
-                runs.bar(console) as progress,
-            ):
-                place = "in one process" if master == "none" else f"on Spark, {where.cores} cores"
-                outcomes = runs.run(plan, everyone, out, where, progress)
-    except KeyboardInterrupt as stop:
-        console.print(f"stopped; the same command goes on from what is in {out}", markup=False)
-        raise typer.Exit(130) from stop
-    told_of = {name: [cell for cell in some if cell in outcomes] for name, some in cells.items()}
-    made = [reproduced(one, told_of[one.name], outcomes) for one in chosen if told_of[one.name]]
-    skipped += [one.name for one in chosen if not told_of[one.name]]
-    for one in made:
-        _show(one)
-    size = (
-        "a quick run, with fewer rows and runs than in the papers"
-        if quick
-        else "with the papers' rows and runs"
-        if most is None
-        else f"with the papers' rows and at most {most} runs"
+    request = command.Request(
+        names or (),
+        paper,
+        quick,
+        max_runs,
+        data,
+        out,
+        master,
+        command.parse_settings(conf or ()),
+        docs,
+        finished,
     )
-    work = sum(one.seconds for one in outcomes.values()) / 3600
-    effort = f"{len(outcomes):,} cells, {work:.1f} hours of processor time"
-    run = f"tidegate {version('tidegate')}, {size}, {place}; {effort}"
-    console.print(f"pages: {write_pages(made, out, run)}", markup=False, soft_wrap=True)
-    if skipped:
-        console.print(f"not run, or not without --data: {', '.join(skipped)}", markup=False)
-    if docs is not None:
-        write_document(made, docs, run, skipped)
-    failed = list(dict.fromkeys(ended for one in made for ended in one.failed))
+    try:
+        failed, count = command.reproduce(request, console)
+    except KeyboardInterrupt as stop:
+        console.print(f"stopped; run the same command again to continue from {out}", markup=False)
+        raise typer.Exit(130) from stop
     if failed:
-        _complain(RuntimeError(f"{len(failed)} of {len(everyone)} cells failed"))
-        for ended in failed:
-            _complain(RuntimeError(f"{ended.cell.told}: {ended.error}"))
+        _print_error(RuntimeError(f"{len(failed)} of {count} cells failed"))
+        for result in failed:
+            _print_error(RuntimeError(f"{result.cell.description}: {result.error}"))
         raise typer.Exit(1)
 
 
-def _list_experiments() -> None:
-    for name, paper in experiments.PAPERS.items():
-        table = Table(
-            title=f"{escape(paper.title)} ({escape(paper.authors)}): {name}",
-            title_justify="left",
-            title_style="bold",
-            box=None,
-            pad_edge=False,
-            show_header=False,
-        )
-        for one in paper.experiments:
-            needs = " [dim](needs --data)[/]" if one.recorded else ""
-            table.add_row(one.name, f"{escape(one.title)}{needs}")
-        console.print(table)
-        console.print()
-    console.print("Give a name, --paper or --all; --quick for fewer runs.")
-
-
-def _chosen(found: list[Experiment], data: Path | None, *, named: bool) -> tuple[list[Experiment], list[str]]:
-    """Those that can run, and the names of those that would need recorded streams."""
-    if data is not None and not data.is_dir():
-        raise InputError(f"there is no folder {data}; give the one that holds recorded streams by --data")
-    needy = [one.name for one in found if one.recorded and data is None]
-    if needy and named:
-        raise InputError(
-            f"{', '.join(needy)} needs recorded streams; give the folder that holds them by --data"
-        )
-    return [one for one in found if one.name not in needy], needy
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"--conf {text!r} is no setting; write name=value")
-    return name, value
-
-
-def _show(made: Reproduced) -> None:
-    table = Table(
-        *made.header,
-        title=f"{made.figure}: {escape(made.experiment.title)} ({made.experiment.name})",
-        title_justify="left",
-    )
-    for row in made.rows:
-        table.add_row(*row, end_section="total" in row)
-    console.print(table)
-    for claim in made.claims:
-        console.print(f"[bold]{claim.verdict}:[/] {escape(claim.text)} [dim]({escape(claim.numbers)})[/]")
-
-
-@app.command()
+@app.command(epilog=_examples("tidegate bench", "tidegate bench policies"))
 def bench(
-    what: Annotated[
-        str, typer.Argument(help="What to measure: a module of the folder `benchmarks`.")
-    ] = "core",
+    what: Annotated[str, typer.Argument(help="The benchmark: a module of the folder `benchmarks`.")] = "core",
 ) -> None:
-    """Measure, beside peers, in one run; from a checkout of the project."""
+    """Run a benchmark beside its peers, from a checkout of the project."""
     root = Path(__file__).parents[2]
     known = sorted(path.stem for path in (root / "benchmarks").glob("[a-z]*.py"))
     if what not in known:
@@ -332,9 +311,9 @@ def bench(
 
 
 def run() -> None:
-    """Run the command line; what the user can mend is told in one line, without a traceback."""
+    """Run the command line; errors of the user are shown in one line, without a traceback."""
     try:
         app()
     except InputError as error:
-        _complain(error)
+        _print_error(error)
         sys.exit(2)

@@ -1,7 +1,7 @@
-"""TOML text of unknown origin, parsed at a cost that follows its length.
+"""Parse TOML text of unknown origin, in time proportional to its length.
 
-Python's parser takes time that grows with the square of a dotted key's parts or worse, and fails with errors of its
-own on deep nesting and long numbers. All three are found by one look at the tokens beforehand.
+The time of Python's parser grows with the square of the number of parts of a dotted key, or faster. It fails with
+unclear errors on deep nesting and long numbers. So one pass over the tokens refuses all three beforehand.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        It is no TOML, has more than 64 levels or parts of a key, or a number or key of more than 1,000 characters.
+        It is not TOML, has more than 64 levels or parts of a key, or a number or key of more than 1,000 characters.
 
     Examples
     --------
@@ -45,9 +45,9 @@ def parse_toml(text: str) -> dict[str, Any]:
     {'a': {'b': [1, 2]}}
     >>> parse_toml("a = " + "[" * 1000)
     Traceback (most recent call last):
-    tidegate.types.InputError: line 1: nested more than 64 deep; make it flatter
+    tidegate.types.InputError: line 1: nested more than 64 deep; use fewer levels
     """
-    # Some editors begin a file with a mark of its encoding.
+    # Some editors write a byte order mark.
     text = text.removeprefix("\ufeff")
     _check_shape(text)
     try:
@@ -61,7 +61,7 @@ def _check_shape(text: str) -> None:
     for token in _TOKENS.finditer(text):
         kind = token.lastgroup
         if kind == "unclosed":
-            # The parser gets no further than this, either.
+            # The parser refuses it, too.
             return
         if kind == "dot":
             dots += 1
@@ -69,9 +69,9 @@ def _check_shape(text: str) -> None:
             depth += (kind == "open") - (kind == "close")
             dots = 0
         if depth > _DEEPEST:
-            raise _refusal(text, token, f"nested more than {_DEEPEST} deep; make it flatter")
+            raise _refusal(text, token, f"nested more than {_DEEPEST} deep; use fewer levels")
         if dots >= _DEEPEST:
-            raise _refusal(text, token, f"a key of more than {_DEEPEST} parts; give it fewer dots")
+            raise _refusal(text, token, f"a key of more than {_DEEPEST} parts; use fewer dots")
         if kind == "word" and token.end() - token.start() > _LONGEST_WORD:
             what = f"a number or key of more than {_LONGEST_WORD:,} characters; shorten it, or write it in quotes"
             raise _refusal(text, token, what)

@@ -1,6 +1,6 @@
-"""Chance that can be repeated: draws that are hashes of a seed and a row's number.
+"""Reproducible random draws: hashes of a seed and a row's number.
 
-A step that is run again draws the same, in any process and in any grouping of rows into steps.
+A repeated step gets the same draws, in any process and any grouping of rows into steps.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 def salt(setting: Setting) -> int:
-    """What sets the draws of one join and partition apart from those of another."""
+    """The salt of a join and partition, which makes its draws independent of others."""
     mixed = mix(mix(np.uint64(int(setting.seed) % 2**64)) ^ np.uint64(setting.partition))
     return int(mixed >> np.uint64(1))
 
 
-def apart(common: int, purpose: int) -> int:
-    """A salt for one purpose among several that share one: draws for different purposes are unrelated.
+def derive_salt(common: int, purpose: int) -> int:
+    """A salt for one of several purposes, derived from a common one; draws for different purposes are independent.
 
     Examples
     --------
-    >>> apart(7, 1) == apart(7, 1), apart(7, 1) == apart(7, 2)
+    >>> derive_salt(7, 1) == derive_salt(7, 1), derive_salt(7, 1) == derive_salt(7, 2)
     (True, False)
     """
     return int(mix(mix(np.uint64(common)) + np.uint64(purpose)) >> np.uint64(1))
 
 
 def draws(ids: Array, salts: Array | int) -> Array:
-    """Draw a number from 0 to 1, 1 excluded, for each row; the same salt draws the same.
+    """A draw from [0, 1) for each row; the same for the same salt.
 
     Examples
     --------
@@ -46,8 +46,8 @@ def draws(ids: Array, salts: Array | int) -> Array:
 
 
 @kernel
-def scattered(number: int) -> np.uint64:
-    """Scatter a 64-bit integer over all of them (the finaliser of splitmix64)."""
+def hash64(number: int) -> np.uint64:
+    """A hash of a 64-bit integer (the finaliser of splitmix64)."""
     z = np.uint64(number) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -55,16 +55,16 @@ def scattered(number: int) -> np.uint64:
 
 
 @kernel
-def drawn(number: int, salted: int) -> float:
-    """Draw as `draws` does, for one row, inside a compiled loop."""
-    return float(np.int64(scattered(number ^ salted) >> np.uint64(11))) * 2.0**-53
+def draw_one(number: int, salted: int) -> float:
+    """The draw of `draws` for one row, inside a compiled loop."""
+    return float(np.int64(hash64(number ^ salted) >> np.uint64(11))) * 2.0**-53
 
 
 @kernel
 def spread(number: int) -> float:
-    """A number from 0 to 1, 1 excluded, for each integer: the golden ratio's multiples without their whole parts.
+    """A number from [0, 1) for each integer: the fractional parts of multiples of the golden ratio.
 
-    No draw, but cheaper: those of integers in a row, or at equal distances, are spread evenly.
+    Cheaper than a draw; the numbers of consecutive or equally spaced integers are evenly distributed.
 
     Examples
     --------
@@ -76,5 +76,5 @@ def spread(number: int) -> float:
 
 @vectorize(["uint64(uint64)"], cache=True)
 def mix(number: Any) -> Any:
-    """Scatter 64-bit integers, a whole array of them."""
-    return scattered(number)
+    """The hash of `hash64` for an array of 64-bit integers."""
+    return hash64(number)

@@ -1,4 +1,4 @@
-"""Classes that users call by name: each that has one, their own included once it is defined."""
+"""Classes that users refer to by name, including classes of their own."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tidegate.types import InputError, perhaps, refuse_class
 T = TypeVar("T")
 
 
-def named(classes: list[type[T]]) -> dict[str, type[T]]:
-    """These classes and all below them, by name; one that merely inherits a name is not listed."""
+def classes_by_name(classes: list[type[T]]) -> dict[str, type[T]]:
+    """These classes and their subclasses by name; a class that only inherits its name is not listed."""
     found: dict[str, type[T]] = {}
     waiting = list(classes)
     while waiting:
@@ -21,12 +21,12 @@ def named(classes: list[type[T]]) -> dict[str, type[T]]:
     return found
 
 
-def called(name: object, known: dict[str, type[T]], what: str) -> type[T]:
-    """The class of that name; if there is none, all names are listed, and the one that may be meant.
+def find_class(name: object, known: dict[str, type[T]], what: str) -> type[T]:
+    """The class of that name; the error for an unknown name lists all names and the most similar one.
 
     Examples
     --------
-    >>> called("floot", {"int": int, "float": float}, "number")
+    >>> find_class("floot", {"int": int, "float": float}, "number")
     Traceback (most recent call last):
     tidegate.types.InputError: number 'floot' is not known; use one of float, int; did you mean 'float'?
     """

@@ -300,8 +300,8 @@ class Band:
 Condition: TypeAlias = Comparison | Band
 
 
-NOTES: Final = ("recent", "matched", "priority")
-"""Columns of `Rows` that a policy asks for."""
+NOTE: Final = "notes."
+"""What the name of a note begins with where all columns of `Rows` are listed together."""
 
 
 @dataclass(frozen=True)
@@ -326,13 +326,8 @@ class Rows:
         Bytes that a row takes elsewhere (its other columns), where a budget counts them.
     lefts, rights
         How many rows of that side had arrived when this one did, itself included; only for `Last` windows.
-    recent, matched, priority
-        What a policy notes of each row (`Policy.noted`): its matches, each counted by how long ago it was when the
-        row last matched, when that was, and what it was found to be worth.
-    level, wait, hold
-        What a sampler notes of each row: the level of the probability with which it was drawn, how many matches
-        from here on the next one is that leaves, and the probability with which it is held for matches beyond
-        those that it expects (0: it is not).
+    notes
+        Columns that a running policy or sampler keeps beside the rows, by name.
     """
 
     side: Side
@@ -344,20 +339,34 @@ class Rows:
     payload: Array | None = None
     lefts: Array | None = None
     rights: Array | None = None
-    recent: Array | None = None
-    matched: Array | None = None
-    priority: Array | None = None
-    level: Array | None = None
-    wait: Array | None = None
-    hold: Array | None = None
+    notes: dict[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.key)
 
     def columns(self) -> dict[str, Array]:
-        """The columns that are there, by name."""
+        """All columns that are present, by name; each note as `notes.<name>`.
+
+        Examples
+        --------
+        >>> one = np.arange(1)
+        >>> list(Rows("left", one, one, one, one, notes={"priority": one}).columns())
+        ['key', 'time', 'id', 'matches', 'notes.priority']
+        """
         # Not by `fields`: a step of one row asks for them many times.
-        return {name: column for name, column in vars(self).items() if name != "side" and column is not None}
+        columns = {name: column for name, column in vars(self).items() if column is not None}
+        del columns["side"]
+        for name, column in columns.pop("notes").items():
+            columns[NOTE + name] = column
+        return columns
+
+    @classmethod
+    def from_columns(cls, side: Side, columns: Mapping[str, Array]) -> Self:
+        """Make rows from what `columns` returned."""
+        own: dict[str, Any] = {name: column for name, column in columns.items() if name[: len(NOTE)] != NOTE}
+        if len(own) < len(columns):
+            own["notes"] = {name[len(NOTE) :]: column for name, column in columns.items() if name not in own}
+        return cls(side, **own)
 
     def take(self, positions: Array | slice) -> Self:
         """The rows at these positions (or under this mask), in their order."""
@@ -365,7 +374,12 @@ class Rows:
         taken = object.__new__(type(self))
         fields = vars(taken)
         for name, column in vars(self).items():
-            fields[name] = column if column is None or name == "side" else column[positions]
+            if column is None or name == "side":
+                fields[name] = column
+            elif name == "notes":
+                fields[name] = {note: values[positions] for note, values in column.items()}
+            else:
+                fields[name] = column[positions]
         return taken
 
     @property
@@ -418,9 +432,10 @@ class Pairs(NamedTuple):
 class Sampled(Pairs):
     """Results of a sample: beside both partners the probability of each to be in it, and how it was drawn.
 
-    `owner` is the older of its rows, by its number among all that ever arrived. `shown` is the probability with which
-    the owner was kept for this result: any two results of one owner are in the sample together with the product of
-    their probabilities, divided by the greater `shown` of the two. It is 1 for a result that was drawn by itself.
+    `owner` is the older of its rows, by its number among all that ever arrived. `shown` is the probability with
+    which the owner was kept for this result: any two results of one owner are in the sample together with the
+    product of their probabilities, divided by the greater `shown` of the two. It is 1 for a result that was drawn
+    by itself.
     """
 
     probability: Array
@@ -481,7 +496,8 @@ class Setting:
 
     `shares` are the budgets of the shared pool or of each side's own, None for one that holds nothing; `future` is
     there for a policy that needs it, in a simulation; `numeric` says whether keys are the user's own whole numbers
-    (or times), so that a larger one means more, and not codes or hashes.
+    (or times), so that a larger one means more, and not codes or hashes; `combine` is how the importance of a result
+    follows from that of its two rows.
     """
 
     window: Window
@@ -493,6 +509,7 @@ class Setting:
     condition: Condition = "="
     future: Future | None = None
     numeric: bool = True
+    combine: Combine = "min"
 
 
 @dataclass(frozen=True)

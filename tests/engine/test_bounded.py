@@ -258,7 +258,7 @@ def test_the_compiled_loop_is_the_operator(
 def test_the_compiled_loop_is_the_operator_on_a_longer_run() -> None:
     draw = np.random.default_rng(3)
     left, right = (
-        {"key": draw.zipf(1.6, 600) % 300, "time": np.sort(draw.integers(0, 600, 600))} for _ in range(2)
+        {"key": draw.zipf(1.6, 300) % 300, "time": np.sort(draw.integers(0, 300, 300))} for _ in range(2)
     )
     curves = tg.models.AgeCurve([0, 30, 80, 200], [1, 3, 2]), tg.models.AgeCurve([0, 5, 40, 90], [3, 1, 2])
     shares = range(300), np.arange(1, 301) / 45_150

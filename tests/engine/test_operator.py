@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.engine.brute_force import Arrived, Bounded, Name, Row, Spans, cut
 from tests.engine.cases import Stream, Streams, is_part, streams
 from tidegate import Band, Budget, InputError, Last, Window
-from tidegate.engine import Join, Operator, Outcome, collected
+from tidegate.engine import Join, Operator, StepOutcome, collected
 from tidegate.engine.arrivals import Arrivals, Floors, Moment, arrange
 from tidegate.engine.index import Axes, Index
 from tidegate.engine.snapshot import pack
@@ -65,7 +65,7 @@ def state(operator: Operator) -> dict[str, Any]:
         for side, buffer in operator.buffers.items()
         for name, column in buffer.rows.columns().items()
     }
-    return {"rows": columns, "tally": vars(operator.tally).copy(), "number": operator.number}
+    return {"rows": columns, "tally": vars(operator.tally).copy(), "number": operator.state.number}
 
 
 def ids(operator: Operator) -> dict[Side, list[int]]:
@@ -528,7 +528,7 @@ def test_lifetimes_end_with_the_window() -> None:
 def test_an_outcome_tells_departures_apart() -> None:
     case = Streams(Stream([1, 2, 3], [0, 1, 50]), Stream([], []))
     operator = Operator(Join(Window(5, 5), Budget(rows=1), "until_expiry"))
-    outcomes: list[Outcome] = []
+    outcomes: list[StepOutcome] = []
     for left, right, moment in steps_of(case, (5, 5), 1):
         outcomes.append(collected(operator.step(left, right, moment))[1])
     assert [o.evicted["left"].rows.id.tolist() for o in outcomes] == [[], [1], []]

@@ -13,11 +13,9 @@ from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate.engine import ReservoirReport, simulate_reservoir
 from tidegate.engine.arrivals import arrange
 from tidegate.engine.operator import Join, collected
-from tidegate.engine.reservoir_join import ReservoirJoin, settled
+from tidegate.engine.reservoir_join import settle
 from tidegate.engine.sampling_operator import SamplingOperator
-from tidegate.experiments.printed_uniform import PrintedUniform
 from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Uniform
-from tidegate.sampling.ladder import chances
 from tidegate.types import Budget, InputError, Window
 
 WINDOW, RATES = (25, 15), (1.0, 1.0)
@@ -67,21 +65,15 @@ def test_every_result_is_as_likely_to_be_held() -> None:
     assert abs(halves[0] - halves[1]) < off
 
 
-def progressive(printed: bool) -> ProgressiveJoinReservoir:  # noqa: FBT001 - a case
+def test_join_and_reservoir_never_exceed_the_budget_while_it_grows() -> None:
     shares = list(SHARES.values())
-    return ProgressiveJoinReservoir(10, 60, 600, (shares, shares), RATES, (40, 40), printed=printed)
-
-
-@pytest.mark.parametrize("printed", [False, True])
-def test_join_and_reservoir_never_exceed_the_budget_while_it_grows(printed: bool) -> None:  # noqa: FBT001 - a case
-    uniform = PrintedUniform if printed else Uniform
     for seed in range(3):
         report = simulate_reservoir(
             stream(600, 1),
             stream(600, 2),
             window=(40, 40),
-            reservoir=progressive(printed),
-            sampler=uniform(model=MODEL, rates=RATES),
+            reservoir=ProgressiveJoinReservoir(10, 60, 600, (shares, shares), RATES, (40, 40)),
+            sampler=Uniform(model=MODEL, rates=RATES),
             step=4,
             seed=seed,
         )
@@ -90,24 +82,6 @@ def test_join_and_reservoir_never_exceed_the_budget_while_it_grows(printed: bool
         assert report.size[-1] > 10
         assert report.held[-1] > 20
         assert report.times[0] < report.grew_at < 600
-
-
-def test_a_printed_reservoir_is_shown_all_results_with_one_probability() -> None:
-    left, right = ({name: np.array(column) for name, column in stream(600, seed).items()} for seed in (1, 2))
-    arrivals = arrange(left, right, Window(40, 40), None)
-    sampler = PrintedUniform(model=MODEL, rates=RATES)
-    running = ReservoirJoin(Join(Window(40, 40), seed=1), progressive(printed=True), sampler)
-    fractions, rows = [], 0
-    for step in arrivals.steps(arrivals.cuts(4), whole_instants=False):
-        running.step(*step)
-        fractions.append(running.operator.sampling.fraction)
-        for buffer in running.operator.buffers.values():
-            level = buffer.rows.level
-            rows += len(buffer)
-            assert level is None or (chances(1.0, level) <= fractions[-1] * (1 + 1e-12)).all()
-    assert rows > 1000
-    assert fractions[-1] < fractions[0] / 4
-    assert running.reservoir.size > 10
 
 
 def test_it_never_grows_without_being_told() -> None:
@@ -168,6 +142,6 @@ def test_after_a_step_no_rank_is_held_that_others_like_it_no_longer_reach() -> N
     reservoir = JoinReservoir(5, 10).start()
     reservoir.offer(np.full(4, 0.9))
     operator = SamplingOperator(Join(Window(40, 40)), Uniform(0.001, MODEL, RATES))
-    list(settled(reservoir, operator))
+    list(settle(reservoir, operator))
     assert reservoir.fraction == operator.sampling.fraction
     assert (reservoir.ranks <= operator.sampling.fraction).all()

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 import tidegate as tg
 from tests.importance.per_row import worth
-from tidegate.importance import Categories, Column, Combined, Definition, Histogram, Sides, Source, Stated
+from tidegate.importance import (
+    Categories,
+    Column,
+    Combined,
+    Definition,
+    DefinitionLike,
+    Histogram,
+    Sides,
+    Source,
+)
 from tidegate.policies import Importance, Need
 from tidegate.streams import Trace
 from tidegate.types import SIDES, InputError, Side, StepSize
@@ -206,7 +215,9 @@ def test_traces_keep_their_attributes() -> None:
     ],
 )
 @pytest.mark.parametrize("count", [1, 0])
-def test_bad_input_is_refused_before_the_run(importance: Stated, words: list[str], count: int) -> None:
+def test_bad_input_is_refused_before_the_run(
+    importance: DefinitionLike, words: list[str], count: int
+) -> None:
     stream = columns([Row(0, 1, "a", 2)] * count)
     stream.pop("topic")
     if not count and "is 2" in words[0]:

@@ -1,4 +1,4 @@
-"""Section 5 of iJoin in small: exact counts, and claims judged by what was measured."""
+"""Small runs of section 5 of iJoin: exact counts, and claims judged by measurements."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 import tidegate as tg
-from tidegate.experiments import EXPERIMENTS, recorded
+from tidegate.experiments import EXPERIMENTS, datasets
 from tidegate.experiments.ijoin import claims, tables
-from tidegate.experiments.ijoin.measured import EXACT, Workload, on_tickers, policy_of, schemes, section5
+from tidegate.experiments.ijoin.measures import (
+    EXACT,
+    Workload,
+    policy_of,
+    schemes,
+    section5,
+    ticker_importance,
+)
 from tidegate.experiments.results import Results
 from tidegate.policies import IJoin
 from tidegate.types import InputError
@@ -17,7 +24,7 @@ from tidegate.types import InputError
 SHORT = {"memory": 6, "domain": 20, "skew": 1.0, "seconds": 20.0}
 
 
-def test_the_workload_is_what_it_says() -> None:
+def test_the_workload_follows_its_parameters() -> None:
     left, right = Workload(skew=1.0, seconds=1000.0).both(seed=3)
     assert len(left) == len(right) == 5_000
     assert left.time[-1] == pytest.approx(1000, rel=0.05)
@@ -25,7 +32,7 @@ def test_the_workload_is_what_it_says() -> None:
     worth = dict(zip(left.keys[0].to_pylist(), left.importance.tolist(), strict=True))
     assert right.importance is not None
     others = zip(right.keys[0].to_pylist(), right.importance.tolist(), strict=True)
-    assert all(worth.get(key, told) == told for key, told in others)
+    assert all(worth.get(key, expected_value) == expected_value for key, expected_value in others)
     assert left.importance.min() >= 1
     assert left.importance.max() <= 100
     level, _ = Workload(level=True).both(seed=3)
@@ -33,7 +40,7 @@ def test_the_workload_is_what_it_says() -> None:
     assert set(level.importance.tolist()) == {1.0}
 
 
-def test_a_small_run_counts_as_ever() -> None:
+def test_a_small_run_has_golden_counts() -> None:
     found = {name: [section5(scheme=name, seed=seed, **SHORT) for seed in range(2)] for name in schemes()}  # type: ignore[arg-type]
     assert {
         name: ([one["importance"] for one in runs], [one["size"] for one in runs])
@@ -51,7 +58,7 @@ def test_a_small_run_counts_as_ever() -> None:
     }
 
 
-def test_nobody_has_more_than_the_optimum() -> None:
+def test_no_scheme_exceeds_the_optimum() -> None:
     for seed in range(2):
         found = {
             name: section5(scheme=name, seed=seed, order="probe-first", **SHORT)["importance"]  # type: ignore[arg-type]
@@ -60,17 +67,17 @@ def test_nobody_has_more_than_the_optimum() -> None:
         assert found[EXACT] > found["OPTIMUM"] == max(found[name] for name in found if name != EXACT)
 
 
-def judged(runs: dict[tuple[str, str], list[float]]) -> str:
-    found = Results.of(runs, axes=("skew", "scheme"), number="importance")
+def judge(runs: dict[tuple[str, str], list[float]]) -> str:
+    found = Results.from_runs(runs, axes=("skew", "scheme"), number="importance")
     return claims.leads(found, "IJOIN", ("FIFO",), "", "skew").verdict
 
 
 def test_claims_are_judged_by_the_runs() -> None:
     ahead = {("a", "IJOIN"): [10.0, 11, 12], ("a", "FIFO"): [5.0, 6, 7]}
     behind = {("b", "IJOIN"): [5.0, 6, 7], ("b", "FIFO"): [10.0, 11, 12]}
-    assert judged(ahead) == "holds"
-    assert judged(behind) == "does not hold"
-    assert judged(ahead | behind) == "holds in part"
+    assert judge(ahead) == "holds"
+    assert judge(behind) == "does not hold"
+    assert judge(ahead | behind) == "holds in part"
 
 
 def test_tables_2_to_4_have_the_printed_totals() -> None:
@@ -88,7 +95,7 @@ def test_tables_2_to_4_have_the_printed_totals() -> None:
 def test_schemes_are_named() -> None:
     assert policy_of("ijoin 0.25") == IJoin(fairness=0.25)
     assert policy_of("adaptive") == IJoin(recompute="adaptive")
-    with pytest.raises(InputError, match="'best' is no scheme; use one of EXACT"):
+    with pytest.raises(InputError, match="unknown scheme 'best'; use one of EXACT"):
         policy_of("best")
 
 
@@ -107,10 +114,10 @@ AS_IN_THE_PAPER: dict[str, tuple[float, float, float]] = {
 def measured(axis: str, ends: dict[float, dict[str, tuple[float, float, float]]]) -> Results:
     """Three runs that differ together, at each place of an axis."""
     return Results(
-        {axis: place, "skew": 0.0, "scheme": scheme, "seed": seed, "fairness": told[2]}
-        | {"importance": told[0] + seed, "size": told[1] + seed / 100}
+        {axis: place, "skew": 0.0, "scheme": scheme, "seed": seed, "fairness": expected_value[2]}
+        | {"importance": expected_value[0] + seed, "size": expected_value[1] + seed / 100}
         for place, schemes in ends.items()
-        for scheme, told in schemes.items()
+        for scheme, expected_value in schemes.items()
         for seed in range(3)
     )
 
@@ -151,7 +158,10 @@ def test_claims_on_the_window() -> None:
 
 def test_claims_on_the_domain() -> None:
     few = AS_IN_THE_PAPER | {"GREEDY": (400.0, 30, 0.2)}
-    many = {scheme: (told[0] / 2, told[1] / 2, told[2]) for scheme, told in few.items()}
+    many = {
+        scheme: (expected_value[0] / 2, expected_value[1] / 2, expected_value[2])
+        for scheme, expected_value in few.items()
+    }
     found = [measured("domain", {10: first, 20: last}) for first, last in ((few, many), (many, few))]
     held, upside_down = ([claim.verdict for claim in claims.claims_of_domain(one)] for one in found)
     assert held == ["holds"] * 8
@@ -184,9 +194,9 @@ def test_claims_on_the_threshold_and_on_laziness() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for number, ticker in enumerate(recorded.TICKERS):
+    for number, ticker in enumerate(datasets.TICKERS):
         mentions, prices = (
-            tmp_path / file[0].format(ticker) for file in (recorded.MENTIONS, recorded.PRICES)
+            tmp_path / file[0].format(ticker) for file in (datasets.MENTIONS, datasets.PRICES)
         )
         mentions.parent.mkdir(parents=True, exist_ok=True)
         prices.parent.mkdir(exist_ok=True)
@@ -196,7 +206,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_mentions_join_the_price_at_the_end_of_the_day(folder: Path) -> None:
-    left, right, window = recorded.mentions(folder)
+    left, right, window = datasets.mentions(folder)
     assert (len(left), len(right)) == (20, 10)  # the second price is after the last mention
     report = tg.simulate(left, right, window=window)
     assert report.results == 10
@@ -204,7 +214,7 @@ def test_mentions_join_the_price_at_the_end_of_the_day(folder: Path) -> None:
 
 
 def test_tickers_are_compared(folder: Path) -> None:
-    assert on_tickers(scheme="GREEDY", percent=1, data=str(folder), seed=0)["importance"] == 45
+    assert ticker_importance(scheme="GREEDY", percent=1, data=str(folder), seed=0)["importance"] == 45
 
 
 def test_every_figure_s_claims_can_be_judged() -> None:
@@ -218,5 +228,5 @@ def test_every_figure_s_claims_can_be_judged() -> None:
         assert experiment.claims(found)
 
 
-def test_ijoin_of_section_5_needs_no_more_than_its_defaults() -> None:
+def test_section_5_uses_the_defaults_of_ijoin() -> None:
     assert schemes()["IJOIN"] == IJoin(unproductive=3.0)

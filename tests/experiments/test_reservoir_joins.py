@@ -1,4 +1,4 @@
-"""Section 5 of the reservoir paper in small, and its claims judged by made-up numbers."""
+"""Small runs of section 5 of the reservoir paper, and its claims judged by invented numbers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from tidegate.experiments import EXPERIMENTS
-from tidegate.experiments.reservoir_joins import claims, measured
+from tidegate.experiments.reservoir_joins import claims, measures
 from tidegate.experiments.results import Results
 
 
 def test_a_progressive_reservoir_holds_more_within_the_same_budget() -> None:
     last = {
-        algorithm: measured.sizes(algorithm=algorithm, units=600, use_at=300, every=300, step=10, seed=0)[-1]
-        for algorithm in measured.ALGORITHMS
+        algorithm: measures.sizes(algorithm=algorithm, units=600, use_at=300, every=300, step=10, seed=0)[-1]
+        for algorithm in measures.ALGORITHMS
     }
-    for form in ("", measured.PRINTED):
+    for form in ("", measures.PRINTED):
         assert last[f"PRJS{form}"]["held"] > 2 * last[f"RJS{form}"]["held"]
-        assert last[f"RJS{form}"]["size"] == measured.SIZE
-        assert last[f"PRJS{form}"]["peak"] <= measured.HALF + measured.SIZE
+        assert last[f"RJS{form}"]["size"] == measures.SIZE
+        assert last[f"PRJS{form}"]["peak"] <= measures.HALF + measures.SIZE
 
 
 def test_the_printed_growth_prefers_recent_results_and_ranks_do_not() -> None:
@@ -26,7 +26,7 @@ def test_the_printed_growth_prefers_recent_results_and_ranks_do_not() -> None:
     found = {
         algorithm: np.mean(
             [
-                measured.over_time(algorithm=algorithm, units=400, every=400, fanout=0, seed=seed)[-1][
+                measures.over_time(algorithm=algorithm, units=400, every=400, fanout=0, seed=seed)[-1][
                     "by time"
                 ]
                 for seed in range(3)
@@ -43,7 +43,7 @@ def made_up(**numbers: dict[str, float]) -> Results:
     return Results(
         {"algorithm": algorithm, "seed": seed, "time": time, "grew": 90.0}
         | {number: runs[algorithm.split()[0]] + seed / 1e4 for number, runs in numbers.items()}
-        for algorithm in measured.ALGORITHMS
+        for algorithm in measures.ALGORITHMS
         for seed in range(3)
         for time in (100.0, 200.0)
     )
@@ -71,7 +71,7 @@ def test_an_average_is_judged_soon_after_the_growth_and_before_the_use() -> None
     """PRJS grows after 90 to 92 units of time, is then far off, crosses below RJS at 300, and is used at 500."""
     rows = [
         {"algorithm": algorithm, "seed": seed, "time": time, "grew": 90 + seed, "off": off + seed / 1e4}
-        for algorithm in measured.ALGORITHMS
+        for algorithm in measures.ALGORITHMS
         for seed in range(3)
         for time in range(50, 1001, 50)
         for off in [5.0 if algorithm.startswith("RJS") or time < 90 else 1000 / time]
@@ -108,7 +108,7 @@ def test_claims_on_results_allow_for_saturation() -> None:
 
 def test_a_reservoir_grows_unless_it_is_too_large_for_the_time_left() -> None:
     small, large = (
-        measured.by_results(algorithm="PRJS", use_at=150, initial=initial, seed=0)["size"]
+        measures.by_results(algorithm="PRJS", use_at=150, initial=initial, seed=0)["size"]
         for initial in (50, 400)
     )
     assert small > 50
@@ -118,7 +118,7 @@ def test_a_reservoir_grows_unless_it_is_too_large_for_the_time_left() -> None:
 def test_claims_on_confidence() -> None:
     experiment = EXPERIMENTS["reservoir-joins/figure2"]
     rows = [
-        {"m": m, "seed": 0} | measured.confidence(m=m, k=10_000, r=100, delta=50, seed=0)
+        {"m": m, "seed": 0} | measures.confidence(m=m, k=10_000, r=100, delta=50, seed=0)
         for m in (4000, 6000, 8000, 10_000, 12_000)
     ]
     assert [claim.verdict for claim in experiment.claims(Results(rows))] == ["holds"] * 3
@@ -127,5 +127,5 @@ def test_claims_on_confidence() -> None:
 def test_chi_square_of_a_uniform_sample_is_1_in_the_mean() -> None:
     rng = np.random.default_rng(3)
     share = np.array([0.5, 0.3, 0.15, 0.05])
-    runs = [measured.chi_square(rng.multinomial(40, share), 40 * share) for _ in range(2000)]
+    runs = [measures.chi_square(rng.multinomial(40, share), 40 * share) for _ in range(2000)]
     assert np.mean(runs) == pytest.approx(1, abs=4 * np.std(runs) / 2000**0.5)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tidegate as tg
-from tidegate.experiments import EXPERIMENTS, recorded
+from tidegate.experiments import EXPERIMENTS, datasets
 from tidegate.experiments.results import Results
-from tidegate.experiments.stochastic_streams import claims
+from tidegate.experiments.stochastic_streams import benefit_claims, claims
 from tidegate.experiments.stochastic_streams.claims import (
     claims_of_caching,
     claims_of_comparison,
@@ -19,7 +19,7 @@ from tidegate.experiments.stochastic_streams.claims import (
     claims_of_histograms,
     claims_of_memory,
 )
-from tidegate.experiments.stochastic_streams.measured import benefit, divided, hits, results, walk_benefit
+from tidegate.experiments.stochastic_streams.measures import benefit, divided, hits, results, walk_benefit
 from tidegate.experiments.stochastic_streams.setups import (
     COMPARED,
     DRIFTING,
@@ -36,7 +36,7 @@ from tidegate.types import InputError
 
 AXES = ("stream", "memory", "policy")
 DATA = Path(os.environ.get("TIDEGATE_DATA") or Path(__file__).parents[3] / "shared" / "data")
-"""Recorded streams, which are not part of the project: by default in a folder beside it."""
+"""RecordedStreams streams, which are not part of the project: by default in a folder beside it."""
 
 
 def counted(
@@ -60,7 +60,7 @@ def test_streams_have_the_paper_s_parameters() -> None:
     )
 
 
-def test_noise_is_as_wide_as_drawn_in_figure_7() -> None:
+def test_noise_has_the_width_of_figure_7() -> None:
     """The peaks of S: a bounded normal distribution of deviation 2 and of 5, and a uniform one over 31 values."""
     peaks = [SETUPS[name].right.noise.mass(np.zeros(1))[0] for name in DRIFTING]  # type: ignore[union-attr]
     assert peaks == pytest.approx([0.1974, 0.0797, 1 / 31], abs=1e-3)
@@ -89,13 +89,12 @@ def test_no_policy_finds_more_than_the_optimum(stream: str) -> None:
         assert all(counted(stream, memory, policy, rows=150, warmup=20) <= best for policy in policies)
 
 
-def test_a_policy_that_a_stream_does_not_have_is_refused() -> None:
-    with pytest.raises(InputError, match="life is no policy for WALK"):
+def test_a_policy_that_cannot_run_on_a_stream_is_refused() -> None:
+    with pytest.raises(InputError, match="life cannot run on WALK"):
         counted("WALK", 5, "life")
 
 
-def test_planning_ahead_is_measured_where_it_is_asked_for() -> None:
-    pytest.importorskip("ortools")
+def test_flow_expect_is_measured_on_request() -> None:
     for seed in range(2):
         best, planned = (
             counted("TOWER", 3, policy, rows=100, warmup=10, seed=seed)
@@ -107,7 +106,7 @@ def test_planning_ahead_is_measured_where_it_is_asked_for() -> None:
 def test_hits_on_a_level_have_these_counts(tmp_path: Path) -> None:
     level = AR1(phi0=55.9, phi1=0.72, sigma=42.2)
     tenths = np.asarray(Stochastic(level).trace(500).keys[0])
-    path = tmp_path / recorded.TEMPERATURES
+    path = tmp_path / datasets.TEMPERATURES
     path.parent.mkdir()
     path.write_text("Temperature\n" + "\n".join(f"{value / 10:.1f}" for value in tenths))
 
@@ -128,7 +127,7 @@ def made_up(streams: dict[str, dict[str, int]], memory: int = 10, number: str = 
         for stream, counts in streams.items()
         for policy, count in counts.items()
     }
-    return Results.of(runs, axes=AXES, number=number)
+    return Results.from_runs(runs, axes=AXES, number=number)
 
 
 AS_IN_THE_PAPER = {
@@ -144,7 +143,7 @@ def verdicts(changed: dict[str, dict[str, int]]) -> list[str]:
     return [claim.verdict for claim in claims_of_comparison(made_up(streams))]
 
 
-def test_one_case_of_four_may_be_flow_expect_s() -> None:
+def test_flow_expect_may_win_one_case_of_four() -> None:
     ahead = {name: counts | {"flow_expect": counts["heeb"] - 50} for name, counts in AS_IN_THE_PAPER.items()}
     assert verdicts(ahead)[-2:] == ["holds", "holds"]
     assert verdicts(ahead | {"WALK": ahead["WALK"] | {"flow_expect": 600}})[-2:] == ["holds", "holds"]
@@ -155,12 +154,12 @@ def test_one_case_of_four_may_be_flow_expect_s() -> None:
     assert verdicts(ahead | {"TOWER": ahead["TOWER"] | {"flow_expect": 250}})[-1] == "holds in part"
 
 
-def test_policies_that_are_not_the_paper_s_decide_nothing() -> None:
+def test_policies_outside_the_paper_do_not_affect_claims() -> None:
     ours = {name: {"fifo": 999, "heeb_histogram": 999} for name in AS_IN_THE_PAPER}
     assert verdicts(ours) == verdicts({})
 
 
-def test_claims_hold_where_numbers_are_as_in_the_paper() -> None:
+def test_claims_hold_for_the_paper_s_numbers() -> None:
     assert verdicts({}) == ["holds"] * 7
 
 
@@ -178,9 +177,7 @@ def test_claims_hold_where_numbers_are_as_in_the_paper() -> None:
         ({"FLOOR": {"prob": 10}}, 6, "holds in part"),
     ],
 )
-def test_a_claim_falls_with_the_numbers_it_rests_on(
-    changed: dict[str, dict[str, int]], claim: int, verdict: str
-) -> None:
+def test_a_claim_depends_on_its_numbers(changed: dict[str, dict[str, int]], claim: int, verdict: str) -> None:
     assert verdicts(changed)[claim] == verdict
 
 
@@ -194,7 +191,7 @@ def by_memory(stream: str, heeb: list[int], others: list[int]) -> list[str]:
         )
         for i, memory in enumerate((5, 10, 20, 40))
     }
-    judged = claims_of_memory(Results.of(found, axes=AXES, number="results"), stream)
+    judged = claims_of_memory(Results.from_runs(found, axes=AXES, number="results"), stream)
     return [claim.verdict for claim in judged]
 
 
@@ -214,14 +211,16 @@ def test_claims_on_memory(stream: str, heeb: list[int], others: list[int], expec
     assert by_memory(stream, heeb, others) == expected
 
 
-def test_runs_that_differ_together_decide_all_the_same() -> None:
+def test_paired_runs_decide_although_they_vary() -> None:
     """A policy is compared with another in the same run: what all of them make of it is not chance."""
     found = {
         ("TOWER", memory, policy): [90 + less, 100 + less, 110 + less]
         for memory in (10, 20)
         for policy, less in (("offline", 0), ("heeb", -1), ("random", -1), ("prob", -2), ("life", -2))
     }
-    assert claims_of_memory(Results.of(found, axes=AXES, number="results"), "TOWER")[1].verdict == "holds"
+    assert (
+        claims_of_memory(Results.from_runs(found, axes=AXES, number="results"), "TOWER")[1].verdict == "holds"
+    )
 
 
 def temperate(counts: dict[str, int], **model: float) -> Results:
@@ -249,7 +248,7 @@ def test_claims_on_caching() -> None:
     assert cached(860)[1:] == ["holds", "does not hold", "holds", "holds", "holds in part"]
 
 
-def test_the_paper_s_length_is_the_grid_s() -> None:
+def test_the_grid_has_the_paper_s_length() -> None:
     for number in range(8, 13):
         grid = EXPERIMENTS[f"stochastic-streams/figure{number}"].grid
         assert (grid.axes["rows"], grid.runs) == ((5000,), 50)
@@ -260,7 +259,7 @@ def test_the_paper_s_length_is_the_grid_s() -> None:
     reason=f"no melbourne_temps in {DATA}; TIDEGATE_DATA names another folder",
 )
 def test_the_temperatures_have_the_printed_model_and_hits() -> None:
-    tenths = recorded.temperatures(DATA)
+    tenths = datasets.temperatures(DATA)
     assert (len(tenths), len(np.unique(tenths))) == (3650, 309)
     level = AR1.fit(tenths)
     assert (level.phi1, level.phi0 / 10, level.sigma / 10) == pytest.approx((0.72, 5.59, 4.22), abs=0.01)
@@ -286,7 +285,7 @@ def shares(**changed: float) -> list[str]:
     }
     percent |= {name.replace("_", " "): share for name, share in changed.items()}
     found = {(name, 10): [share, share + 0.1, share - 0.1] for name, share in percent.items()}
-    judged = claims_of_division(Results.of(found, axes=("streams", "memory"), number="share of R"))
+    judged = claims_of_division(Results.from_runs(found, axes=("streams", "memory"), number="share of R"))
     return [claim.verdict for claim in judged]
 
 
@@ -296,7 +295,7 @@ def test_claims_on_the_division_of_memory() -> None:
     assert shares(S_varies_by_2=40.0, S_varies_by_4=30.0) == ["holds", "does not hold"]
 
 
-def test_streams_that_are_alike_have_half_of_the_memory_each_and_a_laggard_less() -> None:
+def test_equal_streams_share_the_memory_equally_and_a_lagging_one_gets_less() -> None:
     alike, two, four = (
         divided(streams=name, memory=5, rows=300, warmup=20, seed=0)["share of R"]
         for name in ("alike", "R lags by 2", "R lags by 4")
@@ -319,7 +318,7 @@ def test_claims_on_histograms() -> None:
     assert found(920, noisy=True, calm=600)[-1] == "does not hold"
 
 
-def test_nobody_has_to_beat_who_has_nearly_all() -> None:
+def test_a_policy_with_nearly_all_results_need_not_be_beaten() -> None:
     rows = [
         {"stream": "low variance", "memory": memory, "policy": policy, "seed": seed, "results": count + seed}
         for memory, counts in ((5, (1000, 970, 500)), (40, (1000, 990, 995)))
@@ -336,19 +335,25 @@ def benefits(figure: str) -> Results:
     )
 
 
-def test_benefits_are_as_sections_5_and_7_say_but_for_the_printed_slip() -> None:
-    assert [claim.verdict for claim in claims.claims_of_example(benefits("figure2"))] == ["holds"] * 2
-    assert [claim.verdict for claim in claims.claims_of_caching_benefits(benefits("figure4"))] == ["holds"]
-    judged = [claim.verdict for claim in claims.claims_of_joining_benefits(benefits("figure5"))]
+def test_benefits_match_sections_5_and_7_except_the_printed_error() -> None:
+    assert [claim.verdict for claim in benefit_claims.claims_of_example(benefits("figure2"))] == ["holds"] * 2
+    assert [claim.verdict for claim in benefit_claims.claims_of_caching_benefits(benefits("figure4"))] == [
+        "holds"
+    ]
+    judged = [claim.verdict for claim in benefit_claims.claims_of_joining_benefits(benefits("figure5"))]
     assert judged == ["holds", "holds", "does not hold", "holds"]
     last = benefits("figure4").where(row="v = f(t0) +0", ahead=40).rows[0]["benefit"]
     assert last == pytest.approx(1 - (20 / 21) ** 10)
 
 
-def test_walks_prefer_what_lies_ahead() -> None:
+def test_walks_with_drift_prefer_values_ahead() -> None:
     found = Results(
         {"drift": drift, **point}
         for drift in (0, 2, 4)
         for point in walk_benefit(drift=drift, alpha=10, seed=0)
     )
-    assert [claim.verdict for claim in claims.claims_of_walks(found)] == ["holds", "holds", "holds in part"]
+    assert [claim.verdict for claim in benefit_claims.claims_of_walks(found)] == [
+        "holds",
+        "holds",
+        "holds in part",
+    ]

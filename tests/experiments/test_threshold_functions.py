@@ -1,4 +1,4 @@
-"""What the paper on threshold functions says of the rows that are kept, in small."""
+"""Small runs of the experiments on threshold functions, and the claims about the rows that are kept."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tidegate import InputError
-from tidegate.experiments import recorded
+from tidegate.experiments import datasets
 from tidegate.experiments.results import Results
-from tidegate.experiments.threshold_functions import claims, measured, timed
+from tidegate.experiments.threshold_functions import claims, measures, timing
 from tidegate.types import Array
 
 READINGS = "".join(
@@ -36,7 +36,7 @@ def cells(streams: tuple[str, ...], densities: tuple[int, ...], runs: int) -> Re
     """Some cells, in small."""
     return Results(
         {"stream": stream, "density": density, "rows": 20_000, "seed": seed}
-        | measured.of_stream(stream, density, 20_000, seed)
+        | measures.kept_on_stream(stream, density, 20_000, seed)
         for stream in streams
         for density in densities
         for seed in range(runs)
@@ -47,7 +47,7 @@ def test_forty_percent_of_one_stream_of_table_1_and_more_of_the_other() -> None:
     results = cells(("s-unif", "s-wiener"), (10,), 3)
     kept = [results.runs("kept %", stream=stream).mean() for stream in ("s-unif", "s-wiener")]
     assert kept == pytest.approx([39.43, 64.96], abs=0.01)
-    assert claims.of_table1(results)[0].verdict == "holds in part"
+    assert claims.claims_of_table1(results)[0].verdict == "holds in part"
     assert all(34 < share < 37 for share in results.runs("as printed %"))
 
 
@@ -61,30 +61,34 @@ def test_independent_values_level_off_at_four_and_a_wiener_process_does_not() ->
         for density in (64, 256)
     )
     assert many / few == pytest.approx(2, abs=0.2)
-    verdicts = [claim.verdict for claim in claims.of_figure10(results)]
+    verdicts = [claim.verdict for claim in claims.claims_of_figure10(results)]
     assert verdicts[:3] == ["holds", "does not hold", "does not hold"]
 
 
 def test_the_printed_algorithm_loses_a_row_that_is_needed() -> None:
     times, values = np.arange(3), np.arange(3.0)
-    assert measured.as_printed(times, values, 1.0).tolist() == [True, False, True]
-    assert measured.kept(times, values, 1)[0] == 1.0
+    assert measures.as_printed(times, values, 1.0).tolist() == [True, False, True]
+    assert measures.kept_shares(times, values, 1)[0] == 1.0
 
 
 @pytest.mark.parametrize("sigma", [0, 10, 1_000])
 def test_all_stores_of_table_1_keep_the_same_rows(sigma: int) -> None:
-    kept = {timed.time_of("s-wiener", sigma, store, 3_000, seed=2)["kept %"] for store in timed.STORES}
+    kept = {
+        timing.store_seconds("s-wiener", sigma, store, 3_000, seed=2)["kept %"] for store in timing.STORES
+    }
     assert len(kept) == 1
 
 
 def test_disorder_is_that_of_table_1() -> None:
-    found = [timed.time_of("s-unif", sigma, timed.OURS, 20_000, seed=1)["inverted"] for sigma in (0, 1_000)]
+    found = [
+        timing.store_seconds("s-unif", sigma, timing.OURS, 20_000, seed=1)["inverted"] for sigma in (0, 1_000)
+    ]
     # In a fiftieth of the rows, a pair is as likely to be near as fifty pairs are in all of them.
     assert found == pytest.approx([0.0, 50 * 0.000111], rel=0.05)
 
 
-def test_times_are_judged_as_the_paper_tells_them() -> None:
-    paper = {"linked list": (0.7, 84.3), "skip list": (1.2, 2.6), timed.OURS: (0.1, 0.2)}
+def test_claims_on_times_hold_for_the_published_times() -> None:
+    paper = {"linked list": (0.7, 84.3), "skip list": (1.2, 2.6), timing.OURS: (0.1, 0.2)}
     rows = [
         {
             "stream": "s-unif",
@@ -97,20 +101,22 @@ def test_times_are_judged_as_the_paper_tells_them() -> None:
         for wild, sigma in enumerate((0, 100_000))
         for seed in range(3)
     ]
-    assert [claim.verdict for claim in claims.of_times(Results(rows))] == ["holds"] * 4
+    assert [claim.verdict for claim in claims.claims_of_times(Results(rows))] == ["holds"] * 4
     slow = [
         row
         | {
             "store": {"linked list": "skip list", "skip list": "linked list"}.get(
-                str(row["store"]), timed.OURS
+                str(row["store"]), timing.OURS
             )
         }
         for row in rows
     ]
-    assert [claim.verdict for claim in claims.of_times(Results(slow))] == ["does not hold"] * 3 + ["holds"]
+    assert [claim.verdict for claim in claims.claims_of_times(Results(slow))] == ["does not hold"] * 3 + [
+        "holds"
+    ]
 
 
-def test_a_recording_is_judged_as_the_paper_tells_it() -> None:
+def test_claims_on_a_recording_hold_for_the_published_numbers() -> None:
     paper = {1: (95.0, 0.95), 4: (80.0, 3.2), 64: (12.5, 8.0), 128: (6.6, 8.4), 1024: (0.8, 8.0)}
 
     def verdicts(drawn: float, last: float) -> list[str]:
@@ -125,22 +131,22 @@ def test_a_recording_is_judged_as_the_paper_tells_it() -> None:
             for stream, more in (("DEBS", 0.0), ("Gamma-Wiener", drawn))
             for density, (share, level) in (paper | {1024: (0.8, last)}).items()
         ]
-        return [claim.verdict for claim in claims.of_recording(Results(rows))]
+        return [claim.verdict for claim in claims.claims_of_recording(Results(rows))]
 
     assert verdicts(2.0, 8.0) == ["holds"] * 3
     assert verdicts(-2.0, 9.0) == ["does not hold", "holds", "does not hold"]
     assert verdicts(2.0, 12.0) == ["holds", "holds in part", "does not hold"]
 
 
-def test_runs_that_failed_are_left_out_of_both() -> None:
+def test_a_failed_run_is_left_out_of_both_stores() -> None:
     rows = [
         {"stream": "s-unif", "sigma": sigma, "store": store, "seed": seed, "seconds": 1.0 + seed}
-        for store in timed.STORES
+        for store in timing.STORES
         for sigma in (0, 1_000)
         for seed in range(3)
         if (store, sigma, seed) != ("skip list", 0, 1)
     ]
-    assert len(claims.of_times(Results(rows))) == 4
+    assert len(claims.claims_of_times(Results(rows))) == 4
 
 
 def test_rows_beside_a_gap_are_kept_more_often() -> None:
@@ -148,47 +154,47 @@ def test_rows_beside_a_gap_are_kept_more_often() -> None:
         {"stream": stream, "density": 16, "seed": seed} | row
         for stream in ("Gamma-Wiener", "uniform values")
         for seed in range(3)
-        for row in timed.near_gaps(stream, 16, 20_000, seed)
+        for row in timing.near_gaps(stream, 16, 20_000, seed)
     )
-    assert claims.of_gaps(results)[0].verdict == "holds"
+    assert claims.claims_of_gaps(results)[0].verdict == "holds"
 
 
 def test_the_recording_is_read(tmp_path: Path) -> None:
-    path = tmp_path / recorded.POWER
+    path = tmp_path / datasets.POWER
     path.parent.mkdir()
     path.write_text(READINGS)
-    times, values = recorded.power(tmp_path)
+    times, values = datasets.power(tmp_path)
     assert np.diff(times[:3]).tolist() == [10_000, 10_000]
     assert values[:8].tolist() == [13000, 13001, 13002, 13003, 13004, 13005, 13006, 13000]
     found = Results(
         {"stream": stream, "density": density, "seed": 0}
-        | measured.of_recording(stream, density, tmp_path, 0)
-        for stream in measured.BOTH
+        | measures.kept_on_recording(stream, density, tmp_path, 0)
+        for stream in measures.BOTH
         for density in (4, 128, 256)
     )
-    assert len(claims.of_recording(found)) == 3
-    with pytest.raises(InputError, match="no file"):
-        recorded.power(tmp_path / "none")
+    assert len(claims.claims_of_recording(found)) == 3
+    with pytest.raises(InputError, match="does not exist"):
+        datasets.power(tmp_path / "none")
 
 
 def test_the_forest_is_read_and_raises_every_alarm_of_the_dew_point(tmp_path: Path) -> None:
-    path = tmp_path / recorded.FOREST
+    path = tmp_path / datasets.FOREST
     path.parent.mkdir()
     path.write_text(FOREST, newline="")
-    streams = recorded.forest(tmp_path)
+    streams = datasets.forest(tmp_path)
     assert {name: len(times) for name, (times, _) in streams.items()} == {"h": 99, "a": 100, "s": 100}
     assert np.diff(streams["a"][0]).tolist() == [30] * 99
     assert (streams["h"][0][3] - streams["h"][0][2], streams["h"][1][3], streams["s"][1][3]) == (60, 64, 10.5)
     rows = [
-        {"formula": "dew point", "hours": hours, "seed": 0} | measured.of_forest(hours, tmp_path, 0)
+        {"formula": "dew point", "hours": hours, "seed": 0} | measures.dew_point_alarms(hours, tmp_path, 0)
         for hours in (1, 3)
     ]
     assert [(row["alarms"], row["missed"], row["invented"]) for row in rows] == [
         (sum(dewy(streams, 60 * hours)), 0, 0) for hours in (1, 3)
     ]
-    assert [claim.verdict for claim in claims.of_forest(Results(rows))] == ["holds", "holds"]
+    assert [claim.verdict for claim in claims.claims_of_forest(Results(rows))] == ["holds", "holds"]
     rows[0]["missed"] = 1
-    assert claims.of_forest(Results(rows))[0].verdict == "holds in part"
+    assert claims.claims_of_forest(Results(rows))[0].verdict == "holds in part"
 
 
 def dewy(streams: dict[str, tuple[Array, Array]], within: int) -> list[bool]:

@@ -1,4 +1,4 @@
-"""The claims of the windowed-joins paper hold of what is measured here, within stated tolerances."""
+"""The claims of the windowed-joins paper hold for our measurements, within stated tolerances."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from tidegate.experiments import EXPERIMENTS
 from tidegate.experiments.results import Results
-from tidegate.experiments.windowed_joins import claims, measured, sampled
-from tidegate.experiments.windowed_joins.wan import MICROS, Wan
+from tidegate.experiments.windowed_joins import claims, measures, sampling_claims, sampling_measures
+from tidegate.experiments.windowed_joins.wan_trace import MICROS, Wan
 from tidegate.policies import Age
 from tidegate.streams import Aged, Correlated
 
@@ -18,32 +18,32 @@ POLICIES = {"age": 0.02, "age, learned": 0.03, "fifo": 0.03, "until_expiry": 0.0
 
 
 def off(**cell: object) -> float:
-    found = measured.aged(**cell)  # type: ignore[arg-type]
+    found = measures.age_recall(**cell)  # type: ignore[arg-type]
     return abs(found["recall"] - found["predicted"])
 
 
 @pytest.mark.parametrize("shape", ["INC", "DEC", "BELL"])
-def test_figure_7_is_as_predicted(shape: str) -> None:
+def test_figure_7_matches_predictions(shape: str) -> None:
     for policy, most in POLICIES.items():
         assert off(shape=shape, percent=30, policy=policy, rows=3200, seed=0) <= most
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["INC", "DEC", "BELL"])
-def test_figure_7_is_as_predicted_at_every_memory(shape: str) -> None:
+def test_figure_7_matches_predictions_at_every_memory(shape: str) -> None:
     for percent in (10, 30, 50, 70, 90):
         for policy in POLICIES:
             runs = [
-                measured.aged(shape=shape, percent=percent, policy=policy, rows=4000, seed=seed)
+                measures.age_recall(shape=shape, percent=percent, policy=policy, rows=4000, seed=seed)
                 for seed in range(2)
             ]
             gap = np.mean([run["recall"] - run["predicted"] for run in runs])
             assert abs(gap) <= 0.02
 
 
-def test_prob_is_as_predicted_only_if_keys_held_in_part_count() -> None:
+def test_prob_matches_predictions_only_if_partly_held_keys_count() -> None:
     def found(correlation: str, policy: str = "prob") -> dict[str, float]:
-        return measured.frequent(
+        return measures.prob_recall(
             correlation=correlation,
             skew=2.0,
             percent=20,
@@ -73,29 +73,29 @@ def both(cell: object, **settings: object) -> tuple[dict[str, float], dict[str, 
 
 @pytest.mark.parametrize("joins", ["DC+IC", "DC+IC+UC", "DC+IC+IC"])
 def test_figure_10(joins: str) -> None:
-    both(measured.by_skew, skew=0.0, joins=joins, rows=20_000)
-    alloc, prop = both(measured.by_skew, skew=2.0, joins=joins, rows=20_000)
+    both(measures.allocation_by_skew, skew=0.0, joins=joins, rows=20_000)
+    alloc, prop = both(measures.allocation_by_skew, skew=2.0, joins=joins, rows=20_000)
     assert prop["predicted"] < alloc["predicted"] - 0.1
 
 
 def test_figure_11() -> None:
-    low, high = (both(measured.by_power, power=power, rows=2000) for power in (1.0, 4.0))
+    low, high = (both(measures.allocation_by_power, power=power, rows=2000) for power in (1.0, 4.0))
     assert high[0]["predicted"] > low[0]["predicted"] + 0.05
     assert low[1]["predicted"] == high[1]["predicted"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("shape", "monitoring"), [("INC", "memory"), ("DEC", "sample"), ("BELL", "sample")])
 def test_a_curve_learned_online_is_close_after_some_windows(shape: str, monitoring: str) -> None:
-    followed = measured.curve_learned(curve=shape, monitoring=monitoring, windows=5, memory=80, seed=0)
+    followed = measures.learned_curve(curve=shape, monitoring=monitoring, windows=5, memory=80, seed=0)
     assert followed[-1]["off"] <= 0.08
 
 
 @pytest.mark.slow
 def test_curves_learned_online_are_within_a_twentieth_on_average() -> None:
-    for shape in measured.SHAPES:
+    for shape in measures.SHAPES:
         for monitoring in ("sample", "memory"):
             followed = [
-                measured.curve_learned(curve=shape, monitoring=monitoring, windows=12, memory=80, seed=seed)
+                measures.learned_curve(curve=shape, monitoring=monitoring, windows=12, memory=80, seed=seed)
                 for seed in range(2)
             ]
             assert np.mean([window["off"] for run in followed for window in run[4:]]) <= 0.05
@@ -104,25 +104,25 @@ def test_curves_learned_online_are_within_a_twentieth_on_average() -> None:
 @pytest.mark.parametrize("shapes", [("increasing", "decreasing"), ("decreasing", "increasing")])
 def test_a_curve_that_changes_is_followed_within_two_windows(shapes: tuple[str, str]) -> None:
     stream = Aged(shapes[0], then=(1500.0, shapes[1]))  # type: ignore[arg-type]
-    followed = measured.follow(stream, Age(), windows=6, memory=80)
-    best = measured.curve_of(stream.later).payoff(stream.true_rates[0]).recall(80)
+    followed = measures.follow(stream, Age(), windows=6, memory=80)
+    best = measures.curve_of(stream.later).payoff(stream.true_rates[0]).recall(80)
     assert followed[4]["recall"] >= 0.85 * best
     assert followed[4]["off"] <= 0.15
 
 
 def test_printed_recall_counts_whole_keys_only() -> None:
     stream = Correlated("direct", skew=2.0)
-    hottest = stream.shares[0][0] * measured.full_window(stream)
-    assert measured.whole_keys_recall(stream, hottest - 1) == 0
-    assert measured.whole_keys_recall(stream, hottest) > 0.9
+    hottest = stream.shares[0][0] * measures.full_window(stream)
+    assert measures.whole_keys_recall(stream, hottest - 1) == 0
+    assert measures.whole_keys_recall(stream, hottest) > 0.9
 
 
-def test_the_wan_trace_is_as_described() -> None:
+def test_the_wan_trace_has_the_published_properties() -> None:
     left, right = Wan().both(300)
     assert len(left) == len(right) == 15_000
     assert left.time[-1] == pytest.approx(300 * MICROS, rel=0.01)
     assert np.mean(right.time - np.sort(right.keys[0].to_numpy())) == pytest.approx(4.2 * MICROS, rel=0.02)
-    curve = Results({"seed": 0, **point} for point in measured.wan_curve(seconds=300, seed=0))
+    curve = Results({"seed": 0, **point} for point in measures.wan_curve(seconds=300, seed=0))
     assert curve.rows[0]["peak"] == pytest.approx(63, abs=1)
     assert curve.rows[0]["best age"] == pytest.approx(68.8, abs=0.5)
     # Of so short a trace little is outside of what is shown.
@@ -166,7 +166,7 @@ def test_claims_on_allocation(lost: int) -> None:
     assert allocated("power", ("DEC", "INC"), -0.1, 0.1, lost) == ["does not hold"] * 4
 
 
-def test_without_skew_claims_on_allocation_are_judged_apart() -> None:
+def test_claims_on_allocation_without_skew_are_separate() -> None:
     recall = {0.0: (0.2, 0.2), 1.0: (0.55, 0.54), 2.0: (0.53, 0.3)}
     rows = [
         {"skew": skew, "scheme": scheme, "seed": seed, "least recall": least + seed / 1e4}
@@ -180,7 +180,7 @@ def test_without_skew_claims_on_allocation_are_judged_apart() -> None:
 
 
 def test_claims_on_more_joins() -> None:
-    def judged(**gains: float) -> list[str]:
+    def judge(**gains: float) -> list[str]:
         rows = [
             {
                 "joins": joins.replace("_", "+"),
@@ -195,17 +195,17 @@ def test_claims_on_more_joins() -> None:
         ]
         return [claim.verdict for claim in claims.claims_of_more_joins(Results(rows[1:]))]
 
-    assert judged(DC_IC=0.23, DC_IC_DC=0.15, DC_IC_IC=0.27) == ["holds"] * 2
-    assert judged(DC_IC=0.2, DC_IC_DC=0.3, DC_IC_IC=0.1) == ["does not hold"] * 2
+    assert judge(DC_IC=0.23, DC_IC_DC=0.15, DC_IC_IC=0.27) == ["holds"] * 2
+    assert judge(DC_IC=0.2, DC_IC_DC=0.3, DC_IC_IC=0.1) == ["does not hold"] * 2
 
 
-def test_joins_of_the_same_kind_have_streams_of_their_own() -> None:
-    found = measured.by_skew(skew=1.0, scheme="prop", joins="DC+IC+DC", rows=1500, seed=0)
+def test_joins_of_the_same_kind_have_different_streams() -> None:
+    found = measures.allocation_by_skew(skew=1.0, scheme="prop", joins="DC+IC+DC", rows=1500, seed=0)
     assert found["recall of DC"] != found["recall of DC 2"]
     assert found["predicted of DC"] == found["predicted of DC 2"]
 
 
-def test_chance_is_no_bias() -> None:
+def test_random_deviations_are_not_a_bias() -> None:
     """Runs that are 3 points off to either side agree in the mean."""
     rows = [
         {"correlation": "DC", "skew": 2.0, "percent": 20, "policy": "prob", "seed": seed}
@@ -219,29 +219,29 @@ def test_chance_is_no_bias() -> None:
 @pytest.mark.skipif("TIDEGATE_DATA" not in os.environ, reason="recorded streams are not part of the project")
 def test_recorded_streams_are_measured() -> None:
     for stream in ("auctions", "tasks"):
-        found = measured.on_recording(
+        found = measures.recorded_recall(
             stream=stream, percent=20, policy="age", data=os.environ["TIDEGATE_DATA"], seed=0
         )
         assert 0 < found["recall"] < 1
 
 
-def test_windowed_averages_are_those_of_a_loop() -> None:
+def test_windowed_averages_match_a_loop() -> None:
     rng = np.random.default_rng(0)
     times, values, weights = rng.uniform(0, 2000, 60), rng.normal(size=60), rng.uniform(1, 9, 60)
     at = np.arange(0, 2200, 100.0)
-    found = sampled.averages(times, values, weights, at)
-    for now, told in zip(at, found, strict=True):
-        inside = (times <= now) & (times > now - sampled.AGGREGATED)
+    found = sampling_measures.averages(times, values, weights, at)
+    for now, expected_value in zip(at, found, strict=True):
+        inside = (times <= now) & (times > now - sampling_measures.AGGREGATED)
         if inside.any():
-            assert told == pytest.approx(np.average(values[inside], weights=weights[inside]))
+            assert expected_value == pytest.approx(np.average(values[inside], weights=weights[inside]))
         else:
-            assert np.isnan(told)
+            assert np.isnan(expected_value)
 
 
-def test_a_wrong_model_biases_uniform_as_printed_alone() -> None:
+def test_a_wrong_model_biases_only_uniform_as_printed() -> None:
     def bias(method: str, factor: float) -> float:
         cell = {"method": method, "factor": factor, "fraction": 0.2, "rows": 1500}
-        return float(np.mean([sampled.wrong_model(**cell, seed=seed)["bias"] for seed in range(2)]))  # type: ignore[arg-type]
+        return float(np.mean([sampling_measures.wrong_model(**cell, seed=seed)["bias"] for seed in range(2)]))  # type: ignore[arg-type]
 
     assert bias("UNIFORM as printed", 0.5) < -30
     assert abs(bias("UNIFORM", 0.5)) < 6
@@ -252,15 +252,15 @@ def test_a_wrong_model_biases_uniform_as_printed_alone() -> None:
 
 
 def test_claims_on_samples() -> None:
-    def judged(uniform: float, eq: float, pps: float) -> list[str]:
+    def judge(uniform: float, eq: float, pps: float) -> list[str]:
         runs = {
             (percent, method): [error, error + 1e-4, error - 1e-4]
             for percent in (10, 50)
             for method, error in (("UNIFORM", uniform), ("EQ-CLUSTER", eq), ("PPS-CLUSTER", pps))
         }
-        found = Results.of(runs, axes=("percent", "method"), number="error")
+        found = Results.from_runs(runs, axes=("percent", "method"), number="error")
         rows = [dict(row) | {"of the mean": row["error"]} for row in found.rows]
-        return [claim.verdict for claim in claims.claims_of_memory(Results(rows))]
+        return [claim.verdict for claim in sampling_claims.claims_of_memory(Results(rows))]
 
-    assert judged(0.2, 0.3, 0.1) == ["holds", "does not hold", "holds", "holds"]
-    assert judged(0.005, 0.1, 0.3) == ["does not hold", "holds", "does not hold", "does not hold"]
+    assert judge(0.2, 0.3, 0.1) == ["holds", "does not hold", "holds", "holds"]
+    assert judge(0.005, 0.1, 0.3) == ["does not hold", "holds", "does not hold", "does not hold"]

@@ -1,4 +1,4 @@
-"""A few cells of every experiment, in small, count as ever."""
+"""A few small cells of every experiment have golden counts."""
 
 from __future__ import annotations
 
@@ -271,28 +271,28 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
 
 
 @pytest.mark.parametrize(("name", "settings", "number", "expected"), GOLDEN, ids=[row[0] for row in GOLDEN])
-def test_small_cells_count_as_ever(
+def test_small_cells_have_golden_counts(
     name: str, settings: dict[str, Any], number: str, expected: list[float]
 ) -> None:
     experiment = EXPERIMENTS[name]
     assert set(settings) == set(experiment.grid.axes)
-    told = []
+    measured = []
     for seed in range(3):
         found = experiment.measure(**settings, seed=seed)
-        told.append((found if isinstance(found, Mapping) else found[-1])[number])
-    assert told == pytest.approx(expected, rel=1e-5)
+        measured.append((found if isinstance(found, Mapping) else found[-1])[number])
+    assert measured == pytest.approx(expected, rel=1e-5)
 
 
-def test_every_experiment_that_needs_no_data_is_here() -> None:
-    assert {name for name, one in EXPERIMENTS.items() if not one.recorded} == {row[0] for row in GOLDEN}
+def test_every_experiment_without_data_has_golden_counts() -> None:
+    assert {name for name, one in EXPERIMENTS.items() if not one.needs_data} == {row[0] for row in GOLDEN}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_says_what_it_is(name: str) -> None:
+def test_every_experiment_is_described(name: str) -> None:
     one = EXPERIMENTS[name]
     assert one.name == name
     assert one.title
-    assert one.says.endswith(".")
+    assert one.finding.endswith(".")
     full, quick = len(one.cells()), len(one.cells(quick=True))
     assert 0 < quick <= full
     assert one.measure.__module__.startswith("tidegate.experiments.")  # where workers find it

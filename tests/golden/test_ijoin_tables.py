@@ -12,7 +12,7 @@ import pytest
 
 import tidegate as tg
 from tidegate import Budget, Window
-from tidegate.engine import Join, Operator, Outcome, collected
+from tidegate.engine import Join, Operator, StepOutcome, collected
 from tidegate.engine.arrivals import arrange
 from tidegate.experiments.ijoin import tables
 from tidegate.policies import Policy
@@ -94,7 +94,7 @@ def columns(stream: Sequence[str]) -> dict[str, Array]:
     }
 
 
-def held(operator: Operator, outcome: Outcome, side: Side) -> str:
+def held(operator: Operator, outcome: StepOutcome, side: Side) -> str:
     """The memory while the instant lasts: what is buffered after it, and what expired with it."""
     both = [outcome.expired[side].rows, operator.buffers[side].rows]
     times = np.concatenate([rows.time for rows in both])

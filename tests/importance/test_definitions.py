@@ -21,12 +21,12 @@ from tidegate.importance import (
     Column,
     Combined,
     Definition,
+    DefinitionFile,
     Expression,
     Histogram,
     Sides,
     Source,
-    Watched,
-    valued,
+    evaluate_importance,
 )
 from tidegate.types import SIDES, InputError, Side
 
@@ -92,7 +92,9 @@ def attributes(side: Side, given: list[dict[str, Any]]) -> Attributes:
 
 def of(definition: Definition, values: object, kind: pa.DataType | None = None) -> list[float]:
     column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)
-    worths: list[float] = valued(definition, Attributes("left", len(column), {"x": column})).tolist()
+    worths: list[float] = evaluate_importance(
+        definition, Attributes("left", len(column), {"x": column})
+    ).tolist()
     return worths
 
 
@@ -103,16 +105,16 @@ def test_columns_give_what_rows_give_one_by_one(
     expected = [worth(definition, side, row) for row in stream]
     if None in expected:
         with pytest.raises(InputError, match="importance: "):
-            valued(definition, attributes(side, stream))
+            evaluate_importance(definition, attributes(side, stream))
     else:
-        found = valued(definition, attributes(side, stream))
+        found = evaluate_importance(definition, attributes(side, stream))
         assert found.dtype == np.float64
         assert found.tolist() == pytest.approx(expected)
 
 
 @given(definitions)
 def test_json_makes_it_again(definition: Definition) -> None:
-    assert Definition.of(json.loads(json.dumps(definition.plain()))) == definition
+    assert Definition.of(json.loads(json.dumps(definition.to_dict()))) == definition
 
 
 def test_what_users_write_for_short() -> None:
@@ -187,7 +189,7 @@ def test_rows_that_cannot_be_valued_are_refused(
 def test_columns_that_will_not_do_are_refused_without_any_rows(definition: Definition) -> None:
     for columns in ({}, {"x": pa.array([], pa.list_(pa.int64()))}):
         with pytest.raises(InputError, match="importance: left"):
-            valued(definition, Attributes("left", 0, columns))
+            evaluate_importance(definition, Attributes("left", 0, columns))
 
 
 @pytest.mark.parametrize(
@@ -219,8 +221,8 @@ def test_columns_that_will_not_do_are_refused_without_any_rows(definition: Defin
         (lambda: Definition.of({"kind": ["column"]}), ["kind ['column']"]),
         (lambda: Definition.of({"kind": "column", "nam": "x"}), ["no 'nam'", "name, default"]),
         (lambda: Definition.of({"kind": "categories", "column": "x"}), ["lacks 'values'"]),
-        (lambda: Watched("topics.csv"), ["column="]),
-        (lambda: Watched("topics.json", column="x"), ["leave out column="]),
+        (lambda: DefinitionFile("topics.csv"), ["column="]),
+        (lambda: DefinitionFile("topics.json", column="x"), ["leave out column="]),
     ],
 )
 def test_what_cannot_be_meant_is_refused_when_it_is_written(make: Any, words: list[str]) -> None:  # noqa: ANN401 - any call

@@ -208,7 +208,7 @@ def test_what_it_was_learned_from_stays_with_it() -> None:
     ("edges", "rates", "message"),
     [
         ([1, 2], [1], "edges of the age curve start at 1; start at 0"),
-        ([0, 2, 2], [1, 1], "go from 2 to 2; let each be above"),
+        ([0, 2, 2], [1, 1], "go from 2 to 2; each must be above"),
         ([0, 1, 2], [1], "3 edges bound 2 buckets, but 1 rates"),
         ([0, 1], [-1], "a rate of the age curve is -1"),
         ([0, 1], [float("nan")], "rates of the age curve contain nan"),

@@ -67,13 +67,13 @@ def test_storing_changes_nothing(
 
 @pytest.mark.parametrize("horizon", [0, -1, float("nan"), float("inf"), "1 hour", True])
 def test_a_horizon_is_a_time(horizon: object) -> None:
-    with pytest.raises(InputError, match=r"horizon=.* is not a time"):
+    with pytest.raises(InputError, match=r"horizon=.* must be a positive duration"):
         Rates(horizon)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("count", "now"), [(-1, 0), (1, float("nan"))])
 def test_what_cannot_be_observed(count: int, now: float) -> None:
-    with pytest.raises(InputError, match="cannot be; give at least 0"):
+    with pytest.raises(InputError, match="cannot be observed; give at least 0"):
         Rates().observe("left", count, now)
 
 

@@ -100,5 +100,5 @@ def test_a_frequency_is_a_model_as_its_shares_are() -> None:
 
 @pytest.mark.parametrize("model", [None, 7, "frequency", (1, 2, 3)])
 def test_what_is_no_model_is_refused(model: Any) -> None:  # noqa: ANN401 - of any kind
-    with pytest.raises(InputError, match="does not say how many matches"):
+    with pytest.raises(InputError, match="is not a model of matches"):
         sample_rows(model, 0.3, rates=(1, 2), window=(40, 30))

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ortools.graph.python import min_cost_flow
 
 import tidegate as tg
 from tests.policies.plans import Row, most_results
 from tidegate.policies import Offline, Size, find, names
-from tidegate.policies.flow import cheapest
+from tidegate.policies.min_cost_flow import least_cost_flow
 from tidegate.types import Array, Budget, InputError, Setting, StepSize, Window
 
 ROW = st.tuples(st.integers(0, 7), st.integers(0, 2))
@@ -202,19 +203,18 @@ def random_network(rng: np.random.Generator) -> tuple[Array, Array, Array, Array
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_flow_costs_what_another_solver_says(seed: int) -> None:
-    solvers = pytest.importorskip("ortools.graph.python.min_cost_flow")
     rng = np.random.default_rng(seed)
     tail, head, capacity, cost = random_network(rng)
     last, units = int(head.max()), int(rng.integers(1, 12))
     # What is not sent goes past the network at no cost.
-    peer = solvers.SimpleMinCostFlow()
+    peer = min_cost_flow.SimpleMinCostFlow()
     peer.add_arcs_with_capacity_and_unit_cost(
         np.append(tail, 0), np.append(head, last), np.append(capacity, units), np.append(cost, 0)
     )
     peer.set_node_supply(0, units)
     peer.set_node_supply(last, -units)
     assert peer.solve() == peer.OPTIMAL
-    flow = cheapest(tail, head, capacity, cost, units)
+    flow = least_cost_flow(tail, head, capacity, cost, units)
     assert (flow @ cost) == peer.optimal_cost()
     assert ((flow >= 0) & (flow <= capacity)).all()
     balance = np.bincount(tail, flow, last + 1) - np.bincount(head, flow, last + 1)

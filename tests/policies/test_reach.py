@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
-from tests.policies.test_heeb import SECTION_8, results, trending
+from tests.policies.heeb.test_heeb import SECTION_8, results, trending
 from tidegate import InputError, Window
 from tidegate.checks import LAWS, Law
 from tidegate.models import Frequency, History, LinearTrend, Noise, Stationary

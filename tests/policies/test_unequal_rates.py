@@ -165,7 +165,6 @@ def test_a_side_that_fell_silent_after_its_first_instant_is_not_taken_for_fast()
 
 
 def test_plans_with_processes_count_rows_of_both_sides() -> None:
-    pytest.importorskip("ortools")
     streams = side([100], 1), side([500], 2)
     settings: dict[str, Any] = {"budget": 6, "step": "instant", "window": (None, None)}
     left, right = ({"key": s["key"] % 20, "time": np.floor(s["time"] / 20)} for s in streams)

@@ -23,7 +23,7 @@ import pytest
 from tests import postgres
 from tidegate import relations
 from tidegate.relations import postgresql
-from tidegate.relations.relation import Column, Relation, UnreachableError
+from tidegate.relations.relation import Relation, RelationColumn, UnreachableError
 from tidegate.types import InputError
 
 ODD = 'us"ers; drop table x'
@@ -174,7 +174,7 @@ def test_what_cannot_work_is_told_from_what_does_not_answer(
     connection.execute("create table users (id integer, name text)")
     connection.commit()
     connection.close()
-    column = Column("id", pa.int32(), "integer")
+    column = RelationColumn("id", pa.int32(), "integer")
     for table, key in (("users", "gone"), ("gone", "id")):
         with pytest.raises(InputError, match=f"'{table}' in the .* file .*gone"):
             kind(str(file), table).open().rows(replace(column, name=key), pa.array([1]), [])
@@ -360,15 +360,17 @@ def test_postgresql_enumeration_that_is_named_like_text(server: postgres.Server)
 
 
 def test_postgresql_says_what_is_wrong_and_no_password(server: postgres.Server) -> None:
-    with pytest.raises(InputError, match=r"there is no 'nobody' in PostgreSQL at 127\.0\.0\.1"):
+    with pytest.raises(InputError, match=r"'nobody' in PostgreSQL at 127\.0\.0\.1.* does not exist"):
         relations.PostgreSQL(server.dsn, "nobody").open().columns()
     with pytest.raises(InputError, match=r"column .*nope.* does not exist"):
         relations.PostgreSQL(server.dsn, 'sales.Us"ers').open().rows(
-            Column("id", pa.int32(), "integer"), pa.array([1]), [Column("nope", pa.int32(), "integer")]
+            RelationColumn("id", pa.int32(), "integer"),
+            pa.array([1]),
+            [RelationColumn("nope", pa.int32(), "integer")],
         )
     guest = relations.PostgreSQL(server.dsn.replace("tester", "guest"), "hidden").open()
     with pytest.raises(InputError, match="permission denied"):
-        guest.rows(Column("id", pa.int32(), "integer"), pa.array([1]), [])
+        guest.rows(RelationColumn("id", pa.int32(), "integer"), pa.array([1]), [])
     guest.close()
     for dsn in (server.dsn.replace("tester", "nobody"), server.dsn.replace(str(server.port), "1")):
         with pytest.raises(UnreachableError) as caught:
@@ -404,7 +406,7 @@ def test_postgresql_that_gives_up_on_a_query_may_answer_if_asked_again(server: p
     from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - only where there is a server
 
     source = relations.PostgreSQL(dsn, "hidden").open()
-    column = Column("id", pa.int32(), "integer")
+    column = RelationColumn("id", pa.int32(), "integer")
     with dbapi.connect(server.dsn) as other, other.cursor() as cursor:
         cursor.execute("lock table hidden")
         with pytest.raises(UnreachableError, match="statement timeout"):

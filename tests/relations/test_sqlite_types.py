@@ -106,7 +106,7 @@ def test_values(value: object, kind: pa.DataType, meant: object) -> None:
         ("12:30", TIME, "'12:30' is not a date or time"),
         ("2026-01-31 12:30:59.1234567", TIME, "finer than a microsecond"),
         ("0001-01-01 00:00+01:00", TIME, "is not a date or time"),
-        (2461072, TIME, "2461072 is a number of seconds since 1970 or a Julian day; say which in a view"),
+        (2461072, TIME, "2461072 is a number of seconds since 1970 or a Julian day; convert it in a view"),
         (0, TIME, "0 is a number of seconds since 1970 or a Julian day"),
         (1769817600000, TIME, "1769817600000 is not a number of seconds .*milliseconds, divide it by 1000"),
         (1e300, TIME, r"1e\+300 is not a number of seconds"),

@@ -19,13 +19,13 @@ LEFT, RIGHT = stream(10, 1), stream(10, 2)
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"p": 0.0}, r"p=0.0 is not a sampling fraction"),
-        ({"p": 1.5}, r"p=1.5 is not a sampling fraction"),
-        ({"p": "half"}, r"p='half' is not a sampling fraction"),
-        ({"p": True}, r"p=True is not a sampling fraction"),
-        ({"overflow": 0.0}, r"overflow 0.0 is not a chance"),
-        ({"overflow": 1}, r"overflow 1 is not a chance"),
-        ({"overflow": "0.1"}, r"overflow '0.1' is not a chance"),
+        ({"p": 0.0}, r"p must be a number .*; got 0.0"),
+        ({"p": 1.5}, r"p must be a number .*; got 1.5"),
+        ({"p": "half"}, r"p must be a number .*; got 'half'"),
+        ({"p": True}, r"p must be a number .*; got True"),
+        ({"overflow": 0.0}, r"overflow must be a probability .*; got 0.0"),
+        ({"overflow": 1}, r"overflow must be a probability .*; got 1"),
+        ({"overflow": "0.1"}, r"overflow must be a probability .*; got '0.1'"),
         ({"model": "keys"}, r"model 'keys' does not tell"),
         ({"model": (None, 3)}, r"does not tell"),
         ({"rates": (1, 0)}, r"rate on the right is 0"),
@@ -34,7 +34,7 @@ LEFT, RIGHT = stream(10, 1), stream(10, 2)
 def test_parameters(sampler: type[tg.sampling.Sampler], given: dict[str, Any], message: str) -> None:
     if sampler is PpsCluster and given == {"p": 1.5}:
         assert PpsCluster(**given).p == 1.5  # it multiplies the matches that a row expects
-        given, message = {"p": float("inf")}, r"p=inf is not a sampling fraction"
+        given, message = {"p": float("inf")}, r"p must be a number .*; got inf"
     with pytest.raises(tg.InputError, match=message):
         sampler(**given)
 
@@ -46,7 +46,7 @@ def test_names() -> None:
 
 
 def test_budgets_too_small() -> None:
-    with pytest.raises(tg.InputError, match="a budget of 20 bytes holds no row"):
+    with pytest.raises(tg.InputError, match="budget must be more than 32 bytes"):
         tg.simulate_sample(LEFT, RIGHT, window=(5, 5), budget="20 B")
     with pytest.raises(tg.InputError, match="holds nothing"):
         tg.simulate_sample(LEFT, RIGHT, window=(5, 5), budget=0)

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.operator import Join
-from tidegate.spark.bucket_join import BucketJoin
-from tidegate.spark.plan import BucketPlan, Output, SideColumns
+from tidegate.spark.join.bucket import BucketJoin
+from tidegate.spark.join.persistence import load, save
+from tidegate.spark.join.plan import BucketPlan, Output, SideColumns
 from tidegate.types import SIDES, Band, Window
 
 if TYPE_CHECKING:
     from tidegate.policies import Policy
-    from tidegate.spark.plan import How
+    from tidegate.spark.join.plan import How
     from tidegate.types import Budget, Condition, Side
 
 
@@ -94,7 +95,7 @@ class Hand:
 
     def step(self, batch: Batch, watermark: int | None = 0, zone: str = "UTC") -> None:
         if watermark is not None:
-            self.bucket.clock.heard(None, watermark)
+            self.bucket.clock.advance(None, watermark)
         tables = {side: table(rows, zone) for side, rows in batch.items() if rows}
         self._keep(self.bucket.step(tables, watermark))
 
@@ -103,7 +104,7 @@ class Hand:
 
     def restart(self, plan: BucketPlan | None = None) -> None:
         self.plan = plan or self.plan
-        self.bucket = BucketJoin.load(self.plan, self.bucket.save())
+        self.bucket = load(self.plan, save(self.bucket))
 
     def _keep(self, batches: Any) -> None:  # noqa: ANN401 - an iterator of Arrow's
         for batch in batches:
@@ -124,12 +125,12 @@ class Hand:
 
     @property
     def rows_in(self) -> int:
-        return self.bucket.counts.rows_left + self.bucket.counts.rows_right
+        return self.bucket.intake.counts.rows_left + self.bucket.intake.counts.rows_right
 
     @property
     def accounted(self) -> int:
         """Where all rows that came in are now."""
-        tally, counts = self.bucket.operator.tally, self.bucket.counts
+        tally, counts = self.bucket.operator.tally, self.bucket.intake.counts
         return tally.evicted + tally.expired + self.bucket.operator.rows + counts.late + counts.null_keys
 
     @property

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tidegate as tg
 from tests.spark import restarted, streams
-from tidegate.importance import Expression, Histogram, Watched
-from tidegate.spark import session
+from tidegate.importance import DefinitionFile, Expression, Histogram
+from tidegate.spark.session import configuration as session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,8 +30,8 @@ def results(spark: SparkSession, folder: Path, name: str) -> dict[str, list[str]
         left, right, on="k", time="t", window=("15 s", "15 s"), how="full", where="l.left_text < r.right_text"
     )
     checkpoint, out = folder / f"{name}_checkpoint", folder / f"{name}_out"
-    (folder / "worth.json").write_text(json.dumps(Histogram("k", [0, 4, 10], [1, 2]).plain()))
-    importance = (Watched(folder / "worth.json"), Expression("k * 2"))
+    (folder / "worth.json").write_text(json.dumps(Histogram("k", [0, 4, 10], [1, 2]).to_dict()))
+    importance = (DefinitionFile(folder / "worth.json"), Expression("k * 2"))
     joined = restarted.query(spark, folder, "random", importance=importance)
     query = (
         joined.writeStream.format("parquet")

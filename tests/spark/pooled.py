@@ -11,13 +11,14 @@ import numpy as np
 
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark.buckets_by_hand import Arrival, Batch
-from tidegate.spark.bucket_join import BucketJoin
-from tidegate.spark.pool_folder import Desk
+from tidegate.spark.join.bucket import BucketJoin
+from tidegate.spark.join.persistence import load, save
+from tidegate.spark.pool.folder import PoolClient
 
 if TYPE_CHECKING:
     from tidegate.policies import Policy
-    from tidegate.spark.plan import BucketPlan
-    from tidegate.spark.pool import Member
+    from tidegate.spark.join.plan import BucketPlan
+    from tidegate.spark.pool.pool import PoolMember
 
 
 def zipf_batches(seed: int, batches: int, rows: int, keys: int, skew: float, span: int) -> list[Batch]:
@@ -41,7 +42,7 @@ def zipf_batches(seed: int, batches: int, rows: int, keys: int, skew: float, spa
 class Running:
     """A member's query: its buckets' committed states."""
 
-    member: Member
+    member: PoolMember
     buckets: int
     window: tuple[int, int]
     policy: Policy | str
@@ -56,32 +57,32 @@ class Running:
 
     def run(self, batch: Batch) -> None:
         """One micro-batch: every bucket takes a step, its keys' rows alone."""
-        desk = Desk(self.member, self.buckets, f"query of {self.member.name}")
+        client = PoolClient(self.member, self.buckets, f"query of {self.member.name}")
         done = {}
         for number in range(self.buckets):
-            bucket = BucketJoin.load(self.plan(number), self.states.get(number))
-            bucket.clock.heard(self.batch, 0)
-            bucket.share(desk)
+            bucket = load(self.plan(number), self.states.get(number))
+            bucket.clock.advance(self.batch, 0)
+            bucket.request_grant(client)
             mine = {
                 side: [row for row in rows if (row.key or 0) % self.buckets == number]
                 for side, rows in batch.items()
             }
             tables = {side: by_hand.table(rows) for side, rows in mine.items() if rows}
             self.results += sum(part.num_rows for part in bucket.step(tables, 0))
-            done[number] = bucket.save()
+            done[number] = save(bucket)
         self.states, self.batch = done, self.batch + 1
 
     def loaded(self) -> list[BucketJoin]:
-        return [BucketJoin.load(self.plan(number), state) for number, state in sorted(self.states.items())]
+        return [load(self.plan(number), state) for number, state in sorted(self.states.items())]
 
     def limits(self) -> list[int]:
-        return [bucket.standing.limit for bucket in self.loaded() if bucket.standing]
+        return [bucket.grant.limit for bucket in self.loaded() if bucket.grant]
 
     def held(self, unit: str = "rows") -> list[int]:
         return [b.operator.rows if unit == "rows" else b.operator.nbytes for b in self.loaded()]
 
 
-def told(path: Path, member: str, bucket: int) -> dict[str, object]:
-    """The last word of a bucket."""
+def status(path: Path, member: str, bucket: int) -> dict[str, object]:
+    """The last status that a bucket wrote."""
     found: dict[str, object] = json.loads((path / f"bucket-{member}-{bucket}.json").read_text())
     return found

@@ -52,10 +52,10 @@ def query(spark: SparkSession, folder: Path, policy: str, **settings: object) ->
 
 
 def main() -> None:
-    from tidegate.spark.session import local  # noqa: PLC0415 - only where it is a program
+    from tidegate.spark.session.local import local_session  # noqa: PLC0415 - only where it is a program
 
     folder, policy = Path(sys.argv[1]), sys.argv[2]
-    spark = local("restarted", cores=2, memory="512m")
+    spark = local_session("restarted", cores=2, memory="512m")
     streams.run_to_files(query(spark, folder, policy), folder / "checkpoint", folder / "out")
 
 

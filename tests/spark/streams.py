@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import (
     BinaryType,
@@ -25,11 +27,13 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from tidegate.spark.session.spark_errors import start_timed_out
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from tidegate.spark.plan import How
+    from tidegate.spark.join.plan import How
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 HOWS: tuple[How, ...] = ("inner", "left", "right", "full", "left_semi")
@@ -62,25 +66,23 @@ def read(spark: SparkSession, folder: Path, time: str, delay: str) -> DataFrame:
     return frame.withWatermark(time, delay)
 
 
-@dataclass(frozen=True)
+_STARTS = 3
+"""How often a query is started: a busy machine may not start its Python process in the time that Spark allows."""
+
+
+@dataclass
 class Running:
     """A stream that runs to the end of what there is."""
 
     query: StreamingQuery
     name: str
-    spark: SparkSession
+    frame: DataFrame
+    checkpoint: Path
 
     @classmethod
     def start(cls, frame: DataFrame, checkpoint: Path) -> Running:
         name = f"results_{next(_names)}"
-        query = (
-            frame.writeStream.format("memory")
-            .queryName(name)
-            .option("checkpointLocation", str(checkpoint))
-            .trigger(availableNow=True)
-            .start()
-        )
-        return cls(query, name, frame.sparkSession)
+        return cls(_started(frame, name, checkpoint), name, frame, checkpoint)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows that it gave."""
@@ -88,8 +90,34 @@ class Running:
 
     def table(self) -> DataFrame:
         """The same, as Spark has them."""
-        self.query.awaitTermination()
-        return self.spark.table(self.name)
+        self.query = run_to_end(self._start_over, self.query)
+        return self.frame.sparkSession.table(self.name)
+
+    def _start_over(self) -> StreamingQuery:
+        """Start again without a checkpoint: Spark's memory sink cannot go on from one."""
+        shutil.rmtree(self.checkpoint)
+        return _started(self.frame, self.name, self.checkpoint)
+
+
+def _started(frame: DataFrame, name: str, checkpoint: Path) -> StreamingQuery:
+    writer = frame.writeStream.format("memory").queryName(name)
+    return writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+
+
+def run_to_end(start: Callable[[], StreamingQuery], running: StreamingQuery | None = None) -> StreamingQuery:
+    """Wait for the end of a query; it is started again where its Python process did not start in time."""
+    query = running or start()
+    for _ in range(_STARTS - 1):
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if not start_timed_out(error):
+                raise
+            query = start()
+        else:
+            return query
+    query.awaitTermination()
+    return query
 
 
 def run(frame: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:
@@ -103,13 +131,8 @@ def run_to_files(frame: DataFrame, checkpoint: Path, folder: Path) -> None:
     def save(batch: DataFrame, number: int) -> None:
         batch.write.mode("overwrite").parquet(str(folder / f"batch={number:04d}"))
 
-    query = (
-        frame.writeStream.foreachBatch(save)
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    writer = frame.writeStream.foreachBatch(save).option("checkpointLocation", str(checkpoint))
+    run_to_end(lambda: writer.trigger(availableNow=True).start())
 
 
 def rows_of(spark: SparkSession, folder: Path) -> Counter[str]:

@@ -87,5 +87,5 @@ def test_both_sides_arrive_at_every_step_and_know_nothing_of_each_other() -> Non
 
 def test_what_is_known_in_advance_comes_as_it_is() -> None:
     assert keys(Oracle([4, 5, 4]), 2).tolist() == [4, 5]
-    with pytest.raises(InputError, match="4 values are wanted, but 3 are foreseen"):
+    with pytest.raises(InputError, match="cannot sample 4 values: the oracle has 3"):
         keys(Oracle([4, 5, 4]), 4)

@@ -19,26 +19,29 @@ NaN or shed for a budget are no part of the promise, but counted. Then:
 
 The tests try this by brute force: all combinations of all rows, for pairs, cliques, stars, chains and near-cliques.
 
-Which file has what:
+Which folder has what:
 
-- what an alarm is: `condition`, read by `expression` and computed by `evaluation`; `topology` says who is joined;
-- who may omit: `certify` judges, by `proof` (with `curvature`, `enclosure`, `intervals`, `functions` and
-  `subdivision`) or, as a last resort, by a `grid` of points, as far out as there is no `overflow`;
-- what is kept: `bracket_store`, with its compiled loops in `brackets` and `glance`;
-- alarms as rows arrive: `matching` for one join, `keyed` for many keys at once; `combinations` searches, in the
-  order that `planning` finds;
-- the same before rows are sent: `edge`, with `lines` to read and write.
+- `expressions`: the condition of an alarm, from text to values; `topology`: which streams are joined;
+- `certification`: which streams may omit rows, and the proofs of that;
+- `stores`: the rows of one stream that must be kept;
+- `search`: alarms as rows arrive, of one join or of many keys at once;
+- `edge`: the same as a filter, before rows are sent.
 """
 
-from tidegate.alerts.bracket_store import BracketStore, Closed, Retained, Shape
-from tidegate.alerts.certify import Certificate, Judgement, certify
-from tidegate.alerts.condition import Condition
-from tidegate.alerts.edge import Edge
-from tidegate.alerts.expression import inputs
-from tidegate.alerts.grid import Counterexample
-from tidegate.alerts.keyed import KeyedAlarms, KeyedFinder, KeyedRows
-from tidegate.alerts.matching import AlarmFinder, Alarms
-from tidegate.alerts.topology import Omission, Topology, omittable
+from typing import TYPE_CHECKING
+
+from tidegate.lazy_package import load_on_first_use
+
+if TYPE_CHECKING:
+    from tidegate.alerts.certification.certificate import Certificate, Judgement, certify
+    from tidegate.alerts.certification.grid import Counterexample
+    from tidegate.alerts.edge import Edge
+    from tidegate.alerts.expressions.condition import Condition
+    from tidegate.alerts.expressions.parsing import inputs
+    from tidegate.alerts.search.alarm_finder import AlarmFinder, Alarms
+    from tidegate.alerts.search.keyed_finder import KeyedAlarms, KeyedFinder, KeyedRows
+    from tidegate.alerts.stores.bracket_store import BracketStore, Closed, Retained, Shape
+    from tidegate.alerts.topology import Omission, Topology, omittable
 
 __all__ = [
     "AlarmFinder",
@@ -61,3 +64,28 @@ __all__ = [
     "inputs",
     "omittable",
 ]
+
+load_on_first_use(
+    __name__,
+    {
+        "AlarmFinder": "search.alarm_finder",
+        "Alarms": "search.alarm_finder",
+        "BracketStore": "stores.bracket_store",
+        "Certificate": "certification.certificate",
+        "Closed": "stores.bracket_store",
+        "Condition": "expressions.condition",
+        "Counterexample": "certification.grid",
+        "Edge": "edge",
+        "Judgement": "certification.certificate",
+        "KeyedAlarms": "search.keyed_finder",
+        "KeyedFinder": "search.keyed_finder",
+        "KeyedRows": "search.keyed_finder",
+        "Omission": "topology",
+        "Retained": "stores.bracket_store",
+        "Shape": "stores.bracket_store",
+        "Topology": "topology",
+        "certify": "certification.certificate",
+        "inputs": "expressions.parsing",
+        "omittable": "topology",
+    },
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import NamedTuple, Self
 
-from tidegate.alerts.bracket_store import Shape, check_length
+from tidegate.alerts.stores.bracket_store import Shape, check_length
 from tidegate.types import InputError, Time, check_choice
 
 

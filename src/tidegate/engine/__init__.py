@@ -2,33 +2,51 @@
 
 Which file has what:
 
-- joins: `operator`, and `sampling_operator` where a sample leaves. `buffer` holds rows, `fates` says who leaves,
-  `index` finds partners by equal keys (`few` where a step has few rows) and `ordered` by comparisons; `ages`,
-  `combining` and `tally` note what was found, `snapshot` makes bytes of it all;
+- joins: `operator`, and `sampling_operator` for samples of results. Both are composed of `join_state` (`buffer` holds
+  rows, `tally` counts) and `matching`: `index` finds partners by equal keys, `nested_loop` in steps of few rows,
+  `ordered` by comparisons. `ages` and `combining` measure results, `removals` lists the rows that a step removes,
+  `snapshot` writes state as bytes;
 - recorded streams: `simulate`, `simulate_sample` and `reservoir_join`. `encode` makes rows of traces (`valuing`
-  with their importance), `arrivals` cuts them into steps, and `one_loop` runs steps of few rows;
-- caches: `cache` for recorded references (`foretold` where they follow a process), `lookup_cache` for batches, with
-  `cache_store`, `cache_policies`, `cache_outlook`, `key_codes` and `row_sizes`.
+  with their importance), `arrivals` cuts them into steps, and `one_loop` runs steps of few rows.
 """
 
-from tidegate.engine.cache import CacheReport, simulate_cache
-from tidegate.engine.operator import Join, Operator, Outcome, collected
-from tidegate.engine.reservoir_join import ReservoirReport, simulate_reservoir
-from tidegate.engine.sampling_operator import SamplingOperator
-from tidegate.engine.simulate import simulate
-from tidegate.engine.simulate_sample import SampleReport, simulate_sample
+from typing import TYPE_CHECKING
+
+from tidegate.lazy_package import load_on_first_use
+
+if TYPE_CHECKING:
+    from tidegate.engine.join_state import StepOutcome
+    from tidegate.engine.operator import Join, Operator, collected
+    from tidegate.engine.reservoir_join import ReservoirReport, simulate_reservoir
+    from tidegate.engine.sampling_operator import SamplingOperator
+    from tidegate.engine.simulate import simulate
+    from tidegate.engine.simulate_sample import SampleReport, simulate_sample
 
 __all__ = [
-    "CacheReport",
     "Join",
     "Operator",
-    "Outcome",
     "ReservoirReport",
     "SampleReport",
     "SamplingOperator",
+    "StepOutcome",
     "collected",
     "simulate",
-    "simulate_cache",
     "simulate_reservoir",
     "simulate_sample",
 ]
+
+load_on_first_use(
+    __name__,
+    {
+        "Join": "operator",
+        "Operator": "operator",
+        "ReservoirReport": "reservoir_join",
+        "SampleReport": "simulate_sample",
+        "SamplingOperator": "sampling_operator",
+        "StepOutcome": "join_state",
+        "collected": "operator",
+        "simulate": "simulate",
+        "simulate_reservoir": "reservoir_join",
+        "simulate_sample": "simulate_sample",
+    },
+)

@@ -173,4 +173,5 @@ def _rows(
             if isinstance(span, Last):
                 # On the same axis as time, so that one compiled loop serves every mix of windows.
                 counts[f"{name}s"] = by_side[name].astype(columns["time"].dtype)
-    return Rows(side, id=ids, matches=np.zeros(len(ids), np.int64), **ordered, **counts)
+    own = {"id": ids, "matches": np.zeros(len(ids), np.int64)}
+    return Rows.from_columns(side, ordered | own | counts)

@@ -55,7 +55,9 @@ class Buffer:
         """The rows as they are now: views, good until the next change."""
         if self._rows is None:
             columns = self._columns or dict.fromkeys(("key", "time", "id", "matches"), _NOTHING)
-            self._rows = Rows(self.side, **{name: column[: self._size] for name, column in columns.items()})
+            self._rows = Rows.from_columns(
+                self.side, {name: column[: self._size] for name, column in columns.items()}
+            )
         return self._rows
 
     @property
@@ -92,7 +94,7 @@ class Buffer:
         self._size = new
 
     def write(self, name: str, places: Array | slice, values: Array) -> None:
-        """Give rows at these places other values in a column, which widens where it cannot hold them."""
+        """Write values of some rows into a column, named as in `Rows.columns`; it widens where they do not fit."""
         self._rows = None
         column = self._columns[name]
         kind = np.promote_types(column.dtype, values.dtype)

@@ -1,15 +1,15 @@
 """A join and the reservoir that holds a sample of its results, within one budget.
 
-After each step the reservoir says which fraction of the results is still of use, and what memory it leaves; the
-sampler below lowers its probability to that, and the join makes room by the end of its next step. A reservoir that
-grows fills from then on only, so that what both hold never exceeds the budget.
+After each step the reservoir reports the fraction of results that is still of use, and the memory that it leaves to
+the join. The sampler lowers its probability to that fraction, and the join removes rows by the end of its next step.
+A reservoir that grows is filled only from then on, so both together never exceed the budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,43 +17,36 @@ from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.simulate import check_run
-from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Taken
-from tidegate.sampling.printed_join import PrintedJoinReservoir
-from tidegate.sampling.progressive_join import PrintedProgressiveJoin, RunningProgressiveJoin
-from tidegate.sampling.slots import Slots
+from tidegate.sampling.reservoirs.slots import Slots
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Budget, Sampled, Window
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Moment
-    from tidegate.sampling import Sampler
-    from tidegate.sampling.ranks import RankedReservoir
+    from tidegate.sampling import Sampler, SlotChanges
+    from tidegate.sampling.reservoirs.ranked import RunningJoinReservoir
     from tidegate.types import Array, Condition, Rows, StepSize, Time, WindowSpan
 
-AnyReservoir: TypeAlias = JoinReservoir | ProgressiveJoinReservoir
+
+class ReservoirConfig(Protocol):
+    """A reservoir as a user configures it, for example a `JoinReservoir`."""
+
+    def start(self, seed: int = 0, partition: int = 0) -> RunningJoinReservoir:
+        """Return an empty reservoir; seed and partition fix its draws."""
+        ...
 
 
-def settled(reservoir: RankedReservoir, operator: SamplingOperator) -> Iterator[Taken]:
-    """After a step: hold no rank below which results may stay hidden from now on, nor sample more than is of use.
+def settle(reservoir: RunningJoinReservoir, operator: SamplingOperator) -> Iterator[SlotChanges]:
+    """After a step, adapt reservoir and sampler to each other.
 
-    A reservoir that grows does so into what the join can do without. Tells who stays; to be run to its end.
+    The reservoir drops ranks that further results can no longer have. One that grows does so into memory that the
+    join does not need. The sampler draws no more than is of use. Yields which results stay; run it to its end.
     """
-    yield reservoir.offer(np.empty(0), least=operator.sampling.fraction)
-    if isinstance(reservoir, RunningProgressiveJoin | PrintedProgressiveJoin):
-        yield _advanced(reservoir, operator)
-        operator.limit(Budget(rows=reservoir.wants().rows))
-    operator.sampling.cap(reservoir.wants().fraction)
-    if isinstance(reservoir, PrintedJoinReservoir):
-        # It does not ask with which probability each result was shown, so that all must have the same.
-        operator.thin()
-
-
-def _advanced(
-    reservoir: RunningProgressiveJoin | PrintedProgressiveJoin, operator: SamplingOperator
-) -> Taken:
-    if isinstance(reservoir, PrintedProgressiveJoin):
-        return reservoir.advance(operator.now)
-    return reservoir.advance(operator.now, operator.sampling.needs())
+    yield reservoir.offer(np.empty(0), lowest=operator.sampling.fraction)
+    if reservoir.grows:
+        yield reservoir.advance(operator.now, operator.sampling.needs())
+        operator.limit(Budget(rows=reservoir.demand().rows))
+    operator.sampling.cap(reservoir.demand().fraction)
 
 
 class ReservoirJoin:
@@ -66,51 +59,51 @@ class ReservoirJoin:
     reservoir
         How many results are held, and within what budget.
     sampler
-        Which results the reservoir is shown, as an object or by name.
+        Which results the reservoir is offered, as an object or by name.
 
     Attributes
     ----------
     operator, reservoir
-        The two.
+        The running join, and the running reservoir.
     """
 
-    def __init__(self, join: Join, reservoir: AnyReservoir, sampler: Sampler | str = "eq_cluster") -> None:
+    def __init__(self, join: Join, reservoir: ReservoirConfig, sampler: Sampler | str = "eq_cluster") -> None:
         self.reservoir = reservoir.start(join.seed)
-        budget = Budget(rows=self.reservoir.wants().rows)
+        budget = Budget(rows=self.reservoir.demand().rows)
         self.operator = SamplingOperator(replace(join, budget=budget), sampler)
         self._slots = Slots()
 
     def step(self, left: Rows, right: Rows, moment: Moment) -> None:
-        """Join arrivals, show the reservoir what is sampled, and let it grow if it does."""
+        """Join arrivals, offer the sample to the reservoir, and let that grow if it can."""
         buffers = self.operator.buffers.values()
         ids = [np.append(old.rows.id, new.id) for old, new in zip(buffers, (left, right), strict=True)]
         chunks = collected(self.operator.step(left, right, moment))[0]
-        shown = Sampled.concat([chunk for chunk in chunks if isinstance(chunk, Sampled)])
-        found = {"left": ids[0][shown.left], "right": ids[1][shown.right]}
-        found |= {"owner": shown.owner, "shown": shown.shown}
-        self._slots.put(found, self.reservoir.offer(shown.probability))
-        for taken in settled(self.reservoir, self.operator):
-            if taken.kept is not None:
-                self._slots.keep(taken.kept)
+        sample = Sampled.concat(chunks)
+        found = {"left": ids[0][sample.left], "right": ids[1][sample.right]}
+        found |= {"owner": sample.owner, "shown": sample.shown}
+        self._slots.put(found, self.reservoir.offer(sample.probability))
+        for changes in settle(self.reservoir, self.operator):
+            if changes.kept is not None:
+                self._slots.keep(changes.kept)
 
     def held(self) -> dict[str, Array]:
-        """Of each result that is held, its rows' numbers, left and right, its owner's, and `shown`."""
+        """The held results by columns: the row numbers `left` and `right`, `owner`, and `shown`."""
         return self._slots.columns()
 
 
-class Held(NamedTuple):
+class ReservoirSample(NamedTuple):
     """The sample at some time.
 
     Parameters
     ----------
     time
-        When that was.
+        That time.
     left, right
-        Its results, as row numbers of the left and the right stream.
+        The results, as row numbers of the left and the right stream.
     owner
-        Whose each is, by a number that the older of its rows alone has.
+        The number of the older row of each result.
     shown
-        With what probability the sampler below showed it: results of one owner, where that draws rows, together.
+        The probability with which the sampler kept the owner. Results of one owner came together if it is below 1.
     """
 
     time: Time
@@ -122,11 +115,24 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True)
 class ReservoirReport:
-    """What was held.
+    """What a reservoir held over time.
 
-    At the end of the step at each of `times` so many results were `held` in a reservoir that had room for `size`, the
-    join held so many `rows`, and `fraction` was the probability of new draws. `results` is how many results the join
-    had had by then, as the reservoir tells. `samples` are what was held at the times asked for.
+    Parameters
+    ----------
+    times
+        The end of each step. The next five have one value for each.
+    held
+        The number of results in the reservoir.
+    size
+        The number of results that it had room for.
+    rows
+        The number of rows that the join held.
+    fraction
+        The probability of new draws.
+    results
+        The estimated number of results of the join so far.
+    samples
+        The samples at the times that were asked for.
     """
 
     times: Array = field(repr=False)
@@ -135,11 +141,11 @@ class ReservoirReport:
     rows: Array = field(repr=False)
     fraction: Array = field(repr=False)
     results: Array = field(repr=False)
-    samples: tuple[Held, ...] = field(repr=False)
+    samples: tuple[ReservoirSample, ...] = field(repr=False)
 
     @property
     def grew_at(self) -> float:
-        """The time of the first growth; NaN if there was none."""
+        """The time of the first growth; NaN if it never grew."""
         later = np.flatnonzero(self.size > self.size[:1])
         return float(self.times[later[0]]) if len(later) else float("nan")
 
@@ -149,7 +155,7 @@ def simulate_reservoir(
     right: object,
     *,
     window: Window | tuple[WindowSpan, WindowSpan],
-    reservoir: AnyReservoir,
+    reservoir: ReservoirConfig,
     sampler: Sampler | str = "eq_cluster",
     step: StepSize = 1,
     at: Sequence[Time] = (),
@@ -166,12 +172,12 @@ def simulate_reservoir(
     left, right, window, step, condition, on, time, lateness
         As in `simulate`.
     reservoir
-        A `JoinReservoir` or a `ProgressiveJoinReservoir`; its budget is that of join and reservoir.
+        A `JoinReservoir` or a `ProgressiveJoinReservoir`; join and reservoir share its budget.
     sampler
-        Which results the reservoir is shown, by name or as an object; see `tidegate.sampling`.
+        Which results the reservoir is offered, by name or as an object; see `tidegate.sampling`.
     at
-        Times, ascending, at which the sample is noted: at the end of the last step that is over by then. Without any,
-        the last sample is noted.
+        Times, ascending, at which the sample is recorded: at the end of the last step that has ended by then.
+        By default only the last sample is recorded.
     seed
         Fixes all draws.
 
@@ -193,35 +199,65 @@ def simulate_reservoir(
 
     Deviations
     ----------
-    Probabilities and memory are reckoned anew after each step, rather than after each result. RJS lowers the
-    fraction to what is of use, too, which the paper has PRJS do alone: that takes nothing from its sample.
+    Probabilities and memory are recomputed after each step, rather than after each result. RJS also lowers the
+    fraction to what is of use, which the paper does only in PRJS: that takes nothing from its sample.
     """
+    return run_reservoir(
+        left,
+        right,
+        lambda join: ReservoirJoin(join, reservoir, sampler),
+        window=window,
+        step=step,
+        at=at,
+        condition=condition,
+        on=on,
+        time=time,
+        lateness=lateness,
+        seed=seed,
+    )
+
+
+def run_reservoir(
+    left: object,
+    right: object,
+    start: Callable[[Join], ReservoirJoin],
+    *,
+    window: Window | tuple[WindowSpan, WindowSpan],
+    step: StepSize = 1,
+    at: Sequence[Time] = (),
+    condition: Condition = "=",
+    on: str | Sequence[str] = "key",
+    time: str = "time",
+    lateness: Time | None = None,
+    seed: int = 0,
+) -> ReservoirReport:
+    """Run what `start` makes of a join over two recorded streams; parameters as in `simulate_reservoir`."""
     traces = [Trace.of(d, on=on, time=time, what=what) for d, what in ((left, "left"), (right, "right"))]
     span = Window.of(window)
     if all(trace.time.dtype.kind == "i" for trace in traces):
         span = span.whole()
     check_run(step, 0)
-    running = ReservoirJoin(Join(span, condition=condition, seed=seed), reservoir, sampler)
+    running = start(Join(span, condition=condition, seed=seed))
     encoded = encode(traces[0], traces[1], span, condition, lateness)
-    watched: list[tuple[float, ...]] = []
-    samples: list[Held] = []
+    recorded: list[tuple[float, ...]] = []
+    samples: list[ReservoirSample] = []
 
-    def note(when: Time) -> None:
+    def record_sample(when: Time) -> None:
         found = running.held()
         left, right = (encoded.source[found[side]] for side in SIDES)
-        samples.append(Held(when, left, right, found["owner"], found["shown"]))
+        samples.append(ReservoirSample(when, left, right, found["owner"], found["shown"]))
 
     due = list(at)
     for lefts, rights, moment in encoded.arrivals.steps(
         encoded.arrivals.cuts(step), whole_instants=step == "instant"
     ):
-        while due and watched and moment.now > due[0]:
-            note(due.pop(0))
+        while due and recorded and moment.now > due[0]:
+            record_sample(due.pop(0))
         running.step(lefts, rights, moment)
         kept, join = running.reservoir, running.operator
-        watched.append((moment.now, len(kept), kept.size, join.rows, join.sampling.fraction, kept.results))
-    if watched:
-        for when in due if at else [watched[-1][0]]:
-            note(when)
-    times, held, size, rows, fraction, results = np.array(watched).reshape(-1, 6).T
+        recorded.append((moment.now, len(kept), kept.size, join.rows, join.sampling.fraction, kept.results))
+    if recorded:
+        for when in due if at else [recorded[-1][0]]:
+            record_sample(when)
+    times, held, size, rows, fraction, results = np.array(recorded).reshape(-1, 6).T
     return ReservoirReport(times, held, size, rows, fraction, results, tuple(samples))

@@ -1,24 +1,29 @@
-"""The join of which a sample leaves: an operator that asks a sampler instead of a policy.
+"""The sampled join: an operator that asks a sampler which results to return.
 
-Each result belongs to the older of its rows. Of the buffered rows only the number of their matches is counted, and
-pairs are formed for those alone that have come to one that leaves; so a small sample costs little more than counting.
+Each result belongs to its owner, the older of its two rows. The matches of buffered rows are only counted. Pairs are
+formed only for rows that have reached a match that is drawn, so a small sample costs little more than counting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.engine.ages import Ages, Origin, Watch, note_ages
-from tidegate.engine.fates import Fates, Places
+from tidegate.engine.buffer import Buffer
 from tidegate.engine.index import PAIRS_AT_A_TIME, Index
-from tidegate.engine.operator import Join, Operator, Outcome, Residual, axes_of, placed
+from tidegate.engine.join_state import JoinState, StepOutcome, excess
+from tidegate.engine.matching import Matcher, Residual, axes_of, placed
+from tidegate.engine.removals import Places, StepRemovals
+from tidegate.engine.snapshot import pack, unpack
 from tidegate.sampling import find
 from tidegate.types import (
     FOREVER,
+    NOTE,
     SIDES,
     Budget,
     InputError,
@@ -32,17 +37,18 @@ from tidegate.types import (
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Floors, Moment
+    from tidegate.engine.operator import Join
+    from tidegate.engine.tally import Tally
     from tidegate.sampling import Owners, Sampler
-    from tidegate.types import Array, Side
+    from tidegate.types import Array, Side, Time
 
-_NOBODY: Final = np.empty(0, np.int64)
 _ROW_BYTES: Final = 32
-"""What a row takes before anything is noted of it: key, time, number and matches."""
+"""The bytes of a row without a sampler's columns: key, time, number and matches."""
 
 
 @kernel
 def _due(matches: Array, wait: Array, hits: Array) -> Array:
-    """Count matches of rows; returns those that have come to one that leaves, of which none is counted yet."""
+    """Count matches of rows; returns the rows that reach a drawn match, whose matches are not counted here."""
     due = np.empty(len(hits), np.int32)
     n = 0
     for i in range(len(hits)):
@@ -58,14 +64,14 @@ def _due(matches: Array, wait: Array, hits: Array) -> Array:
 
 @kernel
 def _count(matches: Array, owner: Array) -> None:
-    """Count matches by whose they are."""
+    """Count matches by owner."""
     for i in range(len(owner)):
         matches[owner[i]] += 1
 
 
 @kernel
 def _by_owner(left: Array, right: Array, at_left: Array, at_right: Array) -> tuple[Array, Array]:
-    """Which of these pairs the left row owns, by the numbers of the rows, and which the right one."""
+    """Split these pairs into those that the left row owns, by the numbers of the rows, and those of the right one."""
     mine, others = np.empty(len(at_left), np.int32), np.empty(len(at_left), np.int32)
     n = 0
     for i in range(len(at_left)):
@@ -74,21 +80,23 @@ def _by_owner(left: Array, right: Array, at_left: Array, at_right: Array) -> tup
     return mine[:n], others[: len(at_left) - n]
 
 
-class SamplingOperator(Operator):
-    """A running join of which a sample leaves.
+class SamplingOperator:
+    """A running join that returns a sample of its results.
+
+    It has no policy: memory is freed by lowering the probability with which rows are sampled.
 
     Parameters
     ----------
     join
-        What is joined, within what budget; its policy has no say. The sides share the budget, and arrivals are
-        matched before room is made.
+        What is joined, within what budget. The sides share the budget, and arrivals are matched before rows are
+        removed; the policy of the join is not used.
     sampler
-        Which results leave, as an object or by name.
+        Which results are returned, as an object or by name.
 
     Examples
     --------
     >>> from tidegate.engine.arrivals import arrange
-    >>> from tidegate.engine.operator import collected
+    >>> from tidegate.engine.operator import Join, collected
     >>> from tidegate.sampling import EqCluster
     >>> from tidegate.types import Window
     >>> stream = {"key": np.array([1, 2, 1]), "time": np.array([0, 1, 2])}
@@ -103,15 +111,46 @@ class SamplingOperator(Operator):
     def __init__(self, join: Join, sampler: Sampler | str) -> None:
         if join.order != "probe-first" or join.split != "shared":
             raise InputError(
-                f"a sampler cannot work with order={join.order!r} and split={join.split!r}; use 'probe-first' and "
-                "'shared'"
+                f"a sampled join needs order='probe-first' and split='shared'; "
+                f"got order={join.order!r} and split={join.split!r}"
             )
         if join.budget and join.budget.unit == "bytes" and join.budget.limit <= _ROW_BYTES:
             raise InputError(
-                f"a budget of {join.budget.limit} bytes holds no row; a row takes more than {_ROW_BYTES}"
+                f"budget must be more than {_ROW_BYTES} bytes, the size of one row; got {join.budget.limit} bytes"
             )
-        super().__init__(join)
+        self.join = join
         self.sampling = find(sampler).start(join.setting())
+        self.state = JoinState(join.window)
+        self.matcher = Matcher(join.window, join.condition, join.combine)
+
+    @property
+    def buffers(self) -> dict[Side, Buffer]:
+        """The buffered rows of each side."""
+        return self.state.buffers
+
+    @property
+    def tally(self) -> Tally:
+        """What was counted since the start."""
+        return self.state.tally
+
+    @property
+    def now(self) -> Time:
+        """The time at the end of the last step."""
+        return self.state.now
+
+    @property
+    def rows(self) -> int:
+        """The number of buffered rows."""
+        return self.state.rows
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the buffered rows, payload included."""
+        return self.state.nbytes
+
+    def limit(self, budget: Budget) -> None:
+        """Set another budget, from the next step on; a smaller one makes that step remove more rows."""
+        self.join = replace(self.join, budget=budget)
 
     @property
     def _budget(self) -> Budget:
@@ -126,11 +165,10 @@ class SamplingOperator(Operator):
         pairs: bool = True,
         residual: Residual | None = None,
         chunk: int = PAIRS_AT_A_TIME,
-        firsts: bool = False,
-    ) -> Generator[Sampled, None, Outcome]:
-        """Sample the matches of arrivals with what is buffered and with each other, then make room.
+    ) -> Generator[Sampled, None, StepOutcome]:
+        """Sample the matches of arrivals with buffered rows and with each other, then remove rows.
 
-        Yields what leaves in bounded chunks, as positions among the candidates, and must be run to its end.
+        Yields the sample in bounded chunks, as positions among the candidates. It must be run to its end.
 
         Parameters
         ----------
@@ -139,42 +177,37 @@ class SamplingOperator(Operator):
         moment
             The time, and what may still come.
         pairs
-            Whether to yield what leaves, or only to count it.
+            Whether to yield the sample, or only to count it.
         residual
-            A further condition: a mask of the pairs that are results indeed.
+            A further condition: a mask of the pairs that are results.
         chunk
-            How many pairs are formed at a time, at most.
-        firsts
-            Not for samples.
+            The largest number of pairs that are formed at a time.
         """
-        if firsts:
-            raise InputError("a sample does not tell who matched for the first time; leave out firsts")
-        fresh = {side: len(self.buffers[side]) for side in SIDES}
-        watched = self.sampling.expecting.watched({side: self.buffers[side].rows for side in SIDES})
+        state = self.state
+        fresh = {side: len(buffer) for side, buffer in state.buffers.items()}
+        watched = self.sampling.forecaster.watched(state.candidates())
         self.sampling.observe({"left": left, "right": right}, moment.now)
         spent: dict[Side, list[Array]] = {side: [] for side in SIDES}
         arriving: dict[Side, Owners] = {}
         for rows in (left, right):
             noted, arriving[rows.side] = self.sampling.admitted(rows)
-            self._take_up(noted)
-        before, ages = self.tally.results, Ages(self.sampling.expecting.watches(), self.now)
+            state.append(noted)
+        before, ages = state.tally.results, Ages(self.sampling.forecaster.watches(), state.now)
         for sampled in self._sampled(fresh, arriving, spent, ages, chunk, residual):
             if pairs:
                 yield sampled
         for side, owners in arriving.items():
             owners.end_step()
-            self._write(side, owners, slice(fresh[side], len(self.buffers[side])))
+            self._write(side, owners, slice(fresh[side], len(state.buffers[side])))
             spent[side].append(fresh[side] + np.flatnonzero(owners.useless()))
-        candidates = {side: self.buffers[side].rows for side in SIDES}
-        self.sampling.expecting.observe_met(watched, candidates, moment.now)
-        self.sampling.expecting.observe_matches(candidates, fresh, ages.by_side(), moment.now)
-        self.now = moment.now
-        self.shown += 1
-        fates = Fates({side: len(rows) for side, rows in candidates.items()})
-        self._let_go(fates, spent, moment.end)
-        self._thin(fates)
-        candidates = {side: self.buffers[side].rows for side in SIDES}
-        outcome = self._ended(candidates, fates, moment.now, self.tally.results - before, _NOBODY)
+        candidates = state.candidates()
+        self.sampling.forecaster.observe_met(watched, candidates, moment.now)
+        self.sampling.forecaster.observe_matches(candidates, fresh, ages.by_side(), moment.now)
+        state.now = moment.now
+        removals = StepRemovals({side: len(rows) for side, rows in candidates.items()})
+        self._expire(removals, spent, moment.end)
+        self._thin(removals)
+        outcome = state.finish_step(state.candidates(), removals, moment.now, state.tally.results - before)
         self.sampling.settle(moment.now, self.rows, self._room())
         return outcome
 
@@ -187,14 +220,13 @@ class SamplingOperator(Operator):
         chunk: int,
         residual: Residual | None,
     ) -> Iterator[Sampled]:
-        """The sample of one step: of matches that buffered rows own, then of those of the arrivals."""
-        spans = (self.join.window.length("left"), self.join.window.length("right"))
-        new = {side: slice(fresh[side], len(self.buffers[side])) for side in SIDES}
+        """The sample of one step: of matches that buffered rows own, then of those that arrivals own."""
+        new = {side: slice(fresh[side], len(self.state.buffers[side])) for side in SIDES}
         indexes: dict[Side, Index] = {}
         for side in SIDES:
-            arrivals = axes_of(self.buffers[side].rows, new[side])
+            arrivals = axes_of(self.state.buffers[side].rows, new[side])
             if len(arrivals.key):
-                indexes[side] = Index(side, arrivals, self.join.condition, *spans)
+                indexes[side] = self.matcher.index(side, arrivals)
         origins: tuple[tuple[Origin, Side], ...] = (("from_right", "right"), ("from_left", "left"))
         for origin, side in origins:
             other = other_side(side)
@@ -214,7 +246,7 @@ class SamplingOperator(Operator):
 
     def _tallied(self, origin: Origin, sampled: Iterator[Sampled]) -> Iterator[Sampled]:
         for some in sampled:
-            setattr(self.tally, origin, getattr(self.tally, origin) + len(some.left))
+            self.state.tally.add(origin, len(some.left))
             yield some
 
     def _of_buffered(
@@ -229,23 +261,24 @@ class SamplingOperator(Operator):
         spent: list[Array],
     ) -> Iterator[Sampled]:
         """Sample matches that buffered rows of a side own."""
-        rows, other = self.buffers[side].rows, other_side(side)
+        rows, other = self.state.buffers[side].rows, other_side(side)
         places: Places = slice(0, count)
         axes = axes_of(rows, places)
         watched = len(watch.counts[0]) > 0
-        if rows.wait is not None:
+        wait = rows.notes.get("wait")
+        if wait is not None:
             hits = np.zeros(count, np.int32)
             index.count(axes, (np.zeros(arrivals.stop - arrivals.start, np.int32), hits), watch=watch)
             watched = False
-            places = _due(rows.matches, rows.wait, hits)
+            places = _due(rows.matches, wait, hits)
             if not len(places):
                 return
             axes = axes_of(rows, places)
         owners = self.sampling.begin(rows.take(places))
         at: dict[Side, Places] = {side: places, other: arrivals}
-        times = {which: self.buffers[which].rows.time for which in SIDES}
+        times = {which: self.state.buffers[which].rows.time for which in SIDES}
         for local in index.pairs(axes, chunk):
-            if rows.wait is None:
+            if wait is None:
                 _count(rows.matches, local.left if side == "left" else local.right)
             if watched:
                 found = {"left": local.left, "right": local.right}
@@ -266,7 +299,7 @@ class SamplingOperator(Operator):
         residual: Residual | None,
     ) -> Iterator[Sampled]:
         """Sample matches of arrivals with each other: the one that came first owns them."""
-        rows = {side: self.buffers[side].rows for side in SIDES}
+        rows = self.state.candidates()
         arrivals = {side: rows[side].take(new[side]) for side in SIDES}
         for local in index.pairs(axes_of(rows["right"], new["right"]), chunk):
             note_ages(watch, arrivals["right"].time, arrivals["left"].time, local.right, local.left)
@@ -292,7 +325,7 @@ class SamplingOperator(Operator):
         if not isinstance(mine, slice):
             found = mine[found]
         left, right = placed(at["left"], local.left[found]), placed(at["right"], local.right[found])
-        ids = self.buffers[side].rows.id[left if side == "left" else right]
+        ids = self.state.buffers[side].rows.id[left if side == "left" else right]
         sampled = Sampled(left, right, probability, ids, shown)
         if residual is not None and len(left):
             sampled = sampled.take(residual(Pairs(left, right)))
@@ -300,44 +333,47 @@ class SamplingOperator(Operator):
             yield sampled
 
     def _write(self, side: Side, owners: Owners, places: Places) -> None:
-        for name, column in owners.noted().items():
-            self.buffers[side].write(name, places, column)
+        matches = owners.matches()
+        if matches is not None:
+            self.state.buffers[side].write("matches", places, matches)
+        for name, column in owners.notes().items():
+            self.state.buffers[side].write(NOTE + name, places, column)
 
-    def _let_go(self, fates: Fates, spent: dict[Side, list[Array]], floors: Floors) -> None:
-        """Mark who has expired, or has no match left that could leave."""
+    def _expire(self, removals: StepRemovals, spent: dict[Side, list[Array]], floors: Floors) -> None:
+        """Remove rows that have expired, or that own no further match that could be drawn."""
         for side in SIDES:
-            rows = self.buffers[side].rows
+            rows = self.state.buffers[side].rows
             gone = np.zeros(len(rows), bool)
             for places in spent[side]:
                 gone[places] = True
-            gone[self._expired(rows, floors, 0)] = True
-            fates.expire(side, np.flatnonzero(gone))
+            gone[self.state.expired(rows, floors)] = True
+            removals.expire(side, np.flatnonzero(gone))
 
-    def _thin(self, fates: Fates) -> None:
-        """Lower the probability, for rows that are held, too, until they fit.
+    def _thin(self, removals: StepRemovals) -> None:
+        """Lower the probability, also for buffered rows, until they fit.
 
-        Rows of a higher probability than new draws have are thinned to that first: it may be enough.
+        Rows with a higher probability than new draws are thinned to that first: it may be enough.
         """
         budget, lowering = self._budget, False
         while True:
-            rows = {side: self.buffers[side].rows for side in SIDES}
-            excess = self._excess(rows, fates, SIDES, budget)
-            if excess <= 0:
+            rows = self.state.candidates()
+            over = excess(rows, removals, SIDES, budget)
+            if over <= 0:
                 return
-            places = {side: fates.staying(side) for side in SIDES}
+            places = {side: removals.staying(side) for side in SIDES}
             staying = {side: rows[side].take(places[side]) for side in SIDES}
-            thinned = self.sampling.thinned(staying, excess + budget.limit, budget.limit, lower=lowering)
+            thinned = self.sampling.thinned(staying, over + budget.limit, budget.limit, lower=lowering)
             lowering = True
             for side, owners in thinned.items():
                 self._write(side, owners, places[side])
-                fates.evict(side, places[side][owners.useless()])
+                removals.evict(side, places[side][owners.useless()])
 
     def thin(self) -> None:
-        """Thin rows that were drawn with a higher probability than new draws have to that one, between steps."""
-        rows = {side: self.buffers[side].rows for side in SIDES}
+        """Between steps, thin rows that were drawn with a higher probability than new draws have to that of these."""
+        rows = self.state.candidates()
         for side, owners in self.sampling.thinned(rows, self.rows, self._room(), lower=False).items():
             self._write(side, owners, slice(0, len(rows[side])))
-            self.buffers[side].drop(np.flatnonzero(owners.useless()))
+            self.state.buffers[side].drop(np.flatnonzero(owners.useless()))
 
     def _room(self) -> float:
         """How many rows the budget holds."""
@@ -345,18 +381,20 @@ class SamplingOperator(Operator):
             return self._budget.limit
         return self._budget.limit / (self.nbytes / self.rows)
 
-    def _state(self) -> dict[str, Array]:
-        state = super()._state()
-        state |= as_part("sampler", self.sampling.snapshot())
-        state["sampler"] = np.frombuffer(self.sampling.kind().encode(), np.uint8)
-        return state
+    def snapshot(self) -> bytes:
+        """The whole state, as versioned bytes."""
+        state = self.state.snapshot() | as_part("sampler", self.sampling.snapshot())
+        state["kind"] = np.frombuffer(self.sampling.kind().encode(), np.uint8)
+        return pack(state)
 
-    def _resume(self, state: dict[str, Array], *, policy: bool) -> None:
-        """Go on from a snapshot; rows that another sampler chose are no sample of this one's, and are dropped."""
-        said = state.pop("sampler", _NOBODY).tobytes().decode()
-        super()._resume(state, policy=policy)
-        if policy and said == self.sampling.kind():
+    def restore(self, data: bytes) -> None:
+        """Continue from a snapshot; a smaller budget takes effect at the next step.
+
+        Rows that another sampler chose are not a sample by this one, so they are dropped.
+        """
+        state = unpack(data)
+        self.state.restore(state)
+        if state["kind"].tobytes().decode() == self.sampling.kind():
             self.sampling.restore(parts_of(state)["sampler"])
         else:
-            for buffer in self.buffers.values():
-                buffer.drop(np.arange(len(buffer)))
+            self.state.buffers = {side: Buffer(side) for side in SIDES}

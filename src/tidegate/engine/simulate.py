@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.engine.arrivals import Arrivals
-    from tidegate.importance import Stated
+    from tidegate.importance import DefinitionLike
     from tidegate.policies import Policy
     from tidegate.types import Array, Combine, Condition, Order, Split, StepSize, Time, WindowSpan
 
@@ -44,7 +44,7 @@ def simulate(
     on: str | Sequence[str] = "key",
     time: str = "time",
     lateness: Time | None = None,
-    importance: Stated | None = None,
+    importance: DefinitionLike | None = None,
     combine: Combine = "min",
     seed: int = 0,
     warmup: Time = 0,
@@ -193,7 +193,7 @@ def run(
     times, curve, found = [], [], [Pairs(_NO_ROWS, _NO_ROWS)]
     for left, right, moment in arrivals.steps(cuts, whole_instants=instants):
         if begin == tuple(arrived):
-            operator.tally, found = Tally(), found[:1]
+            operator.state.tally, found = Tally(), found[:1]
         worth = redefined.worth(tuple(arrived)) if redefined else None
         if worth is not None:
             for side in SIDES:
@@ -211,7 +211,7 @@ def run(
             times.append(moment.now)
             curve.append(operator.tally.results if counting else 0)
     if begin == tuple(arrived):
-        operator.tally, found = Tally(), found[:1]
+        operator.state.tally, found = Tally(), found[:1]
     pairs = Pairs(*map(np.concatenate, zip(*found, strict=True))) if collect else None
     learned = tuple(operator.policy.learned())
     return Measured(operator.tally, np.array(times), np.array(curve, np.int64), pairs, learned)

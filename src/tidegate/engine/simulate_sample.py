@@ -110,7 +110,7 @@ def simulate_sample(
     lowered = 0
     for lefts, rights, moment in arrivals.steps(cuts, whole_instants=step == "instant"):
         if begin == tuple(arrived):
-            operator.tally, found, lowered = Tally(), found[:1], operator.sampling.control.lowered
+            operator.state.tally, found, lowered = Tally(), found[:1], operator.sampling.control.lowered
         old = (buffer.rows.id for buffer in operator.buffers.values())
         ids = [np.concatenate(both) for both in zip(old, (lefts.id, rights.id), strict=True)]
         for chunk in collected(operator.step(lefts, rights, moment))[0]:
@@ -120,7 +120,7 @@ def simulate_sample(
         arrived[1] += len(rights)
         watched.append((moment.now, operator.sampling.fraction, operator.rows))
     if begin == tuple(arrived):
-        operator.tally, found = Tally(), found[:1]
+        operator.state.tally, found = Tally(), found[:1]
     pairs = Sampled.concat(found)
     tally = operator.tally
     times, fraction, rows = map(np.array, zip(*watched, strict=True)) if watched else (_NONE, _NONE, _NONE)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 if TYPE_CHECKING:
+    from tidegate.engine.ages import Origin
     from tidegate.types import Array, Learned, Pairs
 
 
@@ -46,7 +47,12 @@ class Tally:
         """
         return self.life_sum**2 / (self.lives * self.life_squares) if self.life_squares else 1.0
 
-    def buried(self, lifetimes: Array) -> None:
+    def add(self, origin: Origin, results: int, importance: float = 0.0) -> None:
+        """Count results by where their older rows were."""
+        setattr(self, origin, getattr(self, origin) + results)
+        self.importance += importance
+
+    def record_lifetimes(self, lifetimes: Array) -> None:
         """Count rows that have left after these lifetimes."""
         self.lives += len(lifetimes)
         if len(lifetimes) == 1:  # as in most steps of few rows
@@ -58,8 +64,8 @@ class Tally:
         self.life_sum += float(lives.sum())
         self.life_squares += float(np.square(lives).sum())
 
-    def held(self, rows: int, size: int) -> None:
-        """Note what is buffered after a step."""
+    def record_held(self, rows: int, size: int) -> None:
+        """Record what is buffered after a step."""
         self.peak_rows = max(self.peak_rows, rows)
         self.peak_bytes = max(self.peak_bytes, size)
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pyarrow as pa
 
-from tidegate.importance import Attributes, Definition, valued
+from tidegate.importance import Attributes, Definition, evaluate_importance
 from tidegate.types import SIDES, InputError, Rows
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Arrivals
-    from tidegate.importance import Stated
+    from tidegate.importance import DefinitionLike
     from tidegate.streams import Trace
     from tidegate.types import Array, Time
 
@@ -47,7 +47,7 @@ class Redefined:
 
 
 def value(
-    arrivals: Arrivals, source: Array, traces: tuple[Trace, Trace], importance: Stated
+    arrivals: Arrivals, source: Array, traces: tuple[Trace, Trace], importance: DefinitionLike
 ) -> tuple[Arrivals, Redefined]:
     """Give arrivals the importance that they have when they arrive, and say what changes later.
 
@@ -70,7 +70,7 @@ def value(
         for side, trace, count, begin in zip(SIDES, traces, end, start, strict=True):
             ids = (arrivals.left if side == "left" else arrivals.right).id[:count]
             attributes = Attributes(side, count, _Taken(trace, source[ids]))
-            said[ids] = valued(definition, attributes)
+            said[ids] = evaluate_importance(definition, attributes)
             first[ids[begin:]] = said[ids[begin:]]
         if start != end and any(start):
             worths[start] = said
@@ -79,9 +79,9 @@ def value(
     return replace(arrivals, left=left, right=right), Redefined(worths)
 
 
-def _by_time(importance: Stated) -> dict[Time, Definition]:
+def _by_time(importance: DefinitionLike) -> dict[Time, Definition]:
     timed = isinstance(importance, Mapping) and "kind" not in importance
-    given = cast("Mapping[Time, Stated]", importance if timed else {0: importance})
+    given = cast("Mapping[Time, DefinitionLike]", importance if timed else {0: importance})
     for time in given:
         if isinstance(time, bool) or not isinstance(time, int | float | np.number) or not np.isfinite(time):
             raise InputError(
@@ -91,7 +91,7 @@ def _by_time(importance: Stated) -> dict[Time, Definition]:
     if not given:
         raise InputError("importance={} defines nothing; write {0: first, 500: second}")
     return {
-        time: Definition.of(given[time]).settled(lambda file: file.read().definition)
+        time: Definition.of(given[time]).with_files(lambda file: file.read().definition)
         for time in sorted(given)
     }
 

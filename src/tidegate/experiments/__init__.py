@@ -1,14 +1,14 @@
-"""What the papers published, done again with this code: a package a paper, an experiment a declaration.
+"""The experiments of the papers, with this code. Each paper has a package.
 
-Which file has what:
+=======  ==========================================================================================================
+declare  `experiment` (grids of cells), `plots` and `table_layout` (what is shown), `datasets` (recorded streams)
+run      `cells` (runs cells and keeps their results), `runner` (in one process or on Spark)
+judge    `results` (selects measurements), `claims` (verdicts), `summary` (all of an experiment)
+write    `charts` (draws), `pages` (HTML), `document` (Markdown), `reproduce` (the command)
+=======  ==========================================================================================================
 
-- what is run: `experiment` declares grids of cells, `recorded` reads recorded streams; `run` runs cells, `outcomes`
-  keeps what became of them, `code` tells by which code;
-- what is said of it: `results` are asked by their settings, `claims` judges, `shown` makes tables, `plots` says what
-  `picture` draws and `png` renders; `reproduced` puts these together, `pages` and `document` write them.
-
-`EXPERIMENTS` holds all of them by name. To add one, declare an `Experiment` (see `experiment`) in its paper's
-`figures`, and let `PAPERS` name the paper.
+`EXPERIMENTS` holds all experiments by name. To add one, declare an `Experiment` in the `figures` module of its
+paper. A new paper also needs an entry in `PAPERS`.
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ PAPERS: Final = {
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     one.name: one for paper in PAPERS.values() for one in paper.experiments
 }
-"""Everything that can be reproduced so far, by name."""
+"""All experiments by name."""
 
 
-def find_paper(named: str) -> str:
-    """A paper by its name or an author's.
+def find_paper(text: str) -> str:
+    """The short name of a paper, found by a part of its name, title or authors.
 
     Examples
     --------
     >>> find_paper("xie"), find_paper("ijoin"), find_paper("alkateb")
     ('stochastic-streams', 'ijoin', 'reservoir-joins')
     """
-    word = named.lower().strip()
+    word = text.lower().strip()
     plain = word.replace("-", "")
     found = [
         name
@@ -84,12 +84,12 @@ def find_paper(named: str) -> str:
     exact = [name for name in found if name == word]
     if len(exact or found) != 1:
         listed = "; ".join(f"{name} ({paper.authors})" for name, paper in PAPERS.items())
-        raise InputError(f"{named!r} is no paper here; give one of: {listed}")
+        raise InputError(f"{text!r} does not name one paper; use one of: {listed}")
     return (exact or found)[0]
 
 
 def find(names: Iterable[str], paper: str | None = None) -> list[Experiment]:
-    """Experiments by their names, "fig8" for short; all of a paper, if no name is given.
+    """Experiments by their names, such as "fig8". Without names, all experiments of a paper.
 
     Examples
     --------
@@ -100,10 +100,10 @@ def find(names: Iterable[str], paper: str | None = None) -> list[Experiment]:
     wanted = list(names)
     if not wanted:
         return [one for one in EXPERIMENTS.values() if of in (None, one.paper)]
-    return [_found(name, of) for name in wanted]
+    return [_find_one(name, of) for name in wanted]
 
 
-def _found(name: str, paper: str | None) -> Experiment:
+def _find_one(name: str, paper: str | None) -> Experiment:
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
     of, slash, short = name.rpartition("/")
@@ -117,11 +117,11 @@ def _found(name: str, paper: str | None) -> Experiment:
     ]
     if len(found) > 1:
         raise InputError(
-            f"{name!r} is in several papers; give --paper, or one of {', '.join(one.name for one in found)}"
+            f"several papers have {name!r}; use --paper, or one of {', '.join(one.name for one in found)}"
         )
     if not found:
         known = [one.name for one in EXPERIMENTS.values() if paper in (None, one.paper)]
-        raise InputError(f"{name!r} cannot be reproduced yet; there is {', '.join(known)}")
+        raise InputError(f"unknown experiment {name!r}; use one of {', '.join(known)}")
     return found[0]
 
 

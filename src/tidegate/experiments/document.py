@@ -1,4 +1,4 @@
-"""What was reproduced, as a guide: all figures, beside what the paper says and what was found."""
+"""Write one Markdown document with all charts, the papers' findings and our verdicts."""
 
 from __future__ import annotations
 
@@ -7,53 +7,64 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tidegate.experiments import PAPERS
-from tidegate.experiments.pages import found, pictures, told
-from tidegate.experiments.reproduced import Reproduced
+from tidegate.experiments.pages import count_verdicts, named_charts, report_write_errors, svg
+from tidegate.experiments.summary import ExperimentSummary
 
 
-def write_document(made: Sequence[Reproduced], path: Path, run: str, skipped: Sequence[str] = ()) -> None:
-    """Write a Markdown file, and its pictures to a folder of the same name beside it.
+def write_document(
+    summaries: Sequence[ExperimentSummary], path: Path, run: str, skipped: Sequence[str] = ()
+) -> None:
+    """Write a Markdown file, and its charts to a folder of the same name beside it.
 
     Parameters
     ----------
-    made
-        What was run.
+    summaries
+        The experiments.
     path
         The file.
     run
-        How it was run, in words.
+        A description of the run.
     skipped
         Experiments that were not run.
     """
     folder = path.with_suffix("")
-    with told(path):
+    with report_write_errors(path):
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("*.svg"):
             old.unlink()
-        for one in made:
-            for name, svg in pictures(one):
-                (folder / f"{one.experiment.paper}-{name}.svg").write_text(svg, encoding="utf-8")
-        path.write_text(_text(made, folder.name, run, skipped), encoding="utf-8")
+        for one in summaries:
+            for name, chart in named_charts(one):
+                (folder / f"{one.experiment.paper}-{name}.svg").write_text(svg(chart), encoding="utf-8")
+        path.write_text(_text(summaries, folder.name, run, skipped), encoding="utf-8")
 
 
-def _text(made: Sequence[Reproduced], folder: str, run: str, skipped: Sequence[str]) -> str:
+def _text(summaries: Sequence[ExperimentSummary], folder: str, run: str, skipped: Sequence[str]) -> str:
     lines = [
-        "# What the papers say, and what was found",
+        "# The papers' claims and what we measured",
         "",
-        "`tidegate reproduce` lists the experiments; `tidegate reproduce fig8 --paper xie` runs one, `--all` all",
-        "of them, as grids of independent cells on Spark (`--master`); `--quick` takes fewer runs and rows,",
-        "`--data FOLDER` says where recorded streams are. A run that was stopped goes on where it was. Numbers,",
-        "pictures and a page for each go to `--out`.",
+        "`tidegate reproduce` lists the experiments. `tidegate reproduce fig8 --paper xie` runs one of them, and",
+        "`--all` runs all. Each experiment is a grid of independent cells that run on Spark.",
         "",
-        f"This page was written by `--docs`: {run}. Each claim is judged by its numbers:",
-        "a margin that the paper says to be above 0, with the interval in which its mean lies with a confidence of",
-        '95 %, over runs of the same seeds. "Open" means that the runs were too few or too unlike to tell.',
+        "| option | effect |",
+        "|---|---|",
+        "| `--quick` | fewer runs and rows |",
+        "| `--data FOLDER` | the folder of recorded streams |",
+        "| `--master MASTER` | Spark's master; `none` runs in one process without Spark |",
+        "| `--out FOLDER` | where numbers, charts and a page for each experiment go |",
+        "",
+        "A run that was stopped continues where it stopped.",
+        "",
+        f"`--docs` wrote this page: {run}.",
+        "",
+        "A claim states that some margins are above 0. Each margin is a mean over runs with the same seeds, with its",
+        'confidence interval at 95 %. "Open" means that there were too few runs, or that they differed too much, to',
+        "decide.",
         "",
         "| paper | experiments | hold | in part | do not hold | open |",
         "|---|---|---|---|---|---|",
     ]
     for name, paper in PAPERS.items():
-        of = [one for one in made if one.experiment.paper == name]
+        of = [one for one in summaries if one.experiment.paper == name]
         counts = Counter(claim.verdict for one in of for claim in one.claims)
         numbers = [counts[verdict] for verdict in ("holds", "holds in part", "does not hold", "open")]
         if of:
@@ -61,7 +72,7 @@ def _text(made: Sequence[Reproduced], folder: str, run: str, skipped: Sequence[s
     if skipped:
         lines += ["", f"Not run: {', '.join(skipped)}."]
     for name, paper in PAPERS.items():
-        of = [one for one in made if one.experiment.paper == name]
+        of = [one for one in summaries if one.experiment.paper == name]
         if of:
             lines += ["", f"## {paper.title}", "", f"{paper.authors}."]
         for one in of:
@@ -69,39 +80,42 @@ def _text(made: Sequence[Reproduced], folder: str, run: str, skipped: Sequence[s
     return "\n".join(lines) + "\n"
 
 
-def _section(made: Reproduced, folder: str) -> list[str]:
-    experiment = made.experiment
+def _section(summary: ExperimentSummary, folder: str) -> list[str]:
+    experiment = summary.experiment
     lines = [
-        f"### {made.figure}: {experiment.title}",
+        f"### {summary.figure}: {experiment.title}",
         "",
-        f"The paper: {experiment.says}" if not experiment.says.startswith("Not in") else experiment.says,
-        f"Found: {found(made.claims)} (`tidegate reproduce {experiment.name}`).",
+        experiment.finding if experiment.finding.startswith("Not in") else f"The paper: {experiment.finding}",
+        f"Verdicts: {count_verdicts(summary.claims)} (`tidegate reproduce {experiment.name}`).",
         "",
     ]
-    for name, _ in pictures(made):
+    for name, _ in named_charts(summary):
         file = f"{experiment.paper}-{name}"
-        lines.append(f"![{made.figure}: {name}]({folder}/{file}.svg)")
-    if made.pictures:
+        lines.append(f"![{summary.figure}: {name}]({folder}/{file}.svg)")
+    if summary.charts:
         lines.append("")
-    lines += [f"- **{claim.verdict}**: {claim.text} ({_short(claim.numbers)})" for claim in made.claims]
-    if not made.pictures:
-        lines += _table(made)
-    if experiment.deviates and any(claim.verdict != "holds" for claim in made.claims):
-        lines += ["", experiment.deviates]
-    runs = f"{made.runs} run{'s' if made.runs > 1 else ''} a configuration."
-    shorter = f" Here: {made.shorter}." if made.shorter else ""
-    lines += ["", f"{experiment.chosen}{shorter or f' {runs}'}".strip()]
-    if made.failed:
-        lines += ["", f"{len(made.failed)} cells failed: {'; '.join(one.cell.told for one in made.failed)}."]
+    lines += [f"- **{claim.verdict}**: {claim.text} ({_short(claim.numbers)})" for claim in summary.claims]
+    if not summary.charts:
+        lines += _table(summary)
+    if experiment.deviation and any(claim.verdict != "holds" for claim in summary.claims):
+        lines += ["", experiment.deviation]
+    runs = f"{summary.runs} run{'s' if summary.runs > 1 else ''} per configuration."
+    reductions = f" In this run: {summary.reductions}." if summary.reductions else ""
+    lines += ["", f"{experiment.choices}{reductions or f' {runs}'}".strip()]
+    if summary.failed:
+        lines += [
+            "",
+            f"{len(summary.failed)} cells failed: {'; '.join(one.cell.description for one in summary.failed)}.",
+        ]
     return lines
 
 
-def _table(made: Reproduced) -> list[str]:
-    rows = [made.header, ("---",) * len(made.header), *made.rows]
+def _table(summary: ExperimentSummary) -> list[str]:
+    rows = [summary.header, ("---",) * len(summary.header), *summary.rows]
     return ["", *("| " + " | ".join(row) + " |" for row in rows)]
 
 
 def _short(numbers: str) -> str:
-    """The first and worst of many numbers would be a choice: all of a few, or how many there are."""
+    """The first eight numbers, and how many more there are."""
     parts = numbers.split("; ")
-    return numbers if len(parts) <= 8 else "; ".join(parts[:8]) + f"; and {len(parts) - 8} more"  # noqa: PLR2004 - a line or two
+    return numbers if len(parts) <= 8 else "; ".join(parts[:8]) + f"; and {len(parts) - 8} more"  # noqa: PLR2004 - two lines

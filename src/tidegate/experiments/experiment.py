@@ -1,6 +1,6 @@
-"""An experiment is data: a grid of cells, what a cell measures, what is shown of it, and the claims that it tests.
+"""An experiment: a grid of cells, the function that measures a cell, a table, charts, and the claims that it tests.
 
-Each cell is one run of one configuration, by itself: it calls the core, and knows nothing of where it runs.
+A cell is one independent run of one configuration. It calls the core only, so it can run in any process.
 """
 
 from __future__ import annotations
@@ -9,23 +9,26 @@ import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from tidegate.experiments.claims import Claim
 from tidegate.experiments.results import Results
-from tidegate.experiments.shown import Shown
+from tidegate.experiments.table_layout import TableLayout
 from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Value: TypeAlias = str | int | float | bool
 Settings: TypeAlias = Mapping[str, Value]
-Found: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""What a cell measures: numbers and words by name, or several rows of them (a curve, say)."""
+Measurement: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""What a cell measures: numbers and words by name, or several rows of them, such as a curve."""
 
 
 class Plot(Protocol):
-    """Draws pictures of results: each with a name and as SVG; see `plots`."""
+    """Draws charts of results, each with the label of its panel; see `plots`."""
 
-    def drawn(self, title: str, results: Results) -> Iterator[tuple[str, str]]: ...  # noqa: D102 - said above
+    def draw(self, title: str, results: Results) -> Iterator[tuple[str, Figure]]: ...  # noqa: D102 - see the class
 
 
 @dataclass(frozen=True)
@@ -37,20 +40,20 @@ class Grid:
     axes
         The values of each setting; one that does not vary has a single value.
     runs
-        How often each combination runs, with the seeds 0, 1, ...: the same for all.
+        How often each combination runs, with the seeds 0, 1, ...
     quick
-        Axes that are shorter in a quick run.
+        Axes that have other values in a quick run.
     quick_runs
         How often each combination runs in a quick run.
-    only
-        Which combinations there are; by default all.
+    include
+        Which combinations are part of the grid. All by default.
 
     Examples
     --------
     >>> grid = Grid({"policy": ("age", "fifo"), "rows": (5000,)}, runs=50, quick={"rows": (100,)}, quick_runs=1)
     >>> list(grid.cells(quick=True))
     [({'policy': 'age', 'rows': 100}, 0), ({'policy': 'fifo', 'rows': 100}, 0)]
-    >>> sum(1 for _ in grid.cells()), sum(1 for _ in grid.cells(most=5))
+    >>> sum(1 for _ in grid.cells()), sum(1 for _ in grid.cells(max_runs=5))
     (100, 10)
     """
 
@@ -58,22 +61,24 @@ class Grid:
     runs: int = 1
     quick: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     quick_runs: int = 1
-    only: Callable[[Settings], bool] = lambda _: True
+    include: Callable[[Settings], bool] = lambda _: True
 
     def __post_init__(self) -> None:
         if unknown := set(self.quick) - set(self.axes):
-            raise InputError(f"{sorted(unknown)} are no axes of the grid; there is {', '.join(self.axes)}")
+            raise InputError(
+                f"quick names unknown axes {sorted(unknown)}; the axes are {', '.join(self.axes)}"
+            )
 
     def cells(
-        self, *, quick: bool = False, most: int | None = None
+        self, *, quick: bool = False, max_runs: int | None = None
     ) -> Iterator[tuple[dict[str, Value], int]]:
-        """Every configuration and seed, at most so many of these; the runs of all configurations side by side."""
+        """All configurations with the first seed, then all with the second seed, and so on."""
         axes = {name: self.quick.get(name, values) if quick else values for name, values in self.axes.items()}
         runs = self.quick_runs if quick else self.runs
-        for seed in range(runs if most is None else min(runs, most)):
+        for seed in range(runs if max_runs is None else min(runs, max_runs)):
             for combination in itertools.product(*axes.values()):
                 settings = dict(zip(axes, combination, strict=True))
-                if self.only(settings):
+                if self.include(settings):
                     yield settings, seed
 
 
@@ -87,66 +92,66 @@ class Experiment:
         The paper and the figure: "ijoin/figure2".
     title
         What is measured.
-    says
-        What the paper says of it, in a line.
+    finding
+        What the paper found, in one sentence.
     grid
         Its cells.
     measure
-        Runs one cell: takes the settings and `seed` by name, and `data`, the folder of recorded streams, if
-        `recorded`. A function of a module, so that Spark's workers find it.
-    shown
-        The table.
+        Runs one cell. Takes the settings and `seed` by name, and `data`, the folder of recorded streams, if
+        `needs_data`. A function of a module, so that Spark's workers can import it.
+    table
+        The layout of the table.
     plots
-        The pictures.
+        The charts.
     claims
-        Judges what the paper says by the results.
-    chosen
-        What the paper leaves open and was chosen here, and what deviates.
-    deviates
-        Why a claim of the paper does not hold here, where it does not.
-    recorded
+        Judges the paper's claims by the results.
+    choices
+        What the paper leaves open and how it was chosen here.
+    deviation
+        Why a claim of the paper does not hold here.
+    needs_data
         Whether it needs recorded streams.
     """
 
     name: str
     title: str
-    says: str
+    finding: str
     grid: Grid
-    measure: Callable[..., Found]
-    shown: Shown
+    measure: Callable[..., Measurement]
+    table: TableLayout
     plots: tuple[Plot, ...] = ()
     claims: Callable[[Results], tuple[Claim, ...]] = lambda _: ()
-    chosen: str = ""
-    deviates: str = ""
-    recorded: bool = False
+    choices: str = ""
+    deviation: str = ""
+    needs_data: bool = False
 
     @property
-    def runs_as(self) -> str:
-        """By which name its cells are known: that of the measure, so that experiments share the cells of one."""
+    def measure_name(self) -> str:
+        """The name of the measure. Experiments with the same measure share their cells."""
         return f"{self.measure.__module__}.{self.measure.__qualname__}".removeprefix("tidegate.experiments.")
 
     @property
     def paper(self) -> str:
-        """The paper, as its folder is called."""
+        """The paper's short name."""
         return self.name.partition("/")[0]
 
-    def cells(self, *, quick: bool = False, most: int | None = None) -> list[Cell]:
-        """The cells, as they are kept; each configuration with at most so many runs."""
+    def cells(self, *, quick: bool = False, max_runs: int | None = None) -> list[Cell]:
+        """The cells, with at most `max_runs` runs of each configuration."""
         return [
-            Cell(self.runs_as, json.dumps(settings), seed)
-            for settings, seed in self.grid.cells(quick=quick, most=most)
+            Cell(self.measure_name, json.dumps(settings), seed)
+            for settings, seed in self.grid.cells(quick=quick, max_runs=max_runs)
         ]
 
 
 class Cell(NamedTuple):
-    """One run of one configuration (JSON) by some measure, by which it is known in the output."""
+    """One run of one configuration: the name of the measure, the settings as JSON, and the seed."""
 
     measure: str
     settings: str
     seed: int
 
     @property
-    def told(self) -> str:
-        """The cell in words."""
+    def description(self) -> str:
+        """The cell in words, for messages."""
         settings = ", ".join(f"{name} {value}" for name, value in json.loads(self.settings).items())
         return f"{self.measure}: {settings}, seed {self.seed}"

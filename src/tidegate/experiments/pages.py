@@ -1,4 +1,4 @@
-"""What was reproduced, as files: numbers, pictures, a page for each experiment, and an index; no network needed."""
+"""Write numbers, charts, a page for each experiment, and an index. The pages need no network."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyarrow import csv, parquet
 
 from tidegate.experiments import PAPERS
 from tidegate.experiments.claims import Claim, Verdict
-from tidegate.experiments.png import png
-from tidegate.experiments.reproduced import Reproduced
+from tidegate.experiments.summary import ExperimentSummary
 from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _STYLE: Final = """
 body { font: 15px/1.5 Inter, "DejaVu Sans", Arial, sans-serif; color: #1c2833; background: #fbfcfd;
@@ -33,60 +35,73 @@ b.holds { color: #2f6f3e; } b.part { color: #9a6b00; } b.not { color: #b03a2e; }
 _CLASSES: Final = {"holds": "holds", "holds in part": "part", "does not hold": "not", "open": "open"}
 
 
-def write_pages(made: Sequence[Reproduced], out: Path, run: str) -> Path:
-    """Write everything of a run to a folder; the index is returned.
+def write_pages(summaries: Sequence[ExperimentSummary], out: Path, run: str) -> Path:
+    """Write the pages of a run to a folder, and return the path of the index.
 
     Parameters
     ----------
-    made
-        What was run.
+    summaries
+        The experiments.
     out
         The folder.
     run
-        How it was run, in words.
+        A description of the run.
     """
-    with told(out):
-        for one in made:
+    with report_write_errors(out):
+        for one in summaries:
             folder, name = out / one.experiment.paper, one.experiment.name.partition("/")[2]
             folder.mkdir(parents=True, exist_ok=True)
-            _numbers(one, folder / name)
-            for picture, svg in pictures(one):
-                (folder / f"{picture}.svg").write_text(svg, encoding="utf-8")
-                drawn = png(svg)
-                if drawn is not None:
-                    (folder / f"{picture}.png").write_bytes(drawn)
+            _write_numbers(one, folder / name)
+            for picture, chart in named_charts(one):
+                (folder / f"{picture}.svg").write_text(svg(chart), encoding="utf-8")
+                (folder / f"{picture}.png").write_bytes(_png(chart))
             (folder / f"{name}.html").write_text(_page(one, run), encoding="utf-8")
         index = out / "index.html"
-        index.write_text(_index(made, run), encoding="utf-8")
+        index.write_text(_index(summaries, run), encoding="utf-8")
     return index
 
 
 @contextlib.contextmanager
-def told(out: Path) -> Iterator[None]:
-    """Say what cannot be written."""
+def report_write_errors(out: Path) -> Iterator[None]:
+    """Turn an `OSError` into a message that names the folder."""
     try:
         yield
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error}); give a folder that can be by --out") from error
+        raise InputError(
+            f"cannot write to {out} ({error}); set --out to a folder that can be written"
+        ) from error
 
 
-def pictures(made: Reproduced) -> Iterator[tuple[str, str]]:
-    """The pictures by the names of their files, without what they end in."""
-    name = made.experiment.name.partition("/")[2]
+def svg(chart: Figure) -> str:
+    """A chart as SVG."""
+    from tidegate.pictures import to_svg  # noqa: PLC0415 - Matplotlib is needed here only
+
+    return to_svg(chart)
+
+
+def _png(chart: Figure) -> bytes:
+    from tidegate.pictures import to_png  # noqa: PLC0415 - Matplotlib is needed here only
+
+    return to_png(chart)
+
+
+def named_charts(summary: ExperimentSummary) -> Iterator[tuple[str, Figure]]:
+    """The charts with the names of their files, without a suffix."""
+    name = summary.experiment.name.partition("/")[2]
     seen: Counter[str] = Counter()
-    for panel, svg in made.pictures:
+    for panel, chart in summary.charts:
         words = "".join(letter if letter.isalnum() else "-" for letter in panel.lower()).strip("-")
         label = f"{name}-{words}" if words else name
         seen[label] += 1
-        yield (label if seen[label] == 1 else f"{label}-{seen[label]}"), svg
+        yield (label if seen[label] == 1 else f"{label}-{seen[label]}"), chart
 
 
-def found(claims: Iterable[Claim]) -> str:
+def count_verdicts(claims: Iterable[Claim]) -> str:
     """How many claims hold, in words.
 
     Examples
     --------
-    >>> found([Claim("a", "holds", ""), Claim("b", "does not hold", ""), Claim("c", "holds", "")])
+    >>> count_verdicts([Claim("a", "holds", ""), Claim("b", "does not hold", ""), Claim("c", "holds", "")])
     '2 hold, 1 does not hold'
     """
     counts = Counter(claim.verdict for claim in claims)
@@ -106,44 +121,45 @@ def found(claims: Iterable[Claim]) -> str:
     )
 
 
-def _numbers(made: Reproduced, path: Path) -> None:
-    if not len(made.results):
+def _write_numbers(summary: ExperimentSummary, path: Path) -> None:
+    if not len(summary.results):
         return
-    names = list(dict.fromkeys(name for row in made.results.rows for name in row))
-    table = pa.table({name: [row.get(name) for row in made.results.rows] for name in names})
+    names = list(dict.fromkeys(name for row in summary.results.rows for name in row))
+    table = pa.table({name: [row.get(name) for row in summary.results.rows] for name in names})
     csv.write_csv(table, path.with_suffix(".csv"))
     parquet.write_table(table, path.with_suffix(".parquet"))
 
 
-def _page(made: Reproduced, run: str) -> str:
-    experiment = made.experiment
+def _page(summary: ExperimentSummary, run: str) -> str:
+    experiment = summary.experiment
     paper = PAPERS[experiment.paper]
     name = experiment.name.partition("/")[2]
     files = f'<a href="{name}.csv">CSV</a>, <a href="{name}.parquet">Parquet</a>'
-    effort = f"{made.runs} run{'s' if made.runs > 1 else ''} a configuration, {made.seconds:.0f} s of processor time"
-    effort += f"; here: {made.shorter}" if made.shorter else ""
+    runs = f"{summary.runs} run{'s' if summary.runs > 1 else ''} per configuration"
+    effort = f"{runs}, {summary.seconds:.0f} s of processor time"
+    effort += f"; {summary.reductions}" if summary.reductions else ""
     parts = [
         '<p class="quiet"><a href="../index.html">all experiments</a></p>',
-        f"<h1>{escape(made.figure)}: {escape(experiment.title)}</h1>",
+        f"<h1>{escape(summary.figure)}: {escape(experiment.title)}</h1>",
         f'<p class="quiet">{escape(paper.title)} ({escape(paper.authors)})</p>',
-        f"<p><b>The paper:</b> {escape(experiment.says)}</p>",
-        _claims(made.claims),
-        f"<p>{escape(experiment.deviates)}</p>" if experiment.deviates and not _all_hold(made) else "",
-        *(svg for _, svg in made.pictures),
-        _table(made.header, made.rows),
-        f'<p class="quiet">{escape(experiment.chosen)}</p>',
+        f"<p><b>The paper:</b> {escape(experiment.finding)}</p>",
+        _claims(summary.claims),
+        f"<p>{escape(experiment.deviation)}</p>" if experiment.deviation and not _all_hold(summary) else "",
+        *(svg(chart) for _, chart in summary.charts),
+        _table(summary.header, summary.rows),
+        f'<p class="quiet">{escape(experiment.choices)}</p>',
         f'<p class="quiet">{effort}; {escape(run)}. All numbers: {files}.</p>',
     ]
-    if made.failed:
+    if summary.failed:
         failures = "".join(
-            f"<li>{escape(one.cell.told)}: {escape(str(one.error))}</li>" for one in made.failed
+            f"<li>{escape(one.cell.description)}: {escape(str(one.error))}</li>" for one in summary.failed
         )
         parts.append(f"<h2>Cells that failed</h2><ul>{failures}</ul>")
-    return _document(f"{made.figure}: {experiment.title}", parts)
+    return _document(f"{summary.figure}: {experiment.title}", parts)
 
 
-def _all_hold(made: Reproduced) -> bool:
-    return all(claim.verdict == "holds" for claim in made.claims)
+def _all_hold(summary: ExperimentSummary) -> bool:
+    return all(claim.verdict == "holds" for claim in summary.claims)
 
 
 def _claims(claims: Iterable[Claim]) -> str:
@@ -161,20 +177,20 @@ def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _index(made: Sequence[Reproduced], run: str) -> str:
-    parts = ["<h1>What the papers published, done again</h1>", f'<p class="quiet">{escape(run)}</p>']
+def _index(summaries: Sequence[ExperimentSummary], run: str) -> str:
+    parts = ["<h1>The papers' experiments, reproduced</h1>", f'<p class="quiet">{escape(run)}</p>']
     for name, paper in PAPERS.items():
-        of = [one for one in made if one.experiment.paper == name]
+        of = [one for one in summaries if one.experiment.paper == name]
         if not of:
             continue
         rows = "".join(
             f'<tr><td><a href="{one.experiment.name}.html">{escape(one.figure)}</a></td>'
-            f"<td>{escape(one.experiment.title)}</td><td>{escape(found(one.claims))}</td>"
+            f"<td>{escape(one.experiment.title)}</td><td>{escape(count_verdicts(one.claims))}</td>"
             f"<td>{f'{len(one.failed)} cells failed' if one.failed else ''}</td></tr>"
             for one in of
         )
         parts.append(f"<h2>{escape(paper.title)}</h2><table>{rows}</table>")
-    return _document("Reproduced", parts)
+    return _document("ExperimentSummary", parts)
 
 
 def _document(title: str, parts: Iterable[str]) -> str:

@@ -1,43 +1,48 @@
-"""What is plotted of an experiment, said in terms of its axes and numbers."""
+"""What an experiment plots, declared by its axes and numbers; `charts` draws it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tidegate.experiments import picture
-from tidegate.experiments.claims import Interval
+from tidegate.experiments.claims import MeanInterval
 from tidegate.experiments.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tidegate.experiments.charts import Point
 
 
 @dataclass(frozen=True)
-class Lines:
-    """A line for each value of an axis, over another axis; means over the runs, with their intervals.
+class LinePlot:
+    """A line for each value of an axis, over another axis: means over the runs, with their intervals.
 
     Parameters
     ----------
     x, y, by
-        The axis that goes across, the number that goes up, and the axis whose values are lines.
+        The axis that goes across, the number that goes up, and the axis that has a line for each value.
     panel
-        An axis for each of whose values there is a picture.
+        An axis that has a chart for each value.
     predicted
-        A number that is drawn dashed beside the other, where there is one.
-    says
-        What the axes and dashed lines say, where names are not enough: `{"x": "memory in rows"}`.
-    dots
+        A number that is drawn as a dashed line beside the other.
+    labels
+        Labels of the axes and of the dashed lines, if not their names: `{"x": "memory in rows"}`.
+    markers
         Whether points are marked.
-    only
-        Which values of `by` are drawn; by default all.
-    doubling
-        Whether the axis that goes across doubles from place to place.
+    include
+        Which values of `by` are drawn. All by default.
+    log2_x
+        Whether the x axis is logarithmic, with a tick at each power of two.
 
     Examples
     --------
-    >>> results = Results.of({(1, "age"): [3, 5], (2, "age"): [6, 7]}, axes=("memory", "policy"), number="results")
-    >>> [(_, svg)] = Lines("memory", "results", "policy").drawn("t", results)
-    >>> svg.count("<circle"), svg.count("<polyline")
-    (2, 1)
+    >>> runs = {(1, "age"): [3, 5], (2, "age"): [6, 7]}
+    >>> results = Results.from_runs(runs, axes=("memory", "policy"), number="results")
+    >>> [(_, chart)] = LinePlot("memory", "results", "policy").draw("t", results)
+    >>> chart.axes[0].get_lines()[0].get_ydata().tolist()
+    [4.0, 6.5]
     """
 
     x: str
@@ -45,126 +50,132 @@ class Lines:
     by: str
     panel: str | None = None
     predicted: str | None = None
-    says: Mapping[str, str] = field(default_factory=dict)
-    dots: bool = True
-    only: tuple[Any, ...] = ()
-    doubling: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    markers: bool = True
+    include: tuple[Any, ...] = ()
+    log2_x: bool = False
 
-    def drawn(self, title: str, results: Results) -> Iterator[tuple[str, str]]:
-        """The pictures."""
+    def draw(self, title: str, results: Results) -> Iterator[tuple[str, Figure]]:
+        """The charts, each with the label of its panel."""
+        from tidegate.experiments.charts import line_chart  # noqa: PLC0415 - Matplotlib is needed here only
+
         for name, panel, part in _panels(title, self.panel, results):
             solid = self._series(part, self.y)
             dashed = self._series(part, self.predicted) if self.predicted else {}
             if solid:
                 yield (
                     panel,
-                    picture.lines(
+                    line_chart(
                         name,
-                        self.says.get("x", self.x),
-                        self.says.get("y", self.y),
+                        self.labels.get("x", self.x),
+                        self.labels.get("y", self.y),
                         solid,
                         dashed=dashed,
-                        beside_is=self.says.get("dashed", "predicted"),
-                        dots=self.dots,
-                        doubling=self.doubling,
+                        dashed_label=self.labels.get("dashed", "predicted"),
+                        markers=self.markers,
+                        log2_x=self.log2_x,
                     ),
                 )
 
-    def _series(self, results: Results, number: str) -> dict[str, list[picture.Point]]:
-        found = _gathered(results, self.by, self.x, number)
+    def _series(self, results: Results, number: str) -> dict[str, list[Point]]:
+        means = _means(results, self.by, self.x, number)
         return {
             _label(self.by, name): sorted(
-                ((float(x), over) for x, over in line.items()), key=lambda point: point[0]
+                ((float(x), mean) for x, mean in line.items()), key=lambda point: point[0]
             )
-            for name, line in found.items()
-            if not self.only or name in self.only
+            for name, line in means.items()
+            if not self.include or name in self.include
         }
 
 
 @dataclass(frozen=True)
-class Bars:
-    """A group of bars for each value of an axis, with a bar for each value of another; means over the runs."""
+class BarPlot:
+    """A group of bars for each value of an axis, with a bar for each value of another: means over the runs."""
 
     group: str
     y: str
     by: str
     panel: str | None = None
-    says: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
-    def drawn(self, title: str, results: Results) -> Iterator[tuple[str, str]]:
-        """The pictures."""
+    def draw(self, title: str, results: Results) -> Iterator[tuple[str, Figure]]:
+        """The charts, each with the label of its panel."""
+        from tidegate.experiments.charts import bar_chart  # noqa: PLC0415 - Matplotlib is needed here only
+
         for name, panel, part in _panels(title, self.panel, results):
-            groups = _gathered(part, self.group, self.by, self.y)
+            groups = {
+                str(group): {_label(self.by, by): mean for by, mean in row.items()}
+                for group, row in _means(part, self.group, self.by, self.y).items()
+            }
             if groups:
-                told = {
-                    str(group): {_label(self.by, by): over for by, over in row.items()}
-                    for group, row in groups.items()
-                }
-                yield (
-                    panel,
-                    picture.bars(name, self.says.get("x", self.group), self.says.get("y", self.y), told),
-                )
+                x, y = self.labels.get("x", self.group), self.labels.get("y", self.y)
+                yield panel, bar_chart(name, x, y, groups)
 
 
 @dataclass(frozen=True)
-class Scatter:
-    """A place for each value of an axis, by two numbers: those in `alone` by themselves, the others as a line."""
+class ScatterPlot:
+    """A point for each value of an axis, by two numbers: those in `single` alone, the others as a line."""
 
     x: str
     y: str
     by: str
-    alone: tuple[str, ...]
+    single: tuple[str, ...]
     line: str
     panel: str | None = None
-    says: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
-    def drawn(self, title: str, results: Results) -> Iterator[tuple[str, str]]:
-        """The pictures."""
+    def draw(self, title: str, results: Results) -> Iterator[tuple[str, Figure]]:
+        """The charts, each with the label of its panel."""
+        from tidegate.experiments.charts import line_chart  # noqa: PLC0415 - Matplotlib is needed here only
+
         for name, panel, part in _panels(title, self.panel, results):
-            places = {
+            points = {
                 str(value): (
                     float(part.runs(self.x, **{self.by: value}).mean()),
                     float(part.runs(self.y, **{self.by: value}).mean()),
                 )
                 for value in part.values(self.by)
             }
-            ours = [place for value, place in places.items() if value not in self.alone]
-            rivals = {value: places[value] for value in self.alone if value in places}
-            axes = self.says.get("x", self.x), self.says.get("y", self.y)
-            yield panel, picture.lines(name, *axes, {self.line: ours}, marked=rivals)
+            line = [point for value, point in points.items() if value not in self.single]
+            single = {value: points[value] for value in self.single if value in points}
+            axes = self.labels.get("x", self.x), self.labels.get("y", self.y)
+            yield panel, line_chart(name, *axes, {self.line: line}, single=single)
 
 
 @dataclass(frozen=True)
-class Heat:
-    """A map of a number by two axes, as a part of what the best that can be gets (a value of the second axis).
+class HeatMap:
+    """A table of a number by two axes, as a share of that of a reference: a value of the second axis.
 
     Examples
     --------
-    >>> found = Results.of({("INC", "age"): [3, 5], ("INC", "offline"): [5, 5]}, axes=("on", "policy"), number="n")
-    >>> [(_, svg)] = Heat("on", "policy", "n", "offline").drawn("t", found)
-    >>> ">0.80<" in svg, ">1.00<" in svg
-    (True, False)
+    >>> runs = {("INC", "age"): [3, 5], ("INC", "offline"): [5, 5]}
+    >>> results = Results.from_runs(runs, axes=("on", "policy"), number="n")
+    >>> [(_, chart)] = HeatMap("on", "policy", "n", "offline").draw("t", results)
+    >>> [text.get_text() for text in chart.axes[0].texts]
+    ['age', 'INC', '0.80']
     """
 
-    down: str
-    across: str
+    rows: str
+    columns: str
     number: str
-    of: str
+    reference: str
     panel: str | None = None
 
-    def drawn(self, title: str, results: Results) -> Iterator[tuple[str, str]]:
-        """The pictures."""
+    def draw(self, title: str, results: Results) -> Iterator[tuple[str, Figure]]:
+        """The charts, each with the label of its panel."""
+        from tidegate.experiments.charts import heat_map  # noqa: PLC0415 - Matplotlib is needed here only
+
         for name, panel, part in _panels(title, self.panel, results):
-            means = _gathered(part, self.down, self.across, self.number)
+            means = _means(part, self.rows, self.columns, self.number)
             cells = {
                 str(row): {
-                    str(column): over.mean / best for column, over in line.items() if column != self.of
+                    str(column): mean.mean / best for column, mean in line.items() if column != self.reference
                 }
                 for row, line in means.items()
-                if self.of in line and (best := line[self.of].mean) > 0
+                if self.reference in line and (best := line[self.reference].mean) > 0
             }
             if cells:
-                yield panel, picture.heat(f"{name}, of {self.of}", self.across, self.down, cells)
+                yield panel, heat_map(f"{name}, of {self.reference}", self.columns, self.rows, cells)
 
 
 def _panels(title: str, panel: str | None, results: Results) -> Iterator[tuple[str, str, Results]]:
@@ -172,20 +183,21 @@ def _panels(title: str, panel: str | None, results: Results) -> Iterator[tuple[s
         yield title, "", results
         return
     for value in results.values(panel):
-        told = _label(panel, value)
-        yield f"{title}: {told}", told, results.where(**{panel: value})
+        label = _label(panel, value)
+        yield f"{title}: {label}", label, results.where(**{panel: value})
 
 
 def _label(axis: str, value: Any) -> str:  # noqa: ANN401 - a setting
     return value if isinstance(value, str) else f"{axis} {value:g}"
 
 
-def _gathered(results: Results, outer: str, inner: str, number: str) -> dict[Any, dict[Any, Interval]]:
+def _means(results: Results, outer: str, inner: str, number: str) -> dict[Any, dict[Any, MeanInterval]]:
     """The mean of a number by two axes."""
     runs: dict[Any, dict[Any, list[float]]] = {}
     for row in results.rows:
         if number in row and outer in row and inner in row:
             runs.setdefault(row[outer], {}).setdefault(row[inner], []).append(float(row[number]))
     return {
-        name: {place: Interval.of(values) for place, values in line.items()} for name, line in runs.items()
+        name: {place: MeanInterval.of(values) for place, values in line.items()}
+        for name, line in runs.items()
     }

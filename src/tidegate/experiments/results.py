@@ -1,4 +1,4 @@
-"""What was measured, to be asked for by its settings."""
+"""Measurements, selected by their settings."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from tidegate.types import Array, InputError
 class Results:
     """Rows of settings, a seed and numbers, in the order of the grid.
 
-    Where two configurations are compared, runs of the same seed are, so that what is common to both is not chance;
-    a seed of which either failed is left out.
+    Two configurations are compared run by run, with the same seeds. A seed for which either run failed is left out.
 
     Examples
     --------
-    >>> results = Results.of({("age",): [3, 5], ("fifo",): [2, 4]}, axes=("policy",), number="results")
+    >>> results = Results.from_runs({("age",): [3, 5], ("fifo",): [2, 4]}, axes=("policy",), number="results")
     >>> results.values("policy"), results.runs("results", policy="age").tolist()
     (['age', 'fifo'], [3.0, 5.0])
-    >>> results.ahead("results", {"policy": "age"}, {"policy": "fifo"}).tolist()
+    >>> results.percent_ahead("results", {"policy": "age"}, {"policy": "fifo"}).tolist()
     [33.3..., 33.3...]
     """
 
@@ -29,10 +28,10 @@ class Results:
         self.rows = list(rows)
 
     @classmethod
-    def of(
+    def from_runs(
         cls, runs: Mapping[tuple[Any, ...], Iterable[float]], *, axes: tuple[str, ...], number: str
     ) -> Results:
-        """Runs of one number by the values of some axes."""
+        """Results from the runs of one number, by the values of the axes."""
         return cls(
             dict(zip(axes, place, strict=True)) | {"seed": seed, number: value}
             for place, values in runs.items()
@@ -43,40 +42,40 @@ class Results:
         return len(self.rows)
 
     def values(self, axis: str) -> list[Any]:
-        """The values of an axis, each once."""
+        """The distinct values of an axis."""
         return list(dict.fromkeys(row[axis] for row in self.rows if axis in row))
 
     def where(self, **settings: object) -> Results:
-        """Those of some settings."""
+        """The results with these settings."""
         return Results(
             row for row in self.rows if all(row.get(name) == value for name, value in settings.items())
         )
 
     def by_seed(self, number: str, **settings: object) -> dict[int, float]:
-        """A number of each run."""
+        """A number of each run, by seed."""
         return {row["seed"]: float(row[number]) for row in self.where(**settings).rows if number in row}
 
     def runs(self, number: str, **settings: object) -> Array:
-        """A number, run by run."""
+        """A number of each run, in the order of the seeds."""
         found = self.by_seed(number, **settings)
         if not found:
-            told = ", ".join(f"{name} {value}" for name, value in settings.items())
-            raise InputError(f"no run of {told or 'anything'} tells of {number!r}; the others stand")
+            described = ", ".join(f"{name} {value}" for name, value in settings.items())
+            raise InputError(f"no finished run with {described or 'any settings'} has measured {number!r}")
         return np.array([found[seed] for seed in sorted(found)])
 
     def paired(
         self, number: str, one: Mapping[str, object], other: Mapping[str, object]
     ) -> tuple[Array, Array]:
-        """The same runs of two configurations."""
+        """A number of two configurations, for the seeds that both have."""
         first, second = self.by_seed(number, **one), self.by_seed(number, **other)
         seeds = sorted(first.keys() & second.keys())
         if not seeds:
-            raise InputError(f"no run tells of {number!r} of both {dict(one)} and {dict(other)}")
+            raise InputError(f"{dict(one)} and {dict(other)} have no seed in common that measured {number!r}")
         return np.array([first[seed] for seed in seeds]), np.array([second[seed] for seed in seeds])
 
-    def ahead(
+    def percent_ahead(
         self, number: str, one: Mapping[str, object], other: Mapping[str, object], part: float = 1.0
     ) -> Array:
-        """By how many percent of the other's mean one is ahead of a part of it, run by run."""
+        """`(one - part * other)` of each run, in percent of the mean of `other`."""
         first, second = self.paired(number, one, other)
         return 100 * (first - part * second) / max(abs(float(second.mean())), 1e-12)

@@ -1,22 +1,22 @@
-"""What a row is worth, as the user states it: frozen definitions that are evaluated on columns."""
+"""Definitions of the importance of rows, evaluated on columns."""
 
 from tidegate.importance.attributes import Categories, Column, Expression, Histogram, Source
 from tidegate.importance.combined import Combined, Sides
-from tidegate.importance.definition import Attributes, Definition, Stated, valued
-from tidegate.importance.watched import Content, Watched
+from tidegate.importance.definition import Attributes, Definition, DefinitionLike, evaluate_importance
+from tidegate.importance.definition_file import DefinitionFile, FileContent
 
 __all__ = [
     "Attributes",
     "Categories",
     "Column",
     "Combined",
-    "Content",
     "Definition",
+    "DefinitionFile",
+    "DefinitionLike",
     "Expression",
+    "FileContent",
     "Histogram",
     "Sides",
     "Source",
-    "Stated",
-    "Watched",
-    "valued",
+    "evaluate_importance",
 ]

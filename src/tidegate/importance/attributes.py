@@ -1,4 +1,4 @@
-"""Importance by one attribute of a row: a number of its own, a category, a place in a histogram, its side."""
+"""Importance by one attribute of a row: a number, a category, a bin of a histogram, or its side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.importance.definition import Attributes, Definition, checked, in_one, number, numbers
+from tidegate.importance.definition import Attributes, Definition, as_array, check_importance, number, numbers
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Column(Definition):
     name
         The column: numbers, 0 or more.
     default
-        What a row is worth where that is null or NaN; None: such a row is refused.
+        The importance of rows where the column is null or NaN; None refuses such rows.
 
     Examples
     --------
@@ -50,26 +50,26 @@ class Column(Definition):
         _check_name(self.name)
         _set_default(self)
 
-    def worth(self, rows: Attributes) -> Array:
-        """The numbers, as they are."""
+    def evaluate(self, rows: Attributes) -> Array:
+        """The numbers of the column."""
         what = f"{rows.side}.{self.name}"
         return _filled(numbers(rows.column(self.name), what), self.default, what)
 
 
 @dataclass(frozen=True)
 class Expression(Definition):
-    """A Spark SQL expression over the columns of a row; Spark computes it, so only `tidegate.join` takes it.
+    """A Spark SQL expression over the columns of a row; only `tidegate.join` accepts it, since Spark computes it.
 
     Parameters
     ----------
     sql
         The expression, over the columns of one side.
     default
-        What a row is worth where it is null or NaN; None: such a row is refused.
+        The importance of rows where the expression is null or NaN; None refuses such rows.
 
     Examples
     --------
-    >>> Expression("price * 2").plain()
+    >>> Expression("price * 2").to_dict()
     {'kind': 'expression', 'sql': 'price * 2'}
     """
 
@@ -81,28 +81,28 @@ class Expression(Definition):
         _check_name(self.sql)
         _set_default(self)
 
-    def worth(self, rows: Attributes) -> Array:
-        """What Spark computed."""
+    def evaluate(self, rows: Attributes) -> Array:
+        """The numbers that Spark computed."""
         if self.sql not in rows.computed:
             raise InputError(
-                f"{self!r} is Spark SQL, and only tidegate.join computes it; make it a column before, and use Column"
+                f"{self!r} is Spark SQL, which only tidegate.join computes; compute a column before, and use Column"
             )
         what = f"{self.sql!r} on the {rows.side}"
-        return _filled(numbers(in_one(rows.computed[self.sql]), what), self.default, what)
+        return _filled(numbers(as_array(rows.computed[self.sql]), what), self.default, what)
 
 
 @dataclass(frozen=True)
 class Categories(Definition):
-    """A lookup table: what each value of an attribute is worth.
+    """A lookup table: the importance of each value of an attribute.
 
     Parameters
     ----------
     column
-        The attribute: texts, whole numbers, dates, true or false.
+        The attribute: text, whole numbers, dates or booleans.
     values
-        The importance of each value: a mapping, or pairs. Dates are written as texts, "2026-01-31".
+        The importance of each value: a mapping, or pairs. Dates are written as text, "2026-01-31".
     default
-        What a row is worth whose value is not listed, or null; None: such a row is refused.
+        The importance of values that are not listed, or null; None refuses such rows.
 
     Examples
     --------
@@ -139,11 +139,11 @@ class Categories(Definition):
                     f"category {value!r} of {self.column!r} is not a text, a number, true or false; "
                     "leave it out, and give a default="
                 )
-        found = {value: number(worth, f"the importance of {value!r}") for value, worth in table.items()}
+        found = {value: number(given, f"the importance of {value!r}") for value, given in table.items()}
         object.__setattr__(self, "values", found)
 
-    def worth(self, rows: Attributes) -> Array:
-        """Look every value up."""
+    def evaluate(self, rows: Attributes) -> Array:
+        """Look up every value."""
         column = rows.column(self.column)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
@@ -157,9 +157,9 @@ class Categories(Definition):
                 f"importance: {rows.side}.{self.column} is {value!r}, which has no importance; "
                 "list it in Categories, or give a default="
             )
-        worths = np.append(np.array(list(self.values.values()), np.float64), self.default or 0.0)
+        by_value = np.append(np.array(list(self.values.values()), np.float64), self.default or 0.0)
         at: Array = places.fill_null(len(listed)).to_numpy(zero_copy_only=False)
-        found: Array = worths[at]
+        found: Array = by_value[at]
         return found
 
     def _listed(self, kind: pa.DataType, what: str) -> pa.Array:
@@ -177,19 +177,19 @@ class Categories(Definition):
 
 @dataclass(frozen=True)
 class Histogram(Definition):
-    """What the values of an ordered attribute are worth, from edge to edge.
+    """The importance of an ordered attribute by the bin of its value.
 
     Parameters
     ----------
     column
         The attribute: numbers.
     edges
-        Where bins begin and end, ascending. An edge belongs to the bin that begins there, the last one to the last
-        bin.
+        The limits of the bins, ascending. A value at an edge belongs to the bin that begins there; at the last edge,
+        to the last bin.
     values
         The importance of each bin, one fewer than there are edges.
     default
-        What a row is worth whose value is outside, or null; None: such a row is refused.
+        The importance of values outside of all bins, or null; None refuses such rows.
 
     Examples
     --------
@@ -217,7 +217,7 @@ class Histogram(Definition):
         values = _floats(self.values, f"values of {self.column!r}")
         for low, high in pairwise(edges):
             if low >= high:
-                raise InputError(f"edges of {self.column!r} go from {low:g} to {high:g}; let them ascend")
+                raise InputError(f"edges of {self.column!r} go from {low:g} to {high:g}; they must ascend")
         if len(edges) != len(values) + 1 or not values:
             raise InputError(
                 f"a histogram of {self.column!r} has {len(edges)} edges and {len(values)} values; "
@@ -228,7 +228,7 @@ class Histogram(Definition):
             self, "values", tuple(number(v, f"a value of {self.column!r}'s histogram") for v in values)
         )
 
-    def worth(self, rows: Attributes) -> Array:
+    def evaluate(self, rows: Attributes) -> Array:
         """Find the bin of every value."""
         what = f"{rows.side}.{self.column}"
         found = numbers(rows.column(self.column), what)
@@ -244,14 +244,14 @@ class Histogram(Definition):
                 f"importance: {what} is {value:g}, outside of the edges {edges[0]:g} to {edges[-1]:g}; "
                 "widen them, or give a default="
             )
-        worths = np.append(np.array(self.values), self.default or 0.0)
-        worth: Array = worths[np.where(outside, len(self.values), bins)]
-        return worth
+        by_bin = np.append(np.array(self.values), self.default or 0.0)
+        importance: Array = by_bin[np.where(outside, len(self.values), bins)]
+        return importance
 
 
 @dataclass(frozen=True)
 class Source(Definition):
-    """What rows are worth by the side that they came from.
+    """The importance of rows by their side.
 
     Examples
     --------
@@ -274,7 +274,7 @@ class Source(Definition):
         object.__setattr__(self, "left", number(self.left, "the importance of the left"))
         object.__setattr__(self, "right", number(self.right, "the importance of the right"))
 
-    def worth(self, rows: Attributes) -> Array:
+    def evaluate(self, rows: Attributes) -> Array:
         """The same for all rows of a side."""
         return np.full(rows.count, self.left if rows.side == "left" else self.right)
 
@@ -295,7 +295,7 @@ def _filled(found: Array, default: float | None, what: str) -> Array:
         if default is None:
             _refuse_null(what)
         found = np.where(missing, default, found)
-    checked(found, what)
+    check_importance(found, what)
     return found
 
 

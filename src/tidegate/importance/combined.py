@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from tidegate.importance.definition import Attributes, Definition, Found, Stated
+from tidegate.importance.definition import Attributes, Definition, DefinitionLike, ReadFile
 from tidegate.types import SIDES, Combine, InputError, check_choice
 
 if TYPE_CHECKING:
@@ -19,20 +19,20 @@ _REDUCE: Final[dict[Combine, Callable[[Any], Any]]] = {
     "max": np.maximum.reduce,
     "sum": np.add.reduce,
     "product": np.multiply.reduce,
-    "mean": lambda worths: np.mean(worths, axis=0),
+    "mean": lambda parts: np.mean(parts, axis=0),
 }
 
 
 @dataclass(frozen=True)
 class Combined(Definition):
-    """Importance by several attributes: the product, sum, least, largest or mean of other definitions.
+    """Importance by several attributes: the minimum, maximum, sum, product or mean of other definitions.
 
     Parameters
     ----------
     how
         "min", "max", "sum", "product" or "mean".
     definitions
-        What is combined: definitions, names of columns, numbers.
+        The parts: definitions, names of columns, or numbers.
 
     Examples
     --------
@@ -46,59 +46,59 @@ class Combined(Definition):
 
     kind: ClassVar[str] = "combined"
     how: Combine
-    definitions: Sequence[Stated]
+    definitions: Sequence[DefinitionLike]
 
     def __post_init__(self) -> None:
         check_choice(self.how, Combine, "how to combine")
         given = self.definitions
         if isinstance(given, str | Mapping) or not isinstance(given, Sequence) or not given:
-            raise InputError(f"what is combined is {given!r}; give a list of at least one definition")
+            raise InputError(f"definitions to combine are {given!r}; give a list of at least one definition")
         object.__setattr__(self, "definitions", tuple(map(Definition.of, given)))
 
     def parts(self) -> tuple[Definition, ...]:
-        """What is combined."""
+        """The definitions that are combined."""
         return tuple(map(Definition.of, self.definitions))
 
     def on(self, side: Side) -> Definition:
         """The parts on one side."""
         return Combined(self.how, [part.on(side) for part in self.parts()])
 
-    def settled(self, found: Found) -> Definition:
-        """The parts, settled."""
-        return Combined(self.how, [part.settled(found) for part in self.parts()])
+    def with_files(self, read: ReadFile) -> Definition:
+        """The same with definitions in place of files."""
+        return Combined(self.how, [part.with_files(read) for part in self.parts()])
 
-    def worth(self, rows: Attributes) -> Array:
-        """Combine what the parts say."""
-        worths = np.stack([part.worth(rows) for part in self.parts()])
-        with np.errstate(over="ignore"):  # what is not finite is refused in the end
-            worth: Array = _REDUCE[self.how](worths)
-        return worth
+    def evaluate(self, rows: Attributes) -> Array:
+        """Combine the importance by each part."""
+        parts = np.stack([part.evaluate(rows) for part in self.parts()])
+        with np.errstate(over="ignore"):  # the result is checked later
+            combined: Array = _REDUCE[self.how](parts)
+        return combined
 
 
 @dataclass(frozen=True)
 class Sides(Definition):
-    """One definition for the left and another for the right; a pair `(left, right)` is read as this."""
+    """One definition for the left side and one for the right; a pair `(left, right)` stands for it."""
 
     kind: ClassVar[str] = "sides"
-    left: Stated
-    right: Stated
+    left: DefinitionLike
+    right: DefinitionLike
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "left", Definition.of(self.left))
         object.__setattr__(self, "right", Definition.of(self.right))
 
     def parts(self) -> tuple[Definition, ...]:
-        """Both."""
+        """The definitions of both sides."""
         return Definition.of(self.left), Definition.of(self.right)
 
     def on(self, side: Side) -> Definition:
-        """That side's."""
+        """The definition of that side."""
         return self.parts()[SIDES.index(side)].on(side)
 
-    def settled(self, found: Found) -> Definition:
-        """Both, settled."""
-        return Sides(*(part.settled(found) for part in self.parts()))
+    def with_files(self, read: ReadFile) -> Definition:
+        """The same with definitions in place of files."""
+        return Sides(*(part.with_files(read) for part in self.parts()))
 
-    def worth(self, rows: Attributes) -> Array:
-        """What that side's says."""
-        return self.on(rows.side).worth(rows)
+    def evaluate(self, rows: Attributes) -> Array:
+        """The importance by the definition of that side."""
+        return self.on(rows.side).evaluate(rows)

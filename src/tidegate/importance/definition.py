@@ -1,8 +1,8 @@
-"""The contract of every definition of importance: from the attributes of rows to a number each, by columns.
+"""The contract of a definition of importance: a number for each row, from the columns of its side.
 
-Importance is the user's to define, over the attributes of a row or over the side that it came from. A definition is
-frozen, says what it is in values that JSON can hold, and is evaluated on whole columns. What it gives is a finite
-number, 0 or more, for every row; a row that has no such number is refused, unless the definition has a default.
+Users define importance by the attributes of a row or by its side. A definition is frozen, can be written as JSON,
+and is evaluated on whole columns. Importance is a finite number, 0 or more. A row without such a number is refused,
+unless the definition has a default.
 
 References
 ----------
@@ -23,13 +23,13 @@ from tidegate.streams.trace import one_chunk
 from tidegate.types import SIDES, InputError, refuse_class
 
 if TYPE_CHECKING:
-    from tidegate.importance.watched import Watched
+    from tidegate.importance.definition_file import DefinitionFile
     from tidegate.types import Array, Side
 
-Stated: TypeAlias = "Definition | str | float | Mapping[Any, Any] | Sequence[Any]"
-"""What a user may write for a definition; `Definition.of` reads it."""
+DefinitionLike: TypeAlias = "Definition | str | float | Mapping[Any, Any] | Sequence[Any]"
+"""The ways to write a definition; `Definition.of` reads them."""
 
-Found: TypeAlias = "Callable[[Watched], Definition]"
+ReadFile: TypeAlias = "Callable[[DefinitionFile], Definition]"
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Attributes:
     Parameters
     ----------
     side
-        Which.
+        The side of the rows.
     count
-        How many rows.
+        The number of rows.
     columns
-        What they have, by name.
+        The columns by name.
     computed
-        What Spark computed of them, by its SQL.
+        Columns that Spark computed, by their SQL expression.
     """
 
     side: Side
@@ -54,27 +54,31 @@ class Attributes:
     computed: Mapping[str, pa.Array | pa.ChunkedArray] = field(default_factory=dict)
 
     def column(self, name: str) -> pa.Array:
-        """One of the columns, in one piece."""
+        """A column as one array."""
         if name not in self.columns:
             have = ", ".join(self.columns) or "none"
-            raise InputError(f"importance: {self.side} has no column {name!r} to go by; it has {have}")
-        return in_one(self.columns[name])
+            raise InputError(f"importance: {self.side} has no column {name!r}; it has {have}")
+        return as_array(self.columns[name])
 
 
 class Definition(ABC):
-    """What rows are worth.
+    """The importance of rows.
 
-    A definition of one's own is a frozen dataclass with a `kind`, whose fields are plain values.
+    To write another one, derive a frozen dataclass with a `kind` of its own and plain values as fields.
     """
 
     kind: ClassVar[str]
 
     @staticmethod
-    def of(value: Stated) -> Definition:
-        """Read what the user wrote.
+    def of(value: DefinitionLike) -> Definition:
+        """Read a definition.
 
-        A name is that column, a number is the same for all rows, a pair is one for the left and one for the right,
-        and a mapping with a `kind` is what `plain` gives.
+        | value | definition |
+        |---|---|
+        | a name | that column |
+        | a number | the same importance for all rows |
+        | a pair | one definition for the left side and one for the right |
+        | a mapping with a `kind` | what `to_dict` gave |
 
         Examples
         --------
@@ -102,54 +106,54 @@ class Definition(ABC):
         )
 
     @abstractmethod
-    def worth(self, rows: Attributes) -> Array:
-        """What each of these rows is worth; also for no rows at all, as long as their columns will do."""
+    def evaluate(self, rows: Attributes) -> Array:
+        """The importance of each row; for no rows too, if the columns are suitable."""
 
     def parts(self) -> tuple[Definition, ...]:
-        """The definitions that it is made of."""
+        """The definitions that it combines."""
         return ()
 
     def on(self, side: Side) -> Definition:  # noqa: ARG002 - most are the same on both
-        """What it comes to on one side."""
+        """The definition for one side."""
         return self
 
-    def settled(self, found: Found) -> Definition:  # noqa: ARG002 - most stand for themselves
-        """The same with what was `found` in place of each `Watched`."""
+    def with_files(self, read: ReadFile) -> Definition:  # noqa: ARG002 - most read no file
+        """The same with every `DefinitionFile` replaced by the definition that `read` returns for it."""
         return self
 
-    def plain(self) -> dict[str, Any]:
-        """What makes it again (`of`), as values that JSON can hold."""
-        told = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return {"kind": self.kind} | {name: _plain(v) for name, v in told.items() if v is not None}
+    def to_dict(self) -> dict[str, Any]:
+        """The definition as values that JSON can hold, which `of` reads."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {"kind": self.kind} | {name: _as_json(v) for name, v in values.items() if v is not None}
 
 
-def valued(definition: Definition, rows: Attributes) -> Array:
-    """What each of some rows is worth; a definition must give every one a finite number, 0 or more.
+def evaluate_importance(definition: Definition, rows: Attributes) -> Array:
+    """The importance of each row, checked: a finite number, 0 or more.
 
     Examples
     --------
-    >>> valued(Definition.of("price"), Attributes("left", 2, {"price": pa.array([3, 0.5])}))
+    >>> evaluate_importance(Definition.of("price"), Attributes("left", 2, {"price": pa.array([3, 0.5])}))
     array([3. , 0.5])
-    >>> valued(Definition.of("price"), Attributes("left", 2, {"price": pa.array([3, None])}))
+    >>> evaluate_importance(Definition.of("price"), Attributes("left", 2, {"price": pa.array([3, None])}))
     Traceback (most recent call last):
     tidegate.types.InputError: importance: left.price is null or NaN; fill it (coalesce), or give a default=
     """
-    worth = definition.on(rows.side).worth(rows)
-    checked(worth, f"{definition!r} on the {rows.side}")
-    return worth
+    importance = definition.on(rows.side).evaluate(rows)
+    check_importance(importance, f"{definition!r} on the {rows.side}")
+    return importance
 
 
-def checked(worth: Array, what: str) -> None:
-    """Refuse importances that are not finite numbers, 0 or more."""
-    bad = np.flatnonzero(~((worth >= 0) & (worth < np.inf)))
+def check_importance(importance: Array, what: str) -> None:
+    """Refuse importance that is not a finite number, 0 or more."""
+    bad = np.flatnonzero(~((importance >= 0) & (importance < np.inf)))
     if len(bad):
         raise InputError(
-            f"importance: {what} is {worth[bad[0]]:g}; give a finite number, 0 or more, e.g. greatest(..., 0)"
+            f"importance: {what} is {importance[bad[0]]:g}; give a finite number, 0 or more, e.g. greatest(..., 0)"
         )
 
 
 def number(value: object, what: str) -> float:
-    """One importance that the user wrote."""
+    """Check an importance that the user wrote."""
     fits = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not fits or not 0 <= value < np.inf:  # type: ignore[operator]
         raise InputError(f"{what} is {value!r}; importance is a finite number, 0 or more")
@@ -166,21 +170,21 @@ def numbers(column: pa.Array, what: str) -> Array:
         or pa.types.is_null(kind)
     ):
         raise InputError(
-            f"importance: {what} is of type {kind}; give numbers, or say with Categories what each value is worth"
+            f"importance: {what} is of type {kind}; give numbers, or list the importance of each value in Categories"
         )
     floats: Array = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return floats
 
 
 def walk(definition: Definition) -> Iterator[Definition]:
-    """A definition and all that it is made of."""
+    """A definition and all of its parts."""
     yield definition
     for part in definition.parts():
         yield from walk(part)
 
 
-def in_one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+def as_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
     return column if isinstance(column, pa.Array) else one_chunk(column)
 
 
@@ -206,10 +210,10 @@ def _described(value: Mapping[str, Any]) -> Definition:
     return known[kind](**settings)
 
 
-def _plain(value: object) -> object:
+def _as_json(value: object) -> object:
     if isinstance(value, Definition):
-        return value.plain()
+        return value.to_dict()
     if isinstance(value, Mapping):
         texts = all(isinstance(name, str) for name in value)
         return dict(value) if texts else [[name, part] for name, part in value.items()]
-    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+    return [_as_json(part) for part in value] if isinstance(value, tuple) else value

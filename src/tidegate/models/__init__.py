@@ -1,50 +1,48 @@
-"""What we believe will arrive, and what memory pays then.
+"""Models of what will arrive, and of the results that memory yields.
 
-Which file has what:
-
-- matches by age: `age_curve`, learned by `curve_learner`;
-- frequencies of keys: `frequency` where they are given, `learned_frequency` where not: it counts in `key_counts`,
-  which holds the frequent in a `key_table` and knows the `rest` together. `rates` says how many rows come at all;
-- processes that keys follow: `process` is the contract; `stationary`, `linear_trend`, `random_walk`, `ar1` and
-  `oracle` are one each, and `noise` is what they scatter by. `process_learner` finds one out, by running fits:
-  `fitted` is their contract, `trend_learner` and `neighbours` fit, `moments` adds up;
-- what follows of them: `benefit` of a row, `meeting` of two streams, `payoff` of a memory, `joint` of one that two
-  sides share, `sample_memory` of a sample; `histogram` learns where no process is known;
-- for all of them: `numbers` checks columns, `horizon` says how fast they forget.
+| module | contents |
+|---|---|
+| `age_curve`, `age_curve_learner` | matches of a row by its age: given, or learned while a join runs |
+| `frequencies/` | frequencies of keys: given, or learned |
+| `rates` | rows per unit of time on each side |
+| `processes/` | processes that keys follow, how they are learned, and the benefit of a row |
+| `adaptive_histogram` | a mean by place, learned where no process is known |
+| `payoff`, `joint_payoff`, `sample_memory` | results by memory, for one side, both sides, and a sample |
+| `decay` | the half-life of observations |
+| `validation`, `value_object` | checks of arguments; equality and JSON of models |
 """
 
 from tidegate.models.age_curve import AgeCurve
-from tidegate.models.ar1 import AR1
-from tidegate.models.benefit import Problem, cumulative_benefit, dominates, gains, safe_to_discard
-from tidegate.models.curve_learner import CurveLearner
-from tidegate.models.fitted import Fitted, Recent
-from tidegate.models.frequency import Frequency
-from tidegate.models.joint import joint_payoff
-from tidegate.models.learned_frequency import FrequencyLearner, LearnedFrequency
-from tidegate.models.linear_trend import LinearTrend
-from tidegate.models.neighbours import AR1Learner, WalkLearner
-from tidegate.models.noise import Noise
-from tidegate.models.oracle import Oracle
+from tidegate.models.age_curve_learner import AgeCurveLearner
+from tidegate.models.frequencies.frequency import Frequency
+from tidegate.models.frequencies.learned_frequency import FrequencyLearner, LearnedFrequency
+from tidegate.models.joint_payoff import joint_payoff
 from tidegate.models.payoff import Payoff
-from tidegate.models.process import History, Markov, Process
-from tidegate.models.process_learner import Belief, ProcessLearner
-from tidegate.models.random_walk import RandomWalk
+from tidegate.models.processes.ar1 import AR1
+from tidegate.models.processes.benefit import Problem, cumulative_benefit, dominates, gains, safe_to_discard
+from tidegate.models.processes.linear_trend import LinearTrend
+from tidegate.models.processes.markov_learners import AR1Learner, WalkLearner
+from tidegate.models.processes.noise import Noise
+from tidegate.models.processes.oracle import Oracle
+from tidegate.models.processes.process import History, Markov, Process
+from tidegate.models.processes.process_learner import LearnedProcess, ProcessLearner
+from tidegate.models.processes.random_walk import RandomWalk
+from tidegate.models.processes.running_fit import RecentRows, RunningFit
+from tidegate.models.processes.stationary import Stationary
+from tidegate.models.processes.trend_learner import TrendLearner
 from tidegate.models.rates import Rates
 from tidegate.models.sample_memory import sample_rows
-from tidegate.models.stationary import Stationary
-from tidegate.models.trend_learner import TrendLearner
 
 __all__ = [
     "AR1",
     "AR1Learner",
     "AgeCurve",
-    "Belief",
-    "CurveLearner",
-    "Fitted",
+    "AgeCurveLearner",
     "Frequency",
     "FrequencyLearner",
     "History",
     "LearnedFrequency",
+    "LearnedProcess",
     "LinearTrend",
     "Markov",
     "Noise",
@@ -55,7 +53,8 @@ __all__ = [
     "ProcessLearner",
     "RandomWalk",
     "Rates",
-    "Recent",
+    "RecentRows",
+    "RunningFit",
     "Stationary",
     "TrendLearner",
     "WalkLearner",

@@ -1,4 +1,4 @@
-"""The age-based model: what a row still promises depends on its age."""
+"""The age-based model: the matches that a row still expects depend on its age."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models.numbers import ByValue, ascending, column, like, positive
 from tidegate.models.payoff import Payoff
+from tidegate.models.validation import ascending, column, like, positive
+from tidegate.models.value_object import ValueObject
 from tidegate.types import Array, InputError
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-Paid: TypeAlias = "Callable[[float | Array], float | Array]"
-"""Results a unit of time as a function of memory."""
+ResultsByMemory: TypeAlias = "Callable[[float | Array], float | Array]"
+"""Results per unit of time as a function of memory."""
 
 _EVEN = 1e-12  # rates this close, of the highest, are equal but for rounding
 
@@ -29,10 +30,10 @@ _EVEN = 1e-12  # rates this close, of the highest, are equal but for rounding
 class Tables(NamedTuple):
     """A curve as compiled loops read it.
 
-    Edge `h` lies at age `edges[h]`, by which a row has had `heights[h]` matches; in the bucket that follows it
-    they come at the rate `density[h]`. Of the later edges, `after[h]` is the one towards which the matches
-    come fastest (the last points to itself). Equal buckets come `buckets_per_age` to a unit of age; where
-    they differ that is 0.
+    Edge `h` is the age `edges[h]`, by which a row has had `heights[h]` matches. In the bucket that follows they
+    arrive at the rate `density[h]`. Of the later edges, `after[h]` is the one with the highest rate of matches up
+    to it (the last edge has itself). `buckets_per_age` is the number of buckets per unit of age, or 0 if they
+    differ in width.
     """
 
     edges: Array
@@ -43,15 +44,15 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class AgeCurve(ByValue):
-    """How many matches a row may expect while its age passes through each bucket.
+class AgeCurve(ValueObject):
+    """The number of matches that a row can expect while its age passes through each bucket.
 
-    Bids crowd towards an auction's end, parts of an order are mostly delivered at once: what matters of a row
-    then is not its key but its age. Inside a bucket matches come evenly, so the matches by an age, C, grow
-    along straight lines.
+    Bids crowd towards the end of an auction, and parts of an order are mostly delivered at once: in such streams
+    the age of a row matters, not its key. Inside a bucket matches arrive evenly, so C, the number of matches by
+    an age, is piecewise linear.
 
-    The value of keeping a row is the highest rate of matches it can still reach, taken over every age up to
-    which one might keep it: `priority`. Keeping the rows of the highest priority is the AGE algorithm.
+    The value of keeping a row (`priority`) is the highest rate of matches that it can still reach, over every age
+    up to which it could be kept. Keeping the rows of the highest priority is the AGE algorithm.
 
     Parameters
     ----------
@@ -77,13 +78,13 @@ class AgeCurve(ByValue):
     References
     ----------
     Memory-Limited Execution of Windowed Stream Joins, definition 2.2 (the model), section 3.2.1 (the
-    priority) and section 3.2.2 (what memory pays).
+    priority) and section 3.2.2 (results by memory).
 
     Deviations
     ----------
     Ages are continuous. The highest rate is still reached at an edge, because between edges C is straight.
 
-    For curves with a minimum the paper gives no formula of what memory pays. `payoff` uses the least concave
+    For curves with a minimum the paper gives no formula for the results by memory. `payoff` uses the least concave
     curve above C for all: it is the paper's equation 3 where there is no minimum, and otherwise an upper
     bound that holding some rows longer than others attains in the mean (example 3.4).
     """
@@ -111,8 +112,8 @@ class AgeCurve(ByValue):
             )
         if not self.rates.any():
             raise InputError(
-                "all rates of the age curve are 0, so no row is worth keeping; give a curve with matches, or "
-                "use policy 'fifo' until some were seen"
+                "all rates of the age curve are 0, so that no row has a value; give a curve with matches, or "
+                "use policy 'fifo'"
             )
         if seen is not None and (len(seen) != len(self.rates) or seen.min() < 0):
             raise InputError(
@@ -132,7 +133,7 @@ class AgeCurve(ByValue):
 
     @cached_property
     def density(self) -> Array:
-        """Matches a unit of age in each bucket."""
+        """Matches per unit of age in each bucket."""
         return self.rates / np.diff(self.edges)
 
     @property
@@ -153,7 +154,7 @@ class AgeCurve(ByValue):
     @overload
     def inverse(self, matches: Array) -> Array: ...
     def inverse(self, matches: float | Array) -> float | Array:
-        """The least age by which a row has had so many matches; infinite beyond `total`."""
+        """The age by which a row has had this number of matches; infinite beyond `total`."""
         wanted = np.asarray(matches, dtype=np.float64)
         end = np.searchsorted(self.heights, wanted)  # the first edge that has as many
         bucket = np.clip(end - 1, 0, len(self.rates) - 1)
@@ -164,7 +165,7 @@ class AgeCurve(ByValue):
 
     @cached_property
     def best_age(self) -> float:
-        """The age up to which matches come fastest on average (k_opt); of several, the largest."""
+        """The age with the highest mean rate of matches up to it (k_opt); of several, the largest."""
         speed = self.heights[1:] / self.edges[1:]
         return float(self.edges[1:][speed >= speed.max() * (1 - _EVEN)][-1])
 
@@ -190,20 +191,20 @@ class AgeCurve(ByValue):
         return like(age, priorities(ages.ravel(), self.tables).reshape(ages.shape))
 
     def payoff(self, rate: float) -> Payoff:
-        """What memory pays when rows arrive at this rate and those of the highest priority stay."""
+        """Results by memory when rows arrive at this rate and those of the highest priority stay."""
         speed = positive(rate, "rate")
         corners, after = [0], self.tables.after
         while (last := corners[-1]) < len(self.rates):
             corners.append(int(after[last]))
         return Payoff(speed * self.edges[corners], speed * self.heights[corners])
 
-    def recent(self, rate: float) -> Paid:
-        """What memory pays when the newest stay: not always concave, so a plain function."""
+    def recent(self, rate: float) -> ResultsByMemory:
+        """Results by memory when the newest rows stay; a plain function, since it need not be concave."""
         speed = positive(rate, "rate")
         return lambda memory: speed * self.cumulative(np.asarray(memory) / speed)
 
-    def until_expiry(self, rate: float) -> Paid:
-        """What memory pays when rows are admitted as there is room and stay for the whole window."""
+    def until_expiry(self, rate: float) -> ResultsByMemory:
+        """Results by memory when rows are admitted while there is space and stay for the whole window."""
         speed = positive(rate, "rate")
         return lambda memory: speed * self.total * np.minimum(1, np.asarray(memory) / (speed * self.window))
 
@@ -225,7 +226,7 @@ def _in_micros(edges: object) -> object:
 
 @kernel
 def _hull(edges: Array, heights: Array) -> Array:
-    """Of each edge, the later one with the steepest way there; from the last edge backwards."""
+    """For each edge, the later edge with the steepest slope to it; computed from the last edge backwards."""
     last = len(edges) - 1
     after = np.full(len(edges), last)
     for h in range(last - 1, -1, -1):
@@ -265,7 +266,7 @@ def priorities(ages: Array, tables: Tables) -> Array:
         height = heights[bucket] + (age - edges[bucket]) * steepest
         corner = bucket + 1
         while corner < last:
-            # Along the hull the way from here grows steeper up to one corner, and never again beyond.
+            # Along the hull the slope from here increases up to one corner, and never again after it.
             corner = after[corner]
             rise, run = heights[corner] - height, edges[corner] - age
             if rise <= steepest * run:

@@ -1,4 +1,4 @@
-"""What memory pays: results a unit of time, by rows held."""
+"""Results per unit of time as a function of memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 
-from tidegate.models.numbers import ByValue, ascending, column, like
+from tidegate.models.validation import ascending, column, like
+from tidegate.models.value_object import ValueObject
 from tidegate.types import Array, InputError
 
 if TYPE_CHECKING:
@@ -18,18 +19,18 @@ _EVEN = 1e-9  # slopes are differences of rounded sums: closer than this, of the
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Payoff(ByValue):
-    """Results a unit of time as a function of memory: piecewise linear, never falling, concave.
+class Payoff(ValueObject):
+    """Results per unit of time as a function of memory: piecewise linear, never falling, concave.
 
-    The best use of little memory comes first, so that each further row pays at most as much as the one
-    before. That makes dividing memory easy: whoever gains most from the next row gets it.
+    Memory is used in the best way first, so that each further row adds at most as many results as the one before.
+    So memory is easily divided: the next row goes to the side that gains most.
 
     Parameters
     ----------
     memory
         Rows held at the breakpoints: ascending, from 0.
     results
-        Results a unit of time there, from 0. Between breakpoints they grow evenly; beyond the last, not at
+        Results per unit of time there, from 0. Between breakpoints they grow evenly; beyond the last, not at
         all.
 
     Examples
@@ -38,7 +39,7 @@ class Payoff(ByValue):
     >>> payoff.at(2), payoff.needed(4), payoff.recall(1)
     (4.0, 2.0, 0.6)
 
-    A second side that pays 2.5 a row for up to two rows comes between the two segments of the first:
+    A second side with 2.5 results per row, for up to two rows, lies between the two segments of the first:
 
     >>> other = Payoff([0, 2], [0, 5])
     >>> payoff.shared(other)
@@ -64,10 +65,10 @@ class Payoff(ByValue):
             )
         ascending(self.memory, "the payoff's memory")
         if self.results[0] != 0:
-            raise InputError(f"without memory the payoff is {self.results[0]:g}; no memory pays 0")
+            raise InputError(f"without memory the payoff is {self.results[0]:g}; it must be 0")
         if len(fall := np.flatnonzero(np.diff(self.results) < 0)):
             raise InputError(
-                f"the payoff falls after memory {self.memory[fall[0]]:g}; more memory never pays less"
+                f"the payoff falls after memory {self.memory[fall[0]]:g}; more memory must not give fewer results"
             )
         slack = _EVEN * max(self.full, np.finfo(float).tiny)
         rise = np.diff(self.slopes) * np.minimum(self.lengths[:-1], self.lengths[1:])
@@ -81,7 +82,7 @@ class Payoff(ByValue):
     def from_segments(cls, lengths: ArrayLike, slopes: ArrayLike) -> Self:
         """Put segments in order, the steepest first.
 
-        Each is `lengths` rows of memory of which every one pays `slopes` results a unit of time.
+        Segment `i` is `lengths[i]` rows of memory, each with `slopes[i]` results per unit of time.
 
         Examples
         --------
@@ -107,12 +108,12 @@ class Payoff(ByValue):
 
     @cached_property
     def slopes(self) -> Array:
-        """What a row of each segment pays."""
+        """Results per row of each segment."""
         return np.diff(self.results) / self.lengths
 
     @property
     def full(self) -> float:
-        """Results a unit of time with ample memory."""
+        """Results per unit of time with ample memory."""
         return float(self.results[-1])
 
     @cached_property
@@ -125,7 +126,7 @@ class Payoff(ByValue):
     @overload
     def at(self, memory: Array) -> Array: ...
     def at(self, memory: float | Array) -> float | Array:
-        """Results a unit of time with this much memory."""
+        """Results per unit of time with this much memory."""
         return like(memory, np.interp(memory, self.memory, self.results))
 
     @overload
@@ -155,14 +156,14 @@ class Payoff(ByValue):
         return like(recall, np.where(np.asarray(recall) > 1, np.inf, least))
 
     def shared(self, other: Payoff) -> Payoff:
-        """What one memory pays that both draw on, each row going where it pays most."""
+        """The payoff of one memory for both, in which each row goes where it gains most."""
         lengths = np.concatenate([self.lengths, other.lengths])
         if not len(lengths):
             return self
         return Payoff.from_segments(lengths, np.concatenate([self.slopes, other.slopes]))
 
     def coarse(self, segments: int) -> Payoff:
-        """The same with fewer segments, some of them chords: nowhere more than this, and equal at its corners.
+        """An approximation with fewer segments: never above this, and equal at its corners.
 
         Examples
         --------
@@ -171,7 +172,7 @@ class Payoff(ByValue):
         """
         if len(self.memory) <= segments + 1:
             return self
-        # Corners at even steps of results: where much is gained, memory is told apart finely.
+        # Corners at even steps of results: finer where memory gains much.
         steps = np.linspace(0, self.full, segments + 1)[1:-1]
         corners = np.unique([0, *np.searchsorted(self.results, steps), len(self.memory) - 1])
         return Payoff(self.memory[corners], self.results[corners])
@@ -179,8 +180,8 @@ class Payoff(ByValue):
     def split(self, memory: float, other: Payoff) -> tuple[float, float]:
         """The division of `memory` between this and the other that yields the most.
 
-        Segments that pay equally fill in proportion to their lengths, and what exceeds the ample memory of
-        both is divided in proportion to that (evenly if neither needs any).
+        Segments of equal slope fill in proportion to their lengths. Memory beyond the ample memory of both is
+        divided in proportion to it (evenly if neither needs any).
         """
         if not 0 <= memory < np.inf:
             raise InputError(f"memory to split is {memory!r}; give a finite number, at least 0")

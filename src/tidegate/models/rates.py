@@ -1,4 +1,4 @@
-"""How many rows arrive a unit of time."""
+"""Rows per unit of time, learned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models.horizon import half_life
+from tidegate.models.decay import half_life
 from tidegate.types import InputError, Side, check_choice
 
 if TYPE_CHECKING:
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 _ROUNDING: Final = 1e-9
 _SEEN, _SPAN, _NOW = 2, 4, 5
-"""Where the state has: after the rows of either side, when each was last observed; the time that passed and, until
-when all this is decayed, the clock."""
+"""Positions in the state. Before them are the decayed rows of each side; then the time of each side's last
+observation, the decayed time, and the clock."""
 
 
 class Rates:
-    """Rows a unit of time on each side, learned while they arrive.
+    """Rows per unit of time on each side, learned while they arrive.
 
-    A row counts half after one horizon, and the time that passed counts likewise: their quotient is right from
-    the start, not only once several horizons went by. The clock is one for both sides, so the rate of a side that
-    falls silent sinks while the other goes on. Rates that are known need none of this: a pair of numbers will do.
+    After one horizon a row counts half, and so does the time that passed. So their quotient is right from the start,
+    not only after several horizons. Both sides share one clock: the rate of an idle side sinks while the other side
+    receives rows. Where rates are known, a pair of numbers takes the place of this class.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class Rates:
 
     Deviations
     ----------
-    Rows of the very first instant do not count: nobody knows how long it took for them to arrive. Until time has
-    passed, rates are 0.
+    Rows of the first instant do not count, since the time in which they arrived is unknown. Until time has passed,
+    rates are 0.
     """
 
     def __init__(self, horizon: Time | None = None) -> None:
@@ -54,43 +54,45 @@ class Rates:
     def observe(self, side: Side, count: int, now: Time) -> None:
         """Learn that `count` rows arrived on a side, evenly since it was last observed, up to `now`."""
         if count < 0 or not math.isfinite(now):
-            raise InputError(f"{count!r} rows at {now!r} cannot be; give at least 0, at a finite time")
+            raise InputError(
+                f"{count!r} rows at {now!r} cannot be observed; give at least 0 rows at a finite time"
+            )
         _observe(self._state, self._half_life, _place(side), float(count), float(now))
 
     def follow(self, counts: Array, nows: Array) -> Array:
-        """Learn from many steps, of which each brings so many rows (left, right).
+        """Learn from many steps, given the rows (left, right) of each.
 
-        Returns the rows of either side after each step, each counted for what is left of it, and the time that
-        passed, counted likewise: `rate` and `relative` of all of them.
+        Returns, after each step, the decayed number of rows of either side and the decayed time: what `rate` and
+        `relative` compute with.
         """
         return _follow(self._state, self._half_life, counts.astype(np.float64), nows.astype(np.float64))
 
     def rate(self, side: Side) -> float:
-        """Rows a unit of time."""
+        """Rows per unit of time."""
         place = _place(side)
         span = self._state[_SPAN]
         return float(self._state[place] / span) if span > 0 else 0.0
 
     def expected(self, side: Side) -> float:
-        """Rows a unit of time to expect: one row in all that time of a side that has brought none.
+        """The expected rows per unit of time; a side without rows counts as if it had had one.
 
         Until time has passed it is 1 for both sides.
         """
         return float(expected(self._state[:2], self._state[_SPAN])[_place(side)])
 
     def relative(self, side: Side) -> float:
-        """A side's rate beside that of the faster one; 1 for both as long as they are no more than a row apart.
+        """A side's rate relative to that of the faster side; 1 for both while they differ by one row at most.
 
-        Where both bring a row at each time, one is ahead while the other's is still to come.
+        If both sides receive a row at each time, one is ahead until the row of the other arrives.
         """
         return float(relative(*self._state[:2].tolist())[_place(side)])
 
     def snapshot(self) -> dict[str, Array]:
-        """What was learned, as plain arrays."""
+        """The state as plain arrays."""
         return {"rates": self._state.copy()}
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Restore the state that `snapshot` returned."""
         self._state = state["rates"].copy()
         return self
 
@@ -101,24 +103,24 @@ def _place(side: Side) -> int:
 
 
 def expected(rows: Array, span: Array | float) -> Array:
-    """What `Rates.expected` says, where this many rows came in this time."""
+    """`Rates.expected` for these numbers of rows in this time."""
     passed = np.where(np.greater(span, 0), span, 1.0)
     return np.where(np.greater(span, 0), np.where(rows > 0, rows, 1.0) / passed, 1.0)
 
 
 def relative(left: Array | float, right: Array | float) -> tuple[Array, Array]:
-    """What `Rates.relative` says of both sides, where so many rows came."""
+    """`Rates.relative` of both sides for these numbers of rows."""
     faster, close = (
         np.maximum(np.maximum(left, right), 1.0),
         np.abs(np.subtract(left, right)) <= 1 + _ROUNDING,
     )
-    beside = [np.where(close, 1.0, np.maximum(rows, 1.0) / faster) for rows in (left, right)]
-    return beside[0], beside[1]
+    ratios = [np.where(close, 1.0, np.maximum(rows, 1.0) / faster) for rows in (left, right)]
+    return ratios[0], ratios[1]
 
 
 @kernel
 def _decayed(length: float, half_life: float) -> float:
-    """What the last `length` units of time count: the integral of the decay."""
+    """The decayed length of the last `length` units of time: the integral of the decay."""
     if math.isinf(half_life):
         return length
     return -math.expm1(-math.log(2.0) * length / half_life) * half_life / math.log(2.0)

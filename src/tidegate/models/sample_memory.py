@@ -1,4 +1,4 @@
-"""The memory that an unbiased sample of a join takes."""
+"""The memory that an unbiased sample of a join needs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TypeAlias, TypeGuard
 import numpy as np
 
 from tidegate.models.age_curve import AgeCurve
-from tidegate.models.frequency import Frequency
-from tidegate.models.joint import Curves, curves_of, lengths_of, rates_of
-from tidegate.models.numbers import column
+from tidegate.models.frequencies.frequency import Frequency
+from tidegate.models.joint_payoff import Curves, curves_of, lengths_of, rates_of
+from tidegate.models.validation import column
 from tidegate.types import SIDES, Array, InputError, Window, WindowSpan
 
 Frequencies: TypeAlias = "Frequency | tuple[Sequence[float] | Array, Sequence[float] | Array]"
@@ -30,7 +30,7 @@ def frequencies_of(model: Curves | Frequencies) -> tuple[Array, Array]:
         return model.share("left", keys), model.share("right", keys)
     if not isinstance(model, tuple | list) or len(model) != len(SIDES):
         raise InputError(
-            f"{model!r} does not say how many matches rows have; give a Frequency, an AgeCurve, a pair of these "
+            f"{model!r} is not a model of matches; give a Frequency, an AgeCurve, a pair of these "
             "curves, or a pair of arrays with the fraction of rows that have each key"
         )
     left, right = (column(side, "frequencies") for side in model)
@@ -81,17 +81,19 @@ def sample_rows(
 
     Deviations
     ----------
-    The theorems take the number of a row's matches, and when they come, as given. Where they come at random
-    fewer rows are held: some percent fewer by frequencies, many fewer on falling age curves.
+    The theorems take the number of a row's matches, and their times, as given. If matches
+    arrive at random, fewer rows are held: some percent fewer by frequencies, many fewer on falling age curves.
 
     They hold for UNIFORM as printed. `tidegate.sampling.Uniform` also holds rows for matches beyond those expected:
     at a fraction for which the theorem gives half of the window, it holds 60 to 68 % of it.
 
-    A row whose key never comes on the other side is not held. An age curve whose total is not whole stands
-    for rows of which some have one match more than others, so that the total is their mean.
+    A row whose key never arrives on the other side is not held. If the total of an age curve is not a whole number,
+    some rows have one match more than the others, so that the total is their mean.
     """
     if not 0 <= fraction <= 1:
-        raise InputError(f"a sample of the fraction {fraction!r} cannot be drawn; give one between 0 and 1")
+        raise InputError(
+            f"a sample of the fraction {fraction!r} is not possible; give a fraction between 0 and 1"
+        )
     (rate_left, rate_right), lengths = rates_of(rates), lengths_of(window)
     if fraction == 0:
         return 0.0

@@ -1,32 +1,48 @@
-"""Who stays: one policy a file.
+"""Policies decide which rows stay in a full buffer: one policy a file, a family of files a folder.
 
-Which file has what:
-
-- `policy` is the contract, `selection` who fits a budget by score, `ranking` what is known of a whole run beforehand;
-- policies: `age`, `fifo`, `flow_expect`, `heeb`, `heeb_histogram`, `ijoin`, `importance`, `life`, `offline`,
-  `prob`, `random`, `size` and `until_expiry`;
-- what `heeb` and its kin reckon with: `survival` is how long a row stays and `lifetime` how long rows did;
-  `expected` benefits are looked up, `incremental` ones come from one another, `precomputed` ones from tables;
-  `heeb_learning` finds the processes itself; `followed` tells the histograms what rows match;
-- what else policies reckon with: `arrivals_to_come` and `flow` for plans, `reach` for keys that move along a line.
+| module | contents |
+|---|---|
+| `policy` | the contract of all policies, and how they are found by name |
+| `selection` | which rows fit a budget, given their scores |
+| `ranking` | what is known of a recorded run beforehand |
+| `age`, `fifo`, `flow_expect`, `ijoin`, `importance`, `life` | a policy each |
+| `offline`, `prob`, `random`, `size`, `until_expiry` | a policy each |
+| `heeb` | HEEB and its variants |
+| `expected_arrivals` | which rows are still to come, for `flow_expect` |
+| `min_cost_flow` | the solver behind `offline` |
+| `reach` | how long a stream with a trend can still bring a key |
 """
 
 from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
 from tidegate.policies.flow_expect import FlowExpect
-from tidegate.policies.heeb import Heeb
-from tidegate.policies.heeb_histogram import HeebHistogram
+from tidegate.policies.heeb import (
+    Curve,
+    DriftingBenefit,
+    Exponential,
+    Fixed,
+    Heeb,
+    HeebHistogram,
+    Infinite,
+    Inverse,
+    Surface,
+    Survival,
+    earlier,
+    expected_benefit,
+    h1,
+    h2,
+    later,
+    over_time,
+    trusted,
+)
 from tidegate.policies.ijoin import IJoin
 from tidegate.policies.importance import Importance
-from tidegate.policies.incremental import DriftingBenefit, earlier, later, over_time, trusted
 from tidegate.policies.life import Life
 from tidegate.policies.offline import Offline
-from tidegate.policies.policy import Need, Policy, find, names, registered
-from tidegate.policies.precomputed import Curve, Surface, h1, h2
+from tidegate.policies.policy import Need, Policy, describe, find, names, registered
 from tidegate.policies.prob import Prob
 from tidegate.policies.random import Random
 from tidegate.policies.size import Size
-from tidegate.policies.survival import Exponential, Fixed, Infinite, Inverse, Survival, expected_benefit
 from tidegate.policies.until_expiry import UntilExpiry
 from tidegate.types import Learned
 
@@ -55,6 +71,7 @@ __all__ = [
     "Surface",
     "Survival",
     "UntilExpiry",
+    "describe",
     "earlier",
     "expected_benefit",
     "find",

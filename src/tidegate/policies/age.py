@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Sel
 import numpy as np
 
 from tidegate.draws import draws, salt
-from tidegate.models import AgeCurve, CurveLearner, Payoff, Rates
-from tidegate.models.horizon import REMEMBERED_WINDOWS, half_life, remembered
+from tidegate.models import AgeCurve, AgeCurveLearner, Payoff, Rates
+from tidegate.models.decay import REMEMBERED_WINDOWS, half_life, horizon_for
 from tidegate.policies.policy import Policy
 from tidegate.policies.ranking import Ranking
 from tidegate.types import (
@@ -91,6 +91,9 @@ class Age(Policy):
     """
 
     name: ClassVar[str] = "age"
+    use_when: ClassVar[str] = (
+        "Matches depend on a row's age, not on its key: auctions and bids, orders and parts."
+    )
     predicts: ClassVar[bool] = True
 
     curve: AgeCurve | None = None
@@ -153,11 +156,11 @@ class _Aging(Policy):
         self._spans: dict[Side, Time] = {side: max(setting.window.length(side), 0) for side in SIDES}
         self._salt = salt(setting)
         longest = max(self._spans.values())
-        horizon = remembered(config.horizon, longest)
+        horizon = horizon_for(config.horizon, longest)
         self._rates = Rates(horizon)
-        self._learners: dict[Side, CurveLearner] = {}
+        self._learners: dict[Side, AgeCurveLearner] = {}
         if config.curve is None:
-            self._learners = {side: CurveLearner(self._buckets(side), horizon) for side in SIDES}
+            self._learners = {side: AgeCurveLearner(self._buckets(side), horizon) for side in SIDES}
         self.curves = {side: config.given(side, self._spans[side]) for side in SIDES}
         self._now: Time = -FAR
         self._fitted: Time = -FAR

@@ -31,6 +31,7 @@ class Fifo(Policy):
     """
 
     name: ClassVar[str] = "fifo"
+    use_when: ClassVar[str] = "Partners arrive soon after a row; also the baseline that drops the oldest."
 
     def is_fixed(self) -> bool:
         """It is: time of arrival does not change."""

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 import numpy as np
 
 from tidegate.models import Process
-from tidegate.models.horizon import half_life, remembered
-from tidegate.policies.arrivals_to_come import Foretold, Learning, Outlook, check_processes
+from tidegate.models.decay import half_life, horizon_for
+from tidegate.policies.expected_arrivals import Foretold, Learning, Outlook, check_processes
+from tidegate.policies.min_cost_flow import least_cost_flow
 from tidegate.policies.policy import Policy, need_numbers
 from tidegate.policies.selection import best
 from tidegate.types import SIDES, InputError, Learned, other_side
 
 if TYPE_CHECKING:
-    from tidegate.models.meeting import Coming
+    from tidegate.models.processes.arrival_forecast import ArrivalForecast
     from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
 
 _AHEAD: Final = 16
@@ -46,8 +47,6 @@ class FlowExpect(Policy):
     most, then the newest. There are as many nodes as pairs of a row and a step with a chance to match: about the
     rows that fit times `ahead`, plus twice `ahead` squared; each step solves anew. Some tens of rows are fine.
 
-    Needs OR-tools: `pip install 'tidegate[flow]'`.
-
     Parameters
     ----------
     left, right
@@ -67,7 +66,7 @@ class FlowExpect(Policy):
     >>> left, right = ({"time": time, "key": time + rng.integers(-8, 9, 300)} for _ in range(2))
     >>> settings = dict(window=(None, None), budget=8, step="instant")
     >>> tg.simulate(left, right, policy=tg.policies.FlowExpect(left=trend, right=trend), **settings).results
-    175
+    173
     >>> [tg.simulate(left, right, policy=name, **settings).results for name in ("random", "offline")]
     [124, 293]
 
@@ -85,6 +84,7 @@ class FlowExpect(Policy):
     """
 
     name: ClassVar[str] = "flow_expect"
+    use_when: ClassVar[str] = "Small buffers, where planning several steps ahead is worth its cost."
     by_key: ClassVar[bool] = True
 
     left: Process | None = None
@@ -100,7 +100,6 @@ class FlowExpect(Policy):
 
     def start(self, setting: Setting) -> Policy:
         """Take the processes that were given, or begin to learn shares and rates."""
-        _solver()
         if self.left is not None:
             need_numbers(setting, "flow_expect was given processes (left=, right=)")
         return _Planning(self, setting)
@@ -115,7 +114,7 @@ class FlowExpect(Policy):
     def made_of(cls, parameters: dict[str, Any]) -> Self:
         """Make it again from what `parameters` told."""
         processes: dict[str, Any] = {
-            side: parameters[side] and Process.made_of(parameters[side]) for side in SIDES
+            side: parameters[side] and Process.from_parameters(parameters[side]) for side in SIDES
         }
         return cls(**parameters | processes)
 
@@ -126,7 +125,7 @@ class _Planning(Policy):
     def __init__(self, config: FlowExpect, setting: Setting) -> None:
         self.config = config
         self._spans = setting.window.lifetimes()
-        horizon = remembered(config.horizon, max(self._spans.values()))
+        horizon = horizon_for(config.horizon, max(self._spans.values()))
         self._known: Outlook = (
             Foretold({"left": config.left, "right": config.right}, config.ahead, horizon)
             if config.left and config.right
@@ -146,7 +145,7 @@ class _Planning(Policy):
         self._arrived = max(1, sum(len(step.rows[side]) - step.fresh[side] for side in SIDES))
         self._known.observe(step)
 
-    def _moments(self, coming: dict[Side, Coming]) -> dict[Side, Array]:
+    def _moments(self, coming: dict[Side, ArrivalForecast]) -> dict[Side, Array]:
         """In which step, counted from this one, each row comes: in order of time, left before right."""
         times = np.concatenate([coming[side].times for side in SIDES])
         moment = np.empty(len(times), np.int64)
@@ -155,7 +154,12 @@ class _Planning(Policy):
         return {"left": left, "right": right}
 
     def _gains(
-        self, side: Side, times: Array, chances: Array, coming: dict[Side, Coming], moments: dict[Side, Array]
+        self,
+        side: Side,
+        times: Array,
+        chances: Array,
+        coming: dict[Side, ArrivalForecast],
+        moments: dict[Side, Array],
     ) -> Array:
         """What rows of a side that came at these times gain in each step, by their chances with each row to come."""
         other = other_side(side)
@@ -166,16 +170,16 @@ class _Planning(Policy):
         np.add.at(by_step, moments[other] - 1, np.where(joinable, chances, 0.0).T)
         return by_step.T
 
-    def _here(self, rows: Rows, coming: dict[Side, Coming], moments: dict[Side, Array]) -> Array:
+    def _here(self, rows: Rows, coming: dict[Side, ArrivalForecast], moments: dict[Side, Array]) -> Array:
         """What rows that are here gain in each step."""
         other = other_side(rows.side)
-        chances = coming[other].chances(rows.key) * self._known.rows_each(other)
+        chances = coming[other].probabilities(rows.key) * self._known.rows_each(other)
         return self._gains(rows.side, rows.time, chances, coming, moments)
 
-    def _later(self, side: Side, coming: dict[Side, Coming], moments: dict[Side, Array]) -> Array:
+    def _later(self, side: Side, coming: dict[Side, ArrivalForecast], moments: dict[Side, Array]) -> Array:
         """What rows that are still to come gain in each step."""
         other = other_side(side)
-        chances = coming[side].meeting(coming[other])
+        chances = coming[side].match_probabilities(coming[other])
         # Rows of one step meet each other whoever is held.
         chances[moments[side][:, None] >= moments[other][None, :]] = 0.0
         chances *= self._known.rows_each(side) * self._known.rows_each(other)
@@ -221,14 +225,15 @@ class _Planning(Policy):
 
 
 def plan(gains: Array, enters: Array, room: int) -> tuple[Array, float]:
-    """Mark the rows that the best plan takes up, and tell how many results are expected of it.
+    """The rows that the best plan holds at some time, and the number of results that it expects.
 
     Parameters
     ----------
     gains
-        What each row (a row) is expected to gain in each of the next steps (a column) if it is held until then.
+        Expected results of each row (a row) in each of the next steps (a column), if it is held until then.
     enters
-        The step after which each can be held: 0 is the present one, 1 the first of the columns.
+        The step after which each row can be held: 0 is the present one, 1 the first of the columns. A row gains
+        nothing before it enters.
     room
         How many rows can be held at once.
 
@@ -242,30 +247,18 @@ def plan(gains: Array, enters: Array, room: int) -> tuple[Array, float]:
     """
     cost = np.rint(gains * _SCALE).astype(np.int64)
     row, step = np.nonzero(cost)
-    steps, chained = cost.shape[1], np.arange(len(row))
+    steps, count = cost.shape[1], len(row)
+    # Arcs lead to higher numbers: the nodes of the rows that gain in a step lie before the end of that step.
+    order = np.argsort(np.concatenate((2 * np.arange(steps + 1), 2 * step + 1)), kind="stable")
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    line, node = number[: steps + 1], number[steps + 1 :]
     first = np.diff(row, prepend=-1) != 0
-    line, node = np.arange(steps), steps + 1 + chained
-    tail = np.concatenate((np.where(first, enters[row], node - 1), node, line))
-    head = np.concatenate((node, step + 1, line + 1))
-    capacity = np.concatenate((np.ones(2 * len(row), np.int64), np.full(steps, room)))
-    costs = np.concatenate((-cost[row, step], np.zeros(len(row) + steps, np.int64)))
-    solver = _solver()
-    arcs = solver.add_arcs_with_capacity_and_unit_cost(tail, head, capacity, costs)
-    solver.set_nodes_supplies(np.array([0, steps]), np.array([room, -room]))
-    status = solver.solve()
-    # The line alone carries all units, so there is always a flow.
-    assert status == solver.OPTIMAL, f"the solver gave {status}"  # noqa: S101 - an invariant
-    held = solver.flows(arcs)[: len(row)] > 0
+    tail = np.concatenate((np.where(first, line[enters[row]], np.roll(node, 1)), node, line[:-1]))
+    head = np.concatenate((node, line[step + 1], line[1:]))
+    capacity = np.concatenate((np.ones(2 * count, np.int64), np.full(steps, room)))
+    costs = np.concatenate((-cost[row, step], np.zeros(count + steps, np.int64)))
+    held = least_cost_flow(tail, head, capacity, costs, room)[:count] > 0
     taken = np.zeros(len(gains), bool)
     taken[row[held]] = True
     return taken, float(gains[row, step][held].sum())
-
-
-def _solver() -> Any:  # noqa: ANN401 - OR-tools ships no types
-    try:
-        from ortools.graph.python.min_cost_flow import SimpleMinCostFlow  # noqa: PLC0415 - only who plans needs it
-    except ImportError as error:
-        raise InputError(
-            "policy 'flow_expect' needs OR-tools, which is not there; pip install 'tidegate[flow]'"
-        ) from error
-    return SimpleMinCostFlow()

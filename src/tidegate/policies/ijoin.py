@@ -12,8 +12,8 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.models import Rates
-from tidegate.models.horizon import half_life, remembered
-from tidegate.models.numbers import positive
+from tidegate.models.decay import half_life, horizon_for
+from tidegate.models.validation import positive
 from tidegate.policies.importance import importance_of
 from tidegate.policies.policy import Policy, find
 from tidegate.types import FAR, SIDES, InputError, Learned, as_part, check_choice, parts_of
@@ -124,6 +124,7 @@ class IJoin(Policy):
     """
 
     name: ClassVar[str] = "ijoin"
+    use_when: ClassVar[str] = "Importance and matches both count, and every row should get its chance."
 
     fairness: float = _FAIRNESS
     maturity: float | None = None
@@ -232,7 +233,7 @@ class _Noting(Policy):
         self._decay = 1 / (config.decay or self._unproductive)
         if ends and span > 0:
             _check_together(config.maturity, self._unproductive, span)
-        horizon = remembered(None, span)
+        horizon = horizon_for(None, span)
         self._rates, self._half_life = Rates(horizon), half_life(horizon)
         self._held: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self._seen, self._worth = 0.0, 0.0  # rows and their importance, by the same horizon
@@ -249,17 +250,18 @@ class _Noting(Policy):
 
     def noted(self, rows: Rows) -> Rows:
         """No match yet; the initial priority is the importance."""
-        noted = replace(rows, recent=np.zeros(len(rows)), matched=rows.time.copy())
-        return replace(noted, priority=importance_of(rows).astype(np.float64)) if self._stores else noted
+        notes = {"recent": np.zeros(len(rows)), "matched": rows.time.copy()}
+        if self._stores:
+            notes["priority"] = importance_of(rows).astype(np.float64)
+        return replace(rows, notes=notes)
 
     def revalued(self, rows: Rows) -> Rows:
         """Priorities by what rows are worth now."""
-        if rows.priority is None:
+        if not self._stores:
             return rows
         valued = math.isfinite(self._now)
-        return replace(
-            rows, priority=self._priority(rows, self._now) if valued else importance_of(rows) * 1.0
-        )
+        priority = self._priority(rows, self._now) if valued else importance_of(rows) * 1.0
+        return replace(rows, notes=rows.notes | {"priority": priority})
 
     def observe(self, step: Step) -> None:
         """Note who matched; learn rates and mean importance; compute priorities anew if that is due."""
@@ -283,8 +285,8 @@ class _Noting(Policy):
                 self._recomputed += 1
                 self._known_quality = self._quality
                 for rows in step.rows.values():
-                    if rows.priority is not None:
-                        rows.priority[:] = self._priority(rows, step.now)
+                    if self._stores:
+                        rows.notes["priority"][:] = self._priority(rows, step.now)
 
     def _due(self) -> bool:
         """Whether priorities are computed anew after this making of room."""
@@ -312,8 +314,7 @@ class _Noting(Policy):
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by priority; rows that are not mature come above all others."""
-        stored = rows.priority if self._stores else None
-        priority = self._priority(rows, now) if stored is None else stored
+        priority = rows.notes["priority"] if self._stores else self._priority(rows, now)
         ripe, age = self._mature_after(rows.side), now - rows.time
         if self.config.immature == "oldest":
             spared = 1 - age / ripe if ripe else np.zeros(len(rows))
@@ -394,11 +395,7 @@ def _nothing_expected(expects: Policy | str) -> InputError:
 
 
 def _notes(rows: Rows) -> tuple[Array, Array]:
-    if rows.recent is None or rows.matched is None:
-        raise InputError(
-            f"these {len(rows)} rows come without what ijoin notes of them; let a join show them"
-        )
-    return rows.recent, rows.matched
+    return rows.notes["recent"], rows.notes["matched"]
 
 
 def _check_together(maturity: float | None, unproductive: float, span: Time) -> None:

@@ -53,6 +53,7 @@ class Importance(Policy):
     """
 
     name: ClassVar[str] = "importance"
+    use_when: ClassVar[str] = "Only the importance of a row counts, whether or not it ever matches."
 
     equals: Equals = "newest"
 

@@ -52,6 +52,9 @@ class Life(Prob):
     """
 
     name: ClassVar[str] = "life"
+    use_when: ClassVar[str] = (
+        "As prob, where windows differ or rows near the end of their window should leave first."
+    )
 
     window: tuple[float, float] | None = None
 

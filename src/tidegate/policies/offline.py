@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from tidegate.policies.flow import cheapest
+from tidegate.policies.min_cost_flow import least_cost_flow
 from tidegate.policies.policy import Need, Policy
 from tidegate.types import SIDES, InputError, check_choice
 
@@ -64,6 +64,7 @@ class Offline(Policy):
     """
 
     name: ClassVar[str] = "offline"
+    use_when: ClassVar[str] = "A yardstick in simulations: the most results that any policy can produce."
     needs: ClassVar[frozenset[Need]] = frozenset({"future"})
     orders: ClassVar[tuple[Order, ...]] = ("probe-first",)
 
@@ -198,7 +199,7 @@ def _plan(until: Array, rows: Array, at: Array, gains: Array, steps: Array, kin:
         (come[passed], gone[passed], wide, -gained),
     )
     tail, head, capacity, cost = map(np.concatenate, zip(*arcs, strict=True))
-    flow = cheapest(tail, head, capacity, cost, room)
+    flow = least_cost_flow(tail, head, capacity, cost, room)
     enters, leaves = flow[: len(entry)], flow[len(entry) : len(entry) + len(met)]
 
     # Of each kin the newest are held, as many as there is flow: how many have come less how many are held is how

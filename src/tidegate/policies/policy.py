@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
-from tidegate.models.numbers import ByValue
-from tidegate.models.process import Process
+from tidegate.models.processes.process import Process
+from tidegate.models.value_object import ValueObject
 from tidegate.policies.ranking import Ranking, says_anew
-from tidegate.registry import called, named
+from tidegate.registry import classes_by_name, find_class
 from tidegate.types import SIDES, InputError, Learned, Order
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Policy(ABC):
     ----------
     name
         What users and the command line call it; a class without one is not listed.
+    use_when
+        One line for lists of policies: in which case to choose it.
     by_key
         Whether it ranks by how often keys come, so that it makes sense for equal keys only.
     predicts
@@ -47,6 +49,7 @@ class Policy(ABC):
     """
 
     name: ClassVar[str]
+    use_when: ClassVar[str] = ""
     by_key: ClassVar[bool] = False
     predicts: ClassVar[bool] = False
     needs: ClassVar[frozenset[Need]] = frozenset()
@@ -148,7 +151,10 @@ class Policy(ABC):
         if not is_dataclass(self):
             return None
         told = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        return {name: value.plain() if isinstance(value, ByValue) else value for name, value in told.items()}
+        return {
+            name: value.to_parameters() if isinstance(value, ValueObject) else value
+            for name, value in told.items()
+        }
 
     @classmethod
     def made_of(cls, parameters: dict[str, Any]) -> Self:
@@ -166,12 +172,24 @@ def need_numbers(setting: Setting, what: str) -> None:
 
 def names() -> list[str]:
     """Return the names of all policies, one's own included once their class is defined."""
-    return sorted(named(Policy.__subclasses__()))
+    return sorted(classes_by_name(Policy.__subclasses__()))
+
+
+def describe() -> dict[str, str]:
+    """Return, for the name of each policy, in which case to choose it.
+
+    Examples
+    --------
+    >>> describe()["random"]
+    'A baseline that every other policy should beat.'
+    """
+    found = classes_by_name(Policy.__subclasses__())
+    return {name: found[name].use_when for name in sorted(found)}
 
 
 def registered(name: str) -> type[Policy] | None:
     """Return the class of that name, if there is one."""
-    return named(Policy.__subclasses__()).get(name)
+    return classes_by_name(Policy.__subclasses__()).get(name)
 
 
 def find(policy: str | Policy) -> Policy:
@@ -187,4 +205,4 @@ def find(policy: str | Policy) -> Policy:
     """
     if isinstance(policy, Policy):
         return policy
-    return called(policy, named(Policy.__subclasses__()), "policy")()
+    return find_class(policy, classes_by_name(Policy.__subclasses__()), "policy")()

@@ -9,9 +9,9 @@ import numpy as np
 
 from tidegate.draws import draws, salt
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
-from tidegate.models.horizon import half_life, remembered
-from tidegate.models.joint import rates_of
-from tidegate.models.key_counts import TOO_HEAVY
+from tidegate.models.decay import half_life, horizon_for
+from tidegate.models.frequencies.key_counts import MAX_HALF_LIVES
+from tidegate.models.joint_payoff import rates_of
 from tidegate.models.rates import expected, relative
 from tidegate.policies.policy import Policy
 from tidegate.policies.ranking import PASSED, Ranking, says_anew
@@ -87,6 +87,9 @@ class Prob(Policy):
     """
 
     name: ClassVar[str] = "prob"
+    use_when: ClassVar[str] = (
+        "Keys recur, some far more often than others: users and clicks, parts and errors."
+    )
     by_key: ClassVar[bool] = True
     predicts: ClassVar[bool] = True
 
@@ -150,7 +153,7 @@ class Foreseeing(Policy):
         self._salt = salt(setting)
         self._spans = [max(setting.window.length(side), 0) for side in SIDES]
         longest = max(self._spans)
-        horizon = remembered(config.horizon, longest) if forgets else None
+        horizon = horizon_for(config.horizon, longest) if forgets else None
         self._rates = Rates(horizon)
         self._reach = Reach.of(config.left, config.right, setting)
         self._learner = None
@@ -197,7 +200,7 @@ class Foreseeing(Policy):
         counts, times = course.counts(), course.nows[course.steps]
         lasted = float(course.nows[-1] - course.nows[0]) / self._horizon
         distinct = max(len(np.unique(rows.key)) for rows in course.rows.values())
-        if distinct > self._capacity or counts.max() > _ENOUGH or lasted > TOO_HEAVY:
+        if distinct > self._capacity or counts.max() > _ENOUGH or lasted > MAX_HALF_LIVES:
             return None
         rates = self._follow(course)
         for side, rows in course.rows.items():

@@ -46,6 +46,7 @@ class Random(Policy):
     """
 
     name: ClassVar[str] = "random"
+    use_when: ClassVar[str] = "A baseline that every other policy should beat."
 
     seed: int | None = None
     left: LinearTrend | None = None

@@ -84,4 +84,4 @@ def check_trends(left: object, right: object) -> None:
 def remade(parameters: dict[str, Any]) -> dict[str, Any]:
     """The trends among what a policy told of its parameters, made again."""
     told = {side: parameters.get(side) for side in SIDES}
-    return {side: plain and LinearTrend.made_of(plain) for side, plain in told.items()}
+    return {side: plain and LinearTrend.from_parameters(plain) for side, plain in told.items()}

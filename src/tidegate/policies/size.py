@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from tidegate.models.numbers import at_least_one
+from tidegate.models.validation import at_least_one
 from tidegate.policies.policy import Policy
 from tidegate.policies.prob import Foreseeing, Prob
 from tidegate.types import InputError, check_choice, other_side
@@ -55,6 +55,7 @@ class Size(Policy):
     """
 
     name: ClassVar[str] = "size"
+    use_when: ClassVar[str] = "Keys recur with frequencies that never change."
 
     counts: Counts = "keys"
     capacity: int | None = None

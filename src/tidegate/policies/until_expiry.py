@@ -33,6 +33,7 @@ class UntilExpiry(Policy):
     """
 
     name: ClassVar[str] = "until_expiry"
+    use_when: ClassVar[str] = "Partners arrive late in a row's window: bids at the end of an auction."
 
     def is_fixed(self) -> bool:
         """It is: time of arrival does not change."""

@@ -1,4 +1,4 @@
-"""Relations: tables of a database whose rows a stream is looked up in."""
+"""Tables of databases in which the rows of a stream are looked up."""
 
 from tidegate.relations.duckdb import DuckDB
 from tidegate.relations.find import find

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import pyarrow as pa
 
 from tidegate.relations.file import FileRelation, OpenFile
-from tidegate.relations.relation import Column, OpenRelation, plain, quoted, quoted_table
+from tidegate.relations.relation import OpenRelation, RelationColumn, portable_type, quoted, quoted_table
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class DuckDB(FileRelation):
     """A table or view of a DuckDB file.
 
     Keys go to DuckDB as an Arrow table and rows come back as one. The file is open, for reading only, from the
-    first question to `close`, which a task calls at its end, since nobody may write it in the meantime.
+    first query until `close`, which a task calls at its end, since the file cannot be written in the meantime.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class DuckDB(FileRelation):
         The file; every process of the query must see it under this name.
     table
         The table or view, with its schema if it is in another than `main`: "users", "sales.users" or
-        ("sales", "users"). A name with a dot stands in a pair, or in double quotes: '"us.ers"'.
+        ("sales", "users"). Write a name with a dot in a pair, or in double quotes: '"us.ers"'.
     """
 
     database: ClassVar[str] = "DuckDB"
@@ -50,14 +50,14 @@ class _OpenDuckDB(OpenFile["DuckDBPyConnection"]):
 
     _engine: DuckDBPyConnection | None = None
 
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[RelationColumn]:
         table = quoted_table(self._relation.table)
-        schema = self._asked(lambda c: c.sql(f"select * from {table} limit 0").to_arrow_table().schema)  # noqa: S608 - quoted
-        return [Column(field.name, plain(field.type), str(field.type)) for field in schema]
+        schema = self._query(lambda c: c.sql(f"select * from {table} limit 0").to_arrow_table().schema)  # noqa: S608 - quoted
+        return [RelationColumn(field.name, portable_type(field.type), str(field.type)) for field in schema]
 
-    def rows(self, key: Column, keys: pa.Array, columns: Sequence[Column]) -> pa.Table:
+    def rows(self, key: RelationColumn, keys: pa.Array, columns: Sequence[RelationColumn]) -> pa.Table:
         selected = ", ".join(f"r.{quoted(column.name)}" for column in (key, *columns))
-        # What is text only to us is compared as text: DuckDB would read every key as a uuid, say, and fail at others.
+        # A column that becomes text is compared as text: DuckDB would parse every key as a uuid, say, and fail.
         at = f"r.{quoted(key.name)}" + ("::varchar" if key.type == pa.string() else "")
 
         def ask(connection: DuckDBPyConnection) -> pa.Table:
@@ -67,11 +67,11 @@ class _OpenDuckDB(OpenFile["DuckDBPyConnection"]):
                 f"join tidegate_wanted w on {at} = w.key"
             ).to_arrow_table()
 
-        return self._asked(ask)
+        return self._query(ask)
 
     def _connect(self) -> DuckDBPyConnection:
         if self._engine is None:
-            # What two queries of a stream may do at once is Spark's to say.
+            # Spark decides how many queries run at once.
             self._engine = self._driver.connect(":memory:", config={"threads": 1})
             self._engine.execute("set timezone = 'UTC'")
         path = self._relation.path.replace("'", "''")
@@ -87,6 +87,6 @@ class _OpenDuckDB(OpenFile["DuckDBPyConnection"]):
             connection.close()
             self._engine = None
 
-    def _is_lasting(self, error: Exception) -> bool:
+    def _is_permanent(self, error: Exception) -> bool:
         kinds = (self._driver.ProgrammingError, self._driver.DataError, self._driver.NotSupportedError)
         return isinstance(error, kinds)

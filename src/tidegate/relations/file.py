@@ -1,4 +1,4 @@
-"""What relations in a file have in common: the database runs within the process, and lets go between tasks."""
+"""The common part of relations in a file: an embedded database that is closed between tasks."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ class FileRelation(Relation):
     Parameters
     ----------
     path
-        The file; every process of the query must see it under this name. A relative one starts from where this is
-        called.
+        The file; every process of the query must reach it by this path. A relative path starts from the current
+        folder.
     table
-        The table or view, with its schema if need be: "users", "sales.users" or ("sales", "users"). A name with a dot
-        stands in a pair, or in double quotes: '"us.ers"'.
+        The table or view, with its schema if necessary: "users", "sales.users" or ("sales", "users"). Write a name
+        with a dot in a pair, or in double quotes: '"us.ers"'.
     """
 
     database: ClassVar[str]
-    """What messages call the database."""
+    """The name of the database in messages."""
 
     path: str
     table: TableName
 
     def __post_init__(self) -> None:
-        # A worker may have been started elsewhere.
+        # A worker may run in another folder.
         object.__setattr__(self, "path", str(Path(self.path).absolute()))
         object.__setattr__(self, "table", named(self.table))
 
     @property
     def described(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return f"{self.table!r} in the {self.database} file {self.path!r}"
 
 
 class OpenFile(OpenRelation, Generic[Connection]):
-    """A file that is opened, for reading only, by the first question and stays so until `close`.
+    """A file that is opened, for reading only, by the first query and stays open until `close`.
 
     Parameters
     ----------
     relation
-        Where the file is.
+        The file and the table.
     driver
         The database's module, whose exceptions all derive from its `Error`.
     """
@@ -70,23 +70,23 @@ class OpenFile(OpenRelation, Generic[Connection]):
         """Close the file."""
 
     @abstractmethod
-    def _is_lasting(self, error: Exception) -> bool:
-        """Whether the same question would fail again, however often it is asked."""
+    def _is_permanent(self, error: Exception) -> bool:
+        """Whether the same query would fail again if it is repeated."""
 
-    def _asked(self, ask: Callable[[Connection], T]) -> T:
+    def _query(self, query: Callable[[Connection], T]) -> T:
         try:
             if self._connection is None:
                 self._connection = self._connect()
-            return ask(self._connection)
+            return query(self._connection)
         except self._driver.Error as error:
             self.close()
-            told = str(error).splitlines()[0]
-            if self._is_lasting(error):
-                raise InputError(f"{self._relation.described}: {told}") from error
-            raise UnreachableError(told) from error
+            message = str(error).splitlines()[0]
+            if self._is_permanent(error):
+                raise InputError(f"{self._relation.described}: {message}") from error
+            raise UnreachableError(message) from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._disconnect(connection)

@@ -1,4 +1,4 @@
-"""Relations by the address that a user writes."""
+"""A relation from the address that a user writes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _FILES: Final[dict[str, type[DuckDB | SQLite]]] = {
     ".db": SQLite,
 }
 _PLAIN: Final = re.compile(r"[\w./\\+-]+")
-"""What holds no password: no address of a server, and no settings."""
+"""Text without a password: neither the address of a server nor settings."""
 
 
 def find(relation: Relation | str | Path, table: TableName | None = None) -> Relation:
-    """The relation that is meant: itself, or a table at the URL of a server or in a file.
+    """The relation itself, or a table at the URL of a server or in a file.
 
     Examples
     --------
@@ -35,11 +35,11 @@ def find(relation: Relation | str | Path, table: TableName | None = None) -> Rel
     >>> find("users.csv", "users")
     Traceback (most recent call last):
     tidegate.types.InputError: 'users.csv' is not a relation; give 'postgresql://...', a file that ends in .duckdb,
-    .ddb, .sqlite, .sqlite3, .db, or tidegate.relations.DuckDB(...) and its like
+    .ddb, .sqlite, .sqlite3, .db, or a relation such as tidegate.relations.DuckDB(...)
     """
     if isinstance(relation, Relation):
         if table is not None:
-            raise InputError(f"table={table!r} beside {relation!r}, which names its own; leave it out")
+            raise InputError(f"table={table!r} with {relation!r}, which names its own table; leave it out")
         return relation
     if not isinstance(relation, str | Path):
         raise InputError(f"a {type(relation).__name__} is not a relation; use one of tidegate.relations")
@@ -50,14 +50,14 @@ def find(relation: Relation | str | Path, table: TableName | None = None) -> Rel
     kind = None if _is_address(str(relation)) else _FILES.get(Path(relation).suffix.lower())
     if kind is None:
         start = str(relation).partition("://")[0]
-        told = repr(start) if _PLAIN.fullmatch(start) else "this text (not shown, it may hold a password)"
+        shown = repr(start) if _PLAIN.fullmatch(start) else "this text (not shown, it may contain a password)"
         raise InputError(
-            f"{told} is not a relation; give 'postgresql://...', a file that ends in "
-            f"{', '.join(_FILES)}, or tidegate.relations.DuckDB(...) and its like"
+            f"{shown} is not a relation; give 'postgresql://...', a file that ends in "
+            f"{', '.join(_FILES)}, or a relation such as tidegate.relations.DuckDB(...)"
         )
     return kind(str(relation), table)
 
 
 def _is_address(text: str) -> bool:
-    """Whether it leads to a server, however it ends."""
+    """Whether it is the address of a server, whatever its suffix."""
     return "://" in text or "password=" in text.lower()

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.relations.relation import (
-    Column,
     OpenRelation,
     Relation,
+    RelationColumn,
     TableName,
     UnreachableError,
     named,
@@ -56,7 +56,7 @@ _NUMERIC: Final = re.compile(r"numeric\((\d+),(-?\d+)\)")
 _MOST_DIGITS: Final = 38
 _UUID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
-# What a name means is for the search path to say, as in any other query.
+# The search path resolves names, as in any other query.
 _COLUMNS: Final = """
 select a.attname::text, t.typname::text, t.typtype::text,
   case when d.typtype = 'd' then format_type(t.oid, d.typtypmod) else format_type(t.oid, a.atttypmod) end
@@ -70,11 +70,12 @@ where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped order
 class PostgreSQL(Relation):
     """A table or view of a PostgreSQL database, read by its ADBC driver, which gives Arrow columns.
 
-    A process of the query keeps one connection, and makes a new one if it fails. `numeric(p, s)` comes as a decimal;
-    uuid, json and enumerations as text; `char(n)` without the blanks that pad it; a domain as the type that it is of.
+    A process of the query keeps one connection, and makes a new one if it fails. `numeric(p, s)` comes as a
+    decimal; uuid, json and enumerations as text; `char(n)` without the blanks that pad it; a domain as the type
+    that it is of.
 
-    A server that does not finish a connection within 10 s, or whose host is silent for 20 s, counts as one that does
-    not answer, unless the URL says otherwise (`?connect_timeout=30&tcp_user_timeout=60000`).
+    A server is unreachable if it does not finish a connection within 10 s, or if its host is silent for 20 s. The
+    URL can set other limits (`?connect_timeout=30&tcp_user_timeout=60000`).
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ class PostgreSQL(Relation):
         does travel to the workers; it need not be there at all where they have a `.pgpass` file.
     table
         The table or view, with its schema where the search path does not find it: "users", "sales.users" or
-        ("sales", "users"). A name with a dot stands in a pair, or in double quotes: '"us.ers"'.
+        ("sales", "users"). Write a name with a dot in a pair, or in double quotes: '"us.ers"'.
     """
 
     dsn: str = field(repr=False)
@@ -97,7 +98,7 @@ class PostgreSQL(Relation):
                 "dsn= is not a URL of PostgreSQL; write it like 'postgresql://user@host:5432/database', with %20 for "
                 "a space"
             )
-        # No word of what was wrong, nor the exception that says it: it may be part of a password.
+        # Neither the text nor the exception is shown: both may contain a part of a password.
         try:
             url = urlsplit(self.dsn)
             _ = url.port
@@ -107,7 +108,7 @@ class PostgreSQL(Relation):
             ) from None
         if "@" in url.path + url.query + url.fragment or url.netloc.count("@") > 1:
             raise InputError(
-                "dsn= has an @ that does not stand before the host; write %40 for @, %2F for /, %3F for ?, %23 for # "
+                "dsn= has an @ that is not before the host; write %40 for @, %2F for /, %3F for ?, %23 for # "
                 "in a password"
             )
 
@@ -138,7 +139,7 @@ class PostgreSQL(Relation):
         return _OpenPostgreSQL(self)
 
     def without_secret(self, message: str) -> str:
-        """A message in which no password stands."""
+        """A message without passwords."""
         url = urlsplit(self.dsn)
         given = (pair.partition("=") for pair in url.query.split("&"))
         secrets = [url.password, *(value for name, _, value in given if unquote(name) in _SECRETS)]
@@ -149,34 +150,34 @@ class PostgreSQL(Relation):
 
 
 class _OpenPostgreSQL(OpenRelation):
-    lasting: ClassVar[bool] = True
+    keep_open: ClassVar[bool] = True
 
     def __init__(self, relation: PostgreSQL) -> None:
         self._relation = relation
         self._connection: Any = None
 
-    def columns(self) -> list[Column]:
-        found = self._asked(_COLUMNS, pa.array([quoted_table(self._relation.table)]))
+    def columns(self) -> list[RelationColumn]:
+        found = self._query(_COLUMNS, pa.array([quoted_table(self._relation.table)]))
         if not found.num_rows:
-            raise InputError(f"there is no {self._relation.described}; name a table or view that it has")
+            raise InputError(f"{self._relation.described} does not exist; name an existing table or view")
         return [
-            Column(row[0], _type_of(*row[1:]), row[3])
+            RelationColumn(row[0], _type_of(*row[1:]), row[3])
             for row in zip(*found.to_pydict().values(), strict=True)
         ]
 
-    def rows(self, key: Column, keys: pa.Array, columns: Sequence[Column]) -> pa.Table:
+    def rows(self, key: RelationColumn, keys: pa.Array, columns: Sequence[RelationColumn]) -> pa.Table:
         selected = ", ".join(_selected(column) for column in (key, *columns))
         table, (match, sent) = quoted_table(self._relation.table), _matching(key, keys)
         # A list of one element is one parameter: all keys.
         wanted = pa.ListArray.from_arrays(pa.array([0, len(sent)], pa.int32()), sent)
-        found = self._asked(f"select {selected} from {table} where {match}", wanted)  # noqa: S608 - quoted
+        found = self._query(f"select {selected} from {table} where {match}", wanted)  # noqa: S608 - quoted
         arrays = [
             self._number(column, values) if pa.types.is_decimal(column.type) else values
             for column, values in zip((key, *columns), found.columns, strict=True)
         ]
         return pa.table(arrays, found.column_names)
 
-    def _number(self, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    def _number(self, column: RelationColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
         try:
             return values.cast(column.type)
         except pa.ArrowInvalid as error:
@@ -185,7 +186,7 @@ class _OpenPostgreSQL(OpenRelation):
                 f"decimal ({error}); correct it, or leave the column out by columns="
             ) from error
 
-    def _asked(self, sql: str, parameter: pa.Array) -> pa.Table:
+    def _query(self, sql: str, parameter: pa.Array) -> pa.Table:
         import adbc_driver_manager  # noqa: PLC0415 - only where it is used
         from adbc_driver_postgresql import dbapi  # noqa: PLC0415
 
@@ -196,8 +197,8 @@ class _OpenPostgreSQL(OpenRelation):
                 cursor.execute(sql, pa.RecordBatch.from_arrays([parameter], ["keys"]))
                 return cursor.fetch_arrow_table()
         except adbc_driver_manager.ProgrammingError as error:
-            told = self._relation.without_secret(str(error).splitlines()[0])
-            raise InputError(f"{self._relation.described}: {told}") from None
+            message = self._relation.without_secret(str(error).splitlines()[0])
+            raise InputError(f"{self._relation.described}: {message}") from None
         except adbc_driver_manager.Error as error:
             self.close()
             # Without what it came from, which may quote the address.
@@ -216,34 +217,36 @@ class _OpenPostgreSQL(OpenRelation):
 
 def _type_of(name: str, sort: str, declared: str) -> pa.DataType | None:
     if numeric := _NUMERIC.fullmatch(declared):
-        # Digits and scale may be such that all digits stand before the point, or all far behind it.
+        # With some scales all digits are before the point, or all far after it.
         digits, scale = map(int, numeric.groups())
         digits, scale = (digits - scale, 0) if scale < 0 else (max(digits, scale), scale)
         return pa.decimal128(digits, scale) if digits <= _MOST_DIGITS else None
     return pa.string() if name in _AS_TEXT or sort == "e" else _TYPES.get(name)
 
 
-def _selected(column: Column) -> str:
+def _selected(column: RelationColumn) -> str:
     """What to ask for: as text where the driver would not give the column's own type."""
-    return quoted(column.name) + ("::text" if pa.types.is_decimal(column.type) or _told(column) else "")
+    return quoted(column.name) + (
+        "::text" if pa.types.is_decimal(column.type) or _becomes_text(column) else ""
+    )
 
 
-def _told(column: Column) -> bool:
-    """Whether it is text only to us."""
+def _becomes_text(column: RelationColumn) -> bool:
+    """Whether another type of PostgreSQL is read as text."""
     return bool(column.type == pa.string() and not _TEXTS.fullmatch(column.declared))
 
 
-def _matching(key: Column, keys: pa.Array) -> tuple[str, pa.Array]:
+def _matching(key: RelationColumn, keys: pa.Array) -> tuple[str, pa.Array]:
     """The condition, and the keys as it takes them: of the column's own type, so that an index on it serves."""
     name = quoted(key.name)
     if pa.types.is_integer(key.type):
         return f"{name} = any($1)", keys.cast(pa.int64())
     if key.declared == "uuid":
-        # Nothing else is equal to the text of one, and PostgreSQL would not read it.
+        # No other text equals it, and PostgreSQL would not parse it.
         return f"{name} = any($1::text[]::uuid[])", keys.filter(pc.match_substring_regex(keys, _UUID))
     if _PADDED.fullmatch(key.declared):
         return f"{name} = any($1::text[]::bpchar[])", keys
-    if _told(key):
+    if _becomes_text(key):
         return f"{name}::text = any($1)", keys
     if key.type in (pa.string(), pa.binary()):
         return f"{name} = any($1)", keys

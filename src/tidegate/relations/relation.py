@@ -1,4 +1,4 @@
-"""What a relation is: where rows are, and what can be asked of it once it is open."""
+"""The contract of a relation: where its rows are, and the queries on an open one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidegate.types import InputError
 
 TableName: TypeAlias = str | Sequence[str]
-"""A table, with its schema if need be: "users", "sales.users", ("sales", "users")."""
+"""A table, with its schema if necessary: "users", "sales.users", ("sales", "users")."""
 
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")+"')
 _PARTS: Final = re.compile(r'(?:^|(?<=\.))(?:"(?:[^"]|"")+"(?=\.|$)|[^.]*)')
@@ -21,23 +21,23 @@ _MOST_PARTS: Final = 2
 
 
 class UnreachableError(Exception):
-    """The database did not answer; it may if asked again."""
+    """The database did not answer; a retry may succeed."""
 
 
 @dataclass(frozen=True)
-class Column:
+class RelationColumn:
     """A column of a relation.
 
     Parameters
     ----------
     name
-        What the database calls it.
+        The name in the database.
     type
-        What its values are in Arrow; None where they cannot be had.
+        The Arrow type of its values; None if they cannot be read.
     declared
-        What the database says its type is.
+        The type that the database declares.
     keyed
-        Whether rows can be found by it; not where one value can be written in several ways.
+        Whether rows can be found by it; not if one value has several representations.
     """
 
     name: str
@@ -49,42 +49,42 @@ class Column:
 class OpenRelation(ABC):
     """A relation that is open, in one process.
 
-    What the database reports by an exception that may pass leaves as `UnreachableError`; after one, and after
-    `close`, the next call opens it anew.
+    A temporary error of the database is raised as `UnreachableError`. After such an error, and after `close`, the
+    next call opens the relation again.
     """
 
-    lasting: ClassVar[bool] = False
-    """Whether it should stay open while nothing is asked; a file that is open may keep others from writing."""
+    keep_open: ClassVar[bool] = False
+    """Whether it stays open between queries; an open file may block writers."""
 
     @abstractmethod
-    def columns(self) -> list[Column]:
-        """What columns there are."""
+    def columns(self) -> list[RelationColumn]:
+        """The columns."""
 
     @abstractmethod
-    def rows(self, key: Column, keys: pa.Array, columns: Sequence[Column]) -> pa.Table:
-        """All rows that have one of these keys, by one query: the key, then the columns, of their types."""
+    def rows(self, key: RelationColumn, keys: pa.Array, columns: Sequence[RelationColumn]) -> pa.Table:
+        """All rows with one of these keys, by one query: the key, then the columns, in their types."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection."""
 
 
 @dataclass(frozen=True)
 class Relation(ABC):
-    """Where the rows are: plain configuration, which travels to the processes that open it."""
+    """The location of the rows: plain configuration, which is sent to the processes that open it."""
 
     @property
     @abstractmethod
     def described(self) -> str:
-        """What messages call it; without any secret."""
+        """The name in messages, without secrets."""
 
     @abstractmethod
     def open(self) -> OpenRelation:
-        """Get ready to ask, in this process."""
+        """Open it in this process."""
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever is in it.
+    """A name in SQL, with any characters.
 
     Examples
     --------
@@ -96,9 +96,9 @@ def quoted(name: str) -> str:
 
 
 def parts_of(table: TableName) -> tuple[str, ...]:
-    """A table's name, with that of its schema in front if there is one.
+    """The name of a table, after that of its schema if there is one.
 
-    A dot in a text parts the two, unless it stands between double quotes; in a pair of names it is a dot.
+    In a text a dot separates the two, unless it is between double quotes; in a pair of names it is a plain dot.
 
     Examples
     --------
@@ -127,13 +127,13 @@ def parts_of(table: TableName) -> tuple[str, ...]:
 
 
 def named(table: TableName) -> TableName:
-    """A table's name as it was given, if it is one."""
+    """The given name of a table, checked."""
     parts = parts_of(table)
     return table if isinstance(table, str) else parts
 
 
 def quoted_table(table: TableName) -> str:
-    """A table's name as SQL takes it."""
+    """The name of a table in SQL."""
     return ".".join(map(quoted, parts_of(table)))
 
 
@@ -162,24 +162,24 @@ _PLAIN = {
 }
 
 
-def plain(kind: pa.DataType) -> pa.DataType | None:
-    """The type in which values of another can be handed on without loss; None where there is none.
+def portable_type(kind: pa.DataType) -> pa.DataType | None:
+    """The type to which values are converted without loss; None if there is no such type.
 
     Examples
     --------
-    >>> plain(pa.uint32()), plain(pa.dictionary(pa.int8(), pa.string())), plain(pa.time64("us"))
-    (DataType(int64), DataType(string), None)
+    >>> portable_type(pa.uint32()), portable_type(pa.time64("us"))
+    (DataType(int64), None)
     """
     if kind in _WIDER or kind in _PLAIN or pa.types.is_decimal128(kind):
         return _WIDER.get(kind, kind)
     if pa.types.is_dictionary(kind):
-        return plain(kind.value_type)
+        return portable_type(kind.value_type)
     if pa.types.is_timestamp(kind) and kind.unit != "ns":
         return pa.timestamp("us", "UTC" if kind.tz else None)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        inner = plain(kind.value_type)
+        inner = portable_type(kind.value_type)
         return None if inner is None else pa.list_(inner)
     if pa.types.is_struct(kind):
-        inners = [(field.name, plain(field.type)) for field in kind.fields]
+        inners = [(field.name, portable_type(field.type)) for field in kind.fields]
         return None if any(inner is None for _, inner in inners) else pa.struct(inners)
     return None

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tidegate.relations.file import FileRelation, OpenFile
-from tidegate.relations.relation import Column, OpenRelation, parts_of, quoted, quoted_table
+from tidegate.relations.relation import OpenRelation, RelationColumn, parts_of, quoted, quoted_table
 from tidegate.relations.sqlite_types import is_one_form, read, stored, type_of
 from tidegate.types import InputError
 
@@ -28,8 +28,8 @@ class SQLite(FileRelation):
     path
         The file; every process of the query must see it under this name.
     table
-        The table or view, with its schema if need be: "users", "main.users" or ("main", "users"). A name with a dot
-        stands in a pair, or in double quotes: '"us.ers"'.
+        The table or view, with its schema if necessary: "users", "main.users" or ("main", "users").
+        Write a name with a dot in a pair, or in double quotes: '"us.ers"'.
     """
 
     database: ClassVar[str] = "SQLite"
@@ -40,21 +40,23 @@ class SQLite(FileRelation):
 
 
 class _OpenSQLite(OpenFile[sqlite3.Connection]):
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[RelationColumn]:
         *schema, table = parts_of(self._relation.table)
-        found = self._asked(
+        found = self._query(
             lambda c: c.execute(
                 "select name, type from pragma_table_info(?, ?)", (table, schema[0] if schema else "main")
             ).fetchall()
         )
         if not found:
-            raise InputError(f"there is no {self._relation.described}; name a table or view that it has")
+            raise InputError(f"{self._relation.described} does not exist; name an existing table or view")
         return [
-            Column(name, kind := type_of(declared), declared or "no type", kind is None or is_one_form(kind))
+            RelationColumn(
+                name, kind := type_of(declared), declared or "no type", kind is None or is_one_form(kind)
+            )
             for name, declared in found
         ]
 
-    def rows(self, key: Column, keys: pa.Array, columns: Sequence[Column]) -> pa.Table:
+    def rows(self, key: RelationColumn, keys: pa.Array, columns: Sequence[RelationColumn]) -> pa.Table:
         selected = ", ".join(f"r.{quoted(column.name)}" for column in (key, *columns))
         table, at = quoted_table(self._relation.table), quoted(key.name)
 
@@ -67,11 +69,11 @@ class _OpenSQLite(OpenFile[sqlite3.Connection]):
                 f"select {selected} from temp.tidegate_wanted w join {table} r on r.{at} = w.key"  # noqa: S608 - quoted
             ).fetchall()
 
-        found = list(zip(*self._asked(ask), strict=True)) or [()] * (1 + len(columns))
+        found = list(zip(*self._query(ask), strict=True)) or [()] * (1 + len(columns))
         arrays = [self._column(column, values) for column, values in zip((key, *columns), found, strict=True)]
         return pa.table(arrays, [f"c{i}" for i in range(len(arrays))])
 
-    def _column(self, column: Column, values: Sequence[object]) -> pa.Array:
+    def _column(self, column: RelationColumn, values: Sequence[object]) -> pa.Array:
         try:
             return read(values, column.type)
         except (ValueError, pa.ArrowTypeError) as error:
@@ -90,7 +92,7 @@ class _OpenSQLite(OpenFile[sqlite3.Connection]):
     def _disconnect(self, connection: sqlite3.Connection) -> None:
         connection.close()
 
-    def _is_lasting(self, error: Exception) -> bool:
+    def _is_permanent(self, error: Exception) -> bool:
         # Its code for a statement that is wrong; files that are locked, gone or torn have codes of their own.
         wrong = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
         return wrong or isinstance(error, sqlite3.ProgrammingError)

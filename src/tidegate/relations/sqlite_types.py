@@ -1,7 +1,7 @@
 """What SQLite's declared types mean, and what its values are then.
 
-SQLite stores whole numbers, floats, text and bytes, whatever a column is declared; the declaration only says which of
-them is preferred (its affinity: https://www.sqlite.org/datatype3.html). The first rule that fits is taken:
+SQLite stores whole numbers, floats, text and bytes, whatever a column is declared; the declaration only says which
+of them is preferred (its affinity: https://www.sqlite.org/datatype3.html). The first rule that fits is taken:
 
 | declared | is read as |
 |---|---|
@@ -205,7 +205,7 @@ def _of_text(text: str) -> datetime:
 def _of_seconds(value: float) -> datetime:
     if isinstance(value, int) and 0 <= value < _LAST_JULIAN_DAY:
         raise ValueError(
-            f"{value!r} is a number of seconds since 1970 or a Julian day; say which in a view, by "
+            f"{value!r} is a number of seconds since 1970 or a Julian day; convert it in a view, by "
             "datetime(..., 'unixepoch') or datetime(..., 'julianday')"
         )
     if not _FIRST_SECOND <= value < _END:

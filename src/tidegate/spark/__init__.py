@@ -1,30 +1,66 @@
-"""The only room that imports pyspark: joins, samples, alarms and lookups as DataFrame functions.
+"""Joins, samples, alarms and lookups as DataFrame functions; the only package that imports pyspark.
+
+Names are loaded on first use, so that a Python worker imports only what its task needs.
 
 Which file has what:
 
-- what users call: `join`, `sample`, `estimate`, `reservoir`, `alert`, `lookup`, `pool`, `inspection` (and
-  `alert_inspection`), and `session` to configure; `pipeline` runs a TOML file, `demo` is `tidegate demo`, `grid`
-  runs experiments;
-- from what users write to what workers are told: `query` is the way of every join; `side`, `equalities`, `durations`,
-  `where`, `importance` and `valuation` read one option each, `plan` and `settings` hold what was read; `explained`
-  refuses what Spark could not run;
-- the way of a row: `buckets` and `packing` before the shuffle, `carriers` and `columns` for its types, `ordering`
-  for floats;
-- in a bucket: `processor` is what Spark runs, `bucket_join` what it does, `held_sample` its reservoir, `state` and
-  `saved` what stays, `clock` where it is in the query; `alert_processor` and `alert_bucket` are the same for
-  alarms, and `lookup_task` with its `seats` for lookups;
-- one budget for several queries: `pool_shares` has the rules, `pool_folder` the files;
-- what went wrong: `causes` of queries, `java` where Spark does not start, `checkpoint` finds a state and its damage.
+- `join`: joins, from their options to the plan that workers get, and what runs in a bucket;
+- `sample`: samples of joins, estimates from them, and the reservoir of a running query;
+- `alert`: alarms over several streams, their bucket, and how their state is read;
+- `lookup`: a stream against a relation of a database, through a bounded cache;
+- `pool`: one budget for several joins, its rules and its folder;
+- `frames`: the caller's DataFrames, their columns, keys, times and durations;
+- `packing`: the way of a row, with buckets, packed Arrow batches and column types;
+- `state`: what Spark keeps of a bucket, and how a checkpoint is inspected;
+- `session`: settings of sessions, local sessions, Java, and errors of Spark in plain words;
+- `pipeline`: the command run, a join described in a TOML file;
+- `demo`: the command demo;
+- `grid`: the cells of an experiment as Spark jobs.
 """
 
-from tidegate.spark.alert import alert
-from tidegate.spark.estimate import estimate
-from tidegate.spark.inspection import inspect
-from tidegate.spark.join import join
-from tidegate.spark.lookup import lookup
-from tidegate.spark.pool import Pool
-from tidegate.spark.reservoir import reservoir
-from tidegate.spark.sample import sample
-from tidegate.spark.session import configure
+from __future__ import annotations
 
-__all__ = ["Pool", "alert", "configure", "estimate", "inspect", "join", "lookup", "reservoir", "sample"]
+from typing import TYPE_CHECKING
+
+from tidegate.lazy_package import load_on_first_use
+
+if TYPE_CHECKING:
+    from tidegate.spark.alert.alert import alert
+    from tidegate.spark.join.join import join
+    from tidegate.spark.lookup.lookup import lookup
+    from tidegate.spark.pool.pool import Pool
+    from tidegate.spark.sample.estimate import estimate
+    from tidegate.spark.sample.reservoir import reservoir
+    from tidegate.spark.sample.sample import sample
+    from tidegate.spark.session.configuration import configure
+    from tidegate.spark.session.spark_errors import explain_failure
+    from tidegate.spark.state.inspection import inspect
+
+__all__ = [
+    "Pool",
+    "alert",
+    "configure",
+    "estimate",
+    "explain_failure",
+    "inspect",
+    "join",
+    "lookup",
+    "reservoir",
+    "sample",
+]
+
+load_on_first_use(
+    __name__,
+    {
+        "Pool": "pool.pool",
+        "alert": "alert.alert",
+        "configure": "session.configuration",
+        "estimate": "sample.estimate",
+        "explain_failure": "session.spark_errors",
+        "inspect": "state.inspection",
+        "join": "join.join",
+        "lookup": "lookup.lookup",
+        "reservoir": "sample.reservoir",
+        "sample": "sample.sample",
+    },
+)

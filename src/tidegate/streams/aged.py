@@ -1,4 +1,4 @@
-"""Rows whose partners come at certain ages: streams that follow an age curve."""
+"""Streams whose matches follow an age curve."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Aged(Pair):
     window
         How long a left row finds partners.
     buckets
-        Into how many buckets the window is cut; as many as there are weights.
+        The number of buckets of the window, one for each weight.
     rate_left, rate_right
-        Rows a unit of time, as far as the gaps keep to it: see `true_rates`.
+        Rows per unit of time, as far as the gaps keep to it: see `true_rates`.
     gaps
         "uniform" (between half and twice of `1 / rate`), "even" or "poisson".
     then
@@ -62,17 +62,16 @@ class Aged(Pair):
 
     Deviations
     ----------
-    The number of partners that a left row finds is no parameter beside the rates: on average it is the right's
-    rate over the left's (`matches`), whatever the curve. It varies from row to row, nearly as a Poisson number.
+    The mean number of partners of a left row is not a parameter: it is the right rate over the left rate (`matches`)
+    for any curve. The number varies from row to row, nearly as a Poisson number.
     The true rates are the given ones only for "even" and "poisson" gaps.
 
-    The paper does not say what a right row does that picks an empty bucket. Here it picks again among the
-    buckets that have both weight and rows; if there is none, it does not arrive. Only "poisson" gaps, and
-    buckets shorter than the longest gap, leave buckets empty.
+    The paper does not treat a right row that picks an empty bucket. Here it picks again among the buckets with both
+    weight and rows; without such a bucket it does not arrive. Buckets are empty only with "poisson" gaps, or if they
+    are shorter than the longest gap.
 
-    The streams are recorded from the middle of their lives: at time 0 left rows of all ages exist already, have
-    negative keys and are not in the trace. Else the first left rows would be picked too often while they are
-    the only ones. Results are those of a running join after one window.
+    Recording starts after the streams have run for a window: at time 0 left rows of all ages exist, with negative
+    keys, and are not in the trace. Otherwise the first left rows would be picked too often.
     """
 
     shape: Curve = "increasing"
@@ -92,24 +91,24 @@ class Aged(Pair):
                 f"{self} is not a stream; give buckets >= 1, and a finite window and rates above 0"
             )
         if not 0 <= self.power < np.inf:
-            raise InputError(f"power {self.power!r} is no exponent of an age curve; give a number from 0 on")
+            raise InputError(f"power {self.power!r} must be a finite number, at least 0")
         if self.then is not None:
             self.later.curve_shares  # noqa: B018 - refuses a bad curve at once
         self.curve_shares  # noqa: B018
 
     @property
     def later(self) -> Aged:
-        """The stream that it becomes at the time of `then`; the same if it stays."""
+        """The stream from the time of `then` on; the same stream without `then`."""
         return self if self.then is None else replace(self, shape=self.then[1], then=None)
 
     @property
     def true_rates(self) -> tuple[float, float]:
-        """Left and right rows a unit of time in the long run."""
+        """Left and right rows per unit of time in the long run."""
         return true_rate(self.gaps, self.rate_left), true_rate(self.gaps, self.rate_right)
 
     @property
     def matches(self) -> float:
-        """How many partners a left row finds on average."""
+        """The mean number of partners of a left row."""
         left, right = self.true_rates
         return right / left
 
@@ -128,10 +127,10 @@ class Aged(Pair):
         """The probability that a right row picks each bucket."""
         weights = self._weights()
         if len(weights) != self.buckets:
-            raise InputError(f"{len(weights)} weights do not fit buckets={self.buckets}; give one a bucket")
+            raise InputError(f"{len(weights)} weights do not fit buckets={self.buckets}; give one per bucket")
         if not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
             raise InputError(
-                f"weights {weights.tolist()} are no age curve; give numbers from 0 on, one above 0"
+                f"weights {weights.tolist()} are not an age curve; give numbers of at least 0, one of them above 0"
             )
         shares: Array = weights / weights.sum()
         return shares
@@ -148,7 +147,7 @@ class Aged(Pair):
 
     def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
         """The first `rows` rows of the left, and the right rows until the last of them."""
-        # A generator each: more rows of the same seed begin with the same rows.
+        # Separate generators, so that more rows of the same seed begin with the same rows.
         past, future, arrival, choice = np.random.default_rng(seed).spawn(4)
         before = enough(self.rate_left, self.window)
         after = times(self.gaps, self.rate_left, rows, future)
@@ -157,7 +156,7 @@ class Aged(Pair):
         end = left[-1] if rows else 0.0
         right = times(self.gaps, self.rate_right, enough(self.rate_right, end), arrival)
         right = right[right <= end]
-        # In (0, 1], so that a draw never falls before the first weight above 0, nor after the last.
+        # In (0, 1], so that a draw never falls before the first positive weight or after the last.
         draws = 1.0 - choice.random((len(right), 3))
         switch = len(right) if self.then is None else int(np.searchsorted(right, self.then[0]))
         edges = self.curve_edges
@@ -177,8 +176,8 @@ class Aged(Pair):
 def _partners(left: Array, right: Array, edges: Array, shares: Array, draws: Array) -> Array:
     """The position among the left rows that each right row picks; -1 where it finds none.
 
-    A row whose age is an edge belongs to the older bucket. Three draws a right row: the bucket, the bucket
-    again should the first be empty, and the row.
+    A row whose age is an edge belongs to the older bucket. Each right row has three draws: the bucket, another
+    bucket if the first one is empty, and the row.
     """
     weights = np.cumsum(shares)
     bucket = np.searchsorted(weights, draws[:, 0] * weights[-1])

@@ -1,4 +1,4 @@
-"""Auctions and their bids: a join whose partners come late in a row's life."""
+"""Auctions and their bids: a join whose matches arrive late in a row's window."""
 
 from __future__ import annotations
 

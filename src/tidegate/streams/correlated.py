@@ -39,7 +39,7 @@ class Correlated(Pair):
     keys
         How many distinct keys, numbered from 0.
     rate_left, rate_right
-        Rows a unit of time, as far as the gaps keep to it: see `true_rates`.
+        Rows per unit of time, as far as the gaps keep to it: see `true_rates`.
     gaps
         "uniform" (between half and twice of `1 / rate`), "even" or "poisson".
     shuffle
@@ -89,7 +89,7 @@ class Correlated(Pair):
 
     @property
     def true_rates(self) -> tuple[float, float]:
-        """Left and right rows a unit of time in the long run."""
+        """Left and right rows per unit of time in the long run."""
         return self.left.true_rate, self.right.true_rate
 
     @property

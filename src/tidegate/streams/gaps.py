@@ -1,4 +1,4 @@
-"""When rows arrive: the gaps between one row of a generated stream and the next."""
+"""Gaps between the rows of a generated stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHORTEST, LONGEST = 0.5, 2.0
 
 
 def times(gaps: Gaps, rate: float, rows: int, rng: np.random.Generator) -> Array:
-    """When `rows` rows arrive, the first of them one gap after time 0."""
+    """The arrival times of `rows` rows, the first of them one gap after time 0."""
     if gaps == "even":
         drawn = np.full(rows, 1.0)
     elif gaps == "poisson":
@@ -29,7 +29,7 @@ def times(gaps: Gaps, rate: float, rows: int, rng: np.random.Generator) -> Array
 
 
 def true_rate(gaps: Gaps, rate: float) -> float:
-    """Rows a unit of time in the long run.
+    """Rows per unit of time in the long run.
 
     Examples
     --------
@@ -45,6 +45,6 @@ def true_rate(gaps: Gaps, rate: float) -> float:
 
 
 def enough(rate: float, span: float) -> int:
-    """So many rows that they cover the span: ten standard deviations more than random arrivals need."""
+    """A number of rows that covers the span: ten standard deviations more than random arrivals need."""
     mean = rate * span
     return math.ceil(mean + 10 * math.sqrt(mean) + 10)

@@ -1,4 +1,4 @@
-"""Two streams whose keys are normally distributed, in an order at random or partly sorted."""
+"""Two streams with normally distributed keys, in random or partly sorted order."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from tidegate.types import InputError, check_choice
 if TYPE_CHECKING:
     from tidegate.types import Array
 
-_REACH = 6  # standard deviations of the keys that are listed; beyond are two in a thousand million
+_REACH = 6  # standard deviations of the listed keys; two in a thousand million lie beyond
 
 
 @dataclass(frozen=True)
 class Normal(Pair):
-    """Two streams over the same keys: whole numbers about a mean. Each row has a normally distributed value, too.
+    """Two streams over the same keys, whole numbers around a mean; each row also has a normally distributed value.
 
     Parameters
     ----------
     mean, variance
         Of the keys, before they are rounded.
     rate_left, rate_right
-        Rows a unit of time.
+        Rows per unit of time.
     value_mean, value_variance
         Of the values.
     fanout
-        None for keys in an order at random. Else keys are nodes of a tree, in ascending order level by level, each
-        with so many children, and no key appears before all rows of its parent have: 1 sorts the streams; the larger,
-        the fewer keys have to wait for others.
+        None for keys in random order. Otherwise keys are nodes of a tree, in ascending order level by level, with
+        this number of children each, and no key appears before all rows of its parent. With 1 the streams are
+        sorted; with a larger number fewer keys have to wait.
     gaps
         "even", "poisson" or "uniform".
 
@@ -53,8 +53,8 @@ class Normal(Pair):
 
     Deviations
     ----------
-    The paper does not say how keys are placed in the tree, nor how the next row is chosen: here, among all rows whose
-    key may come, each is as likely as any other. Keys are rounded to whole numbers, or none would match.
+    The paper does not describe the order of keys in the tree or the choice of the next row. Here all rows whose key
+    may appear are equally likely. Keys are rounded to whole numbers, since otherwise none would match.
     """
 
     mean: float = 1000.0
@@ -71,14 +71,14 @@ class Normal(Pair):
         positive = self.variance, self.value_variance, self.rate_left, self.rate_right
         if not min(positive) > 0 or not math.isfinite(sum(positive) + self.mean + self.value_mean):
             raise InputError(
-                f"{self} is no pair of streams; give finite numbers, variances and rates above 0"
+                f"{self} is not a pair of streams; give finite numbers, with variances and rates above 0"
             )
         if self.fanout is not None and (isinstance(self.fanout, bool) or self.fanout < 1):
             raise InputError(f"fanout is {self.fanout!r}; give a whole number of at least 1, or None")
 
     @property
     def keys(self) -> Array:
-        """The keys that come, but for the rarest."""
+        """The keys, except for the rarest."""
         reach = _REACH * math.sqrt(self.variance)
         return np.arange(round(self.mean - reach), round(self.mean + reach) + 1)
 
@@ -112,7 +112,7 @@ class Normal(Pair):
 
 
 def partly_sorted(keys: Array, fanout: int, rng: np.random.Generator) -> Array:
-    """The same keys in an order at random in which none comes before its parents in a tree of them.
+    """The same keys in a random order in which no key comes before its parents in the tree.
 
     Examples
     --------
@@ -120,13 +120,13 @@ def partly_sorted(keys: Array, fanout: int, rng: np.random.Generator) -> Array:
     array([1, 1, 2, 3])
     """
     nodes, node = np.unique(keys, return_inverse=True)
-    # Each row waits for an exponential time from when its key may come: the next is any of those that wait.
+    # Each row waits for an exponential time from when its key may appear, so all waiting rows are equally likely.
     waits = rng.exponential(1.0, len(keys))
-    lasts = np.zeros(len(nodes))
-    np.maximum.at(lasts, node, waits)
+    durations = np.zeros(len(nodes))
+    np.maximum.at(durations, node, waits)
     begins = np.zeros(len(nodes))
     for child in range(1, len(nodes)):
         parent = (child - 1) // fanout
-        begins[child] = begins[parent] + lasts[parent]
+        begins[child] = begins[parent] + durations[parent]
     ordered: Array = keys[np.argsort(begins[node] + waits, kind="stable")]
     return ordered

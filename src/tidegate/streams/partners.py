@@ -33,9 +33,9 @@ class OneToOne(Pair):
     delay
         How long after the left row its partner comes, on average (exponential).
     matched
-        Which part of the left rows have a partner.
+        The fraction of left rows that have a partner.
     rate
-        Left rows a unit of time.
+        Left rows per unit of time.
 
     Examples
     --------
@@ -67,13 +67,13 @@ class HeavyTails(Pair):
     Parameters
     ----------
     partners
-        How many partners a left row has on average.
+        The mean number of partners of a left row.
     tail
-        The exponent of Pareto's law, above 1: the smaller, the more of all partners a few rows have.
+        The exponent of Pareto's law, above 1: the smaller, the more partners belong to few rows.
     length
-        Partners come evenly within this time after the left row.
+        Partners arrive evenly within this time after the left row.
     rate
-        Left rows a unit of time.
+        Left rows per unit of time.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rush hours: streams whose rates rise and fall together."""
+"""Streams whose rates rise and fall together."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RushHours(Pair):
-    """Keys have Zipf's shares, and rows of both sides come faster for a part of every period.
+    """Keys follow Zipf's law, and rows of both sides arrive faster for a part of every period.
 
     Rows that arrive just before a rush hour have many more matches than those that arrive before a quiet one.
 
     Parameters
     ----------
     keys, skew
-        How many distinct keys, and the parameter of Zipf's law.
+        The number of distinct keys, and the parameter of Zipf's law.
     period
-        From one rush hour to the next.
+        The time from one rush hour to the next.
     part
-        Which part of a period is its rush hour.
+        The fraction of a period that is its rush hour.
     factor
-        How many times as many rows come then as at other times.
+        The rate during the rush hour, relative to the rate at other times.
     rate
-        Rows a unit of time of either side, on average.
+        Rows per unit of time of either side, on average.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class RushHours(Pair):
             raise InputError(f"{self} is not a stream; give numbers above 0, and a part below 1")
 
     def _times(self, rng: np.random.Generator, rows: int) -> Array:
-        """Times of a Poisson process: even ones, moved to where the expected number of rows is as large."""
+        """Times of a Poisson process: even times, mapped to equal expected numbers of rows."""
         even = np.cumsum(rng.exponential(1 / self.rate, rows)) / self.period
         busy = self.factor * self.part / (self.factor * self.part + 1 - self.part)
         periods, passed = np.divmod(even, 1.0)

@@ -1,4 +1,4 @@
-"""User sessions: keys that are active for a while, some far more than others."""
+"""User sessions: keys that are active for a limited time, with very different rates."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 class Sessions(Pair):
     """Keys begin at random and are active for an exponential time; while active, a key appears on both sides.
 
-    How frequent an active key is follows Pareto's law, so that few keys bring most of the rows. What was learned of
-    a key says little: by then it may have ended, and the next one is new.
+    The rate of an active key follows Pareto's law, so that few keys have most of the rows. Learned frequencies of
+    keys are of little use, because keys end and new ones begin.
 
     Parameters
     ----------
     keys
-        Keys that begin a unit of time.
+        Keys that begin per unit of time.
     length
-        How long a key is active on average.
+        The mean time for which a key is active.
     tail
         The exponent of Pareto's law, above 1: the smaller, the more unequal keys are.
     rate
-        Rows a unit of time of either side, on average.
+        Rows per unit of time of either side, on average.
 
     Examples
     --------

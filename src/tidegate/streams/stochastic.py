@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tidegate.types import Array
 
 
-class Drawn(Protocol):
-    """What values can be drawn from; every process in `tidegate.models` is such."""
+class ValueSampler(Protocol):
+    """A source of values; every process in `tidegate.models` is one."""
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """Draw the values of the times 0 to `count - 1`."""
@@ -28,7 +28,7 @@ class Stochastic(Stream):
     Parameters
     ----------
     process
-        What keys are drawn from: `LinearTrend`, `RandomWalk`, `AR1` or another of `tidegate.models`.
+        The process of the keys: `LinearTrend`, `RandomWalk`, `AR1` or another one of `tidegate.models`.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Stochastic(Stream):
     On Joining and Caching Stochastic Streams, sections 3 and 8 (REAL).
     """
 
-    process: Drawn
+    process: ValueSampler
 
     def trace(self, rows: int, seed: int = 0) -> Trace:
         """Draw the first `rows` rows."""
@@ -53,12 +53,12 @@ class Stochastic(Stream):
 
 @dataclass(frozen=True)
 class StochasticPair(Pair):
-    """Two streams that follow processes, independent of each other; a row each at every time step.
+    """Two independent streams that follow processes, with one row each at every time step.
 
     Parameters
     ----------
     left, right
-        What the keys of each side are drawn from.
+        The process of the keys of each side.
 
     Examples
     --------
@@ -75,8 +75,8 @@ class StochasticPair(Pair):
     On Joining and Caching Stochastic Streams, section 8 (TOWER, ROOF, FLOOR, WALK).
     """
 
-    left: Drawn
-    right: Drawn
+    left: ValueSampler
+    right: ValueSampler
 
     def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
         """The first `rows` rows of either side."""

@@ -1,4 +1,4 @@
-"""The contract of every generator: rows and a seed in, a trace out."""
+"""The contract of a generator: a trace from a number of rows and a seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Stream(ABC):
-    """A stream that can be made at will. What the user writes is a frozen dataclass of its parameters."""
+    """A generator of a stream: a frozen dataclass of its parameters."""
 
     @abstractmethod
     def trace(self, rows: int, seed: int = 0) -> Trace:
@@ -18,7 +18,7 @@ class Stream(ABC):
 
 
 class Pair(Stream):
-    """A left stream that comes with the right stream it is joined to."""
+    """A left stream, and the right stream that it is joined to."""
 
     def trace(self, rows: int, seed: int = 0) -> Trace:
         """The first `rows` rows of the left."""
@@ -26,4 +26,4 @@ class Pair(Stream):
 
     @abstractmethod
     def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
-        """The first `rows` rows of the left, and the right rows that go with them, each in order of time."""
+        """The first `rows` rows of the left, and the right rows of the same time, each in order of time."""

@@ -1,4 +1,4 @@
-"""Streams that were recorded: arrays, data frames, Arrow tables, CSV and Parquet files."""
+"""Recorded streams: arrays, data frames, Arrow tables, CSV and Parquet files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Trace:
     importance, value
         Optional columns of floats; importance is 0 or more.
     table
-        All columns as they were given, where the trace was read from some.
+        All given columns, if the trace was read from a table.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def columnar(data: object, what: str) -> pa.Table:
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
             raise InputError(
-                f"the columns of {what} differ in length: {listed}; give one value a row in each"
+                f"the columns of {what} differ in length: {listed}; give one value per row in each"
             )
         return pa.table(columns)
     if type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "columns"):
@@ -117,11 +117,11 @@ def columnar(data: object, what: str) -> pa.Table:
 def _from_pandas(frame: Any, what: str) -> pa.Table:  # noqa: ANN401 - pandas need not be there
     """The columns of a pandas DataFrame, and its index where that has a name."""
     levels = {name: frame.index.get_level_values(name) for name in frame.index.names if name is not None}
-    double = next(
+    duplicate = next(
         (name for name, count in Counter(map(str, [*frame.columns, *levels])).items() if count > 1), None
     )
-    if double is not None:
-        raise InputError(f"{what} has two columns {double!r}; rename or drop one")
+    if duplicate is not None:
+        raise InputError(f"{what} has two columns {duplicate!r}; rename or drop one")
     columns = {str(name): frame[name] for name in frame.columns} | {
         str(n): level for n, level in levels.items()
     }
@@ -141,7 +141,7 @@ def _array(column: object, what: str) -> pa.Array | pa.ChunkedArray:
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """A column as one array."""
     joined = column.combine_chunks()
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 

@@ -1,4 +1,4 @@
-"""Keys with hot ones among them."""
+"""Streams of skewed keys, by Zipf's law."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Hottest = Literal["first", "last", "anywhere"]
 
 @dataclass(frozen=True)
 class Zipf(Stream):
-    """Independent keys of which the i-th most frequent has a share proportional to `1 / i**skew`.
+    """Independent keys; the share of the i-th most frequent one is proportional to `1 / i**skew`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Zipf(Stream):
     skew
         0 makes all alike; 1 is the classic law.
     rate
-        Rows a unit of time, as far as the gaps keep to it: see `true_rate`.
+        Rows per unit of time, as far as the gaps keep to it: see `true_rate`.
     gaps
         "even", "poisson" for arrivals at random, or "uniform" (between half and twice of `1 / rate`).
     hottest
@@ -61,7 +61,7 @@ class Zipf(Stream):
 
     @property
     def true_rate(self) -> float:
-        """Rows a unit of time in the long run."""
+        """Rows per unit of time in the long run."""
         return true_rate(self.gaps, self.rate)
 
     @property

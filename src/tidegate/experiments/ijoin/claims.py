@@ -1,4 +1,4 @@
-"""What the paper says of its tables and figures, held against what was measured."""
+"""The claims of the paper about its tables and figures, judged by our measurements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from tidegate.experiments.claims import Claim, Interval, judged
+from tidegate.experiments.claims import Claim, MeanInterval, judge
 from tidegate.experiments.ijoin.tables import TOTAL
 from tidegate.experiments.results import Results
 
@@ -18,11 +18,11 @@ PRINTED: Final = {"exact": 36.0, "fifo": 6.0, "rand": 5.0, "size": 11.0, "greedy
 """Total importances of Tables 2 to 4."""
 IJOINS: Final = ("IJOIN", "IJOIN as printed")
 HARDLY: Final = 5.0
-"""What grows by less percent hardly grows."""
+"""Growth of less than this many percent counts as none."""
 
 
 def cases(results: Results, *axes: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """Every combination of some axes, in words and as settings."""
+    """Every combination of the values of some axes, as a label and as settings."""
     values = [results.values(axis) for axis in axes]
     for combination in itertools.product(*values):
         settings = dict(zip(axes, combination, strict=True))
@@ -38,14 +38,14 @@ def cases(results: Results, *axes: str) -> Iterator[tuple[str, dict[str, object]
 def leads(
     results: Results, scheme: str, rivals: Iterable[str], text: str, *axes: str, number: str = "importance"
 ) -> Claim:
-    """Whether a scheme has more of a number, importance above all, than its rivals in all cases."""
-    return judged(
+    """Whether a scheme has a higher number than its rivals in all cases."""
+    return judge(
         text,
         {
-            f"{told}, {rival}": Interval.of(
-                results.ahead(number, {**case, "scheme": scheme}, {**case, "scheme": rival})
+            f"{label}, {rival}": MeanInterval.of(
+                results.percent_ahead(number, {**case, "scheme": scheme}, {**case, "scheme": rival})
             )
-            for told, case in cases(results, *axes)
+            for label, case in cases(results, *axes)
             for rival in rivals
         },
     )
@@ -53,17 +53,17 @@ def leads(
 
 def _ahead(
     results: Results, one: Mapping[str, object], other: Mapping[str, object], part: float = 1.0
-) -> Interval:
-    return Interval.of(results.ahead("importance", one, other, part))
+) -> MeanInterval:
+    return MeanInterval.of(results.percent_ahead("importance", one, other, part))
 
 
 def trails(results: Results, scheme: str, text: str, *axes: str) -> Claim:
-    """Whether a scheme has less importance than all others with as little memory, in all cases."""
-    return judged(
+    """Whether a scheme has less importance than all others with the same memory, in all cases."""
+    return judge(
         text,
         {
-            f"{told}, {other}": _ahead(results, {**case, "scheme": other}, {**case, "scheme": scheme})
-            for told, case in cases(results, *axes)
+            f"{label}, {other}": _ahead(results, {**case, "scheme": other}, {**case, "scheme": scheme})
+            for label, case in cases(results, *axes)
             for other in (*RIVALS, *IJOINS)
             if other != scheme
         },
@@ -72,39 +72,41 @@ def trails(results: Results, scheme: str, text: str, *axes: str) -> Claim:
 
 def grown(
     results: Results, number: str, schemes: Iterable[str], axis: str, *, at_most: float | None = None
-) -> dict[str, Interval]:
-    """By how many percent a number grows from one end of an axis to the other; or falls short of growing so much."""
+) -> dict[str, MeanInterval]:
+    """The growth of a number from one end of an axis to the other in percent, or `at_most` minus that growth."""
     least, most = min(results.values(axis)), max(results.values(axis))
     found = {}
-    for told, case in cases(results, "skew"):
+    for label, case in cases(results, "skew"):
         for scheme in schemes:
             place = {**case, "scheme": scheme}
-            growth = results.ahead(number, {**place, axis: most}, {**place, axis: least})
-            found[f"{told}, {scheme}"] = Interval.of(growth if at_most is None else at_most - growth)
+            growth = results.percent_ahead(number, {**place, axis: most}, {**place, axis: least})
+            found[f"{label}, {scheme}"] = MeanInterval.of(growth if at_most is None else at_most - growth)
     return found
 
 
 def fair(results: Results, scheme: str, text: str, low: float, high: float, *axes: str) -> Claim:
-    """Whether a scheme's fairness lies between two percentages in all cases: how many points from the nearer."""
+    """Whether a scheme's fairness is between two percentages in all cases; margins are points to the nearer one."""
     margins = {}
-    for told, case in cases(results, *axes):
+    for label, case in cases(results, *axes):
         found = 100 * results.runs("fairness", scheme=scheme, **case)
-        margins[told] = Interval.of(np.minimum(found - low, high - found))
-    return judged(text, margins, unit="points")
+        margins[label] = MeanInterval.of(np.minimum(found - low, high - found))
+    return judge(text, margins, unit="points")
 
 
 def claims_of_totals(results: Results) -> tuple[Claim, ...]:
-    """Tables 2 to 4: what is printed below them."""
+    """The totals that are printed below Tables 2 to 4."""
     totals = {row["join"]: float(row["importance"]) for row in results.rows if row["time"] == TOTAL}
     off = {
-        f"{join}: {total:g}, printed {PRINTED[join]:g}": Interval.exactly(0.5 - abs(total - PRINTED[join]))
+        f"{join}: {total:g}, printed {PRINTED[join]:g}": MeanInterval.exactly(
+            0.5 - abs(total - PRINTED[join])
+        )
         for join, total in totals.items()
     }
-    return (judged("the total importance is as printed (less than 0.5 off)", off, unit=""),)
+    return (judge("the total importance is as printed (less than 0.5 off)", off, unit=""),)
 
 
 def claims_of_memory(results: Results) -> tuple[Claim, ...]:
-    """What section 5.1 says of Figure 2."""
+    """The claims of section 5.1 about Figure 2."""
     where = ("memory", "skew")
     return (
         leads(results, "EXACT", (*RIVALS, *IJOINS), "EXACT has more importance than all others", *where),
@@ -133,24 +135,24 @@ def claims_of_memory(results: Results) -> tuple[Claim, ...]:
 
 
 def claims_of_window(results: Results) -> tuple[Claim, ...]:
-    """What section 5.2 says of Figure 3."""
+    """The claims of section 5.2 about Figure 3."""
     where = ("window", "skew")
     steady = ("FIFO", "RAND", "SIZE")
     return (
         *(leads(results, scheme, RIVALS, f"{scheme} has the most importance", *where) for scheme in IJOINS),
-        judged(
+        judge(
             "importance grows with the window for IJOIN and GREEDY",
             grown(results, "importance", ("GREEDY", *IJOINS), "window"),
         ),
-        judged(
+        judge(
             f"it does not for the others (by less than {HARDLY:g} %)",
             grown(results, "importance", steady, "window", at_most=HARDLY),
         ),
-        judged(
+        judge(
             f"results hardly increase for any (by less than {HARDLY:g} %)",
             grown(results, "size", (*RIVALS, *IJOINS), "window", at_most=HARDLY),
         ),
-        judged(
+        judge(
             "the fairness of SIZE falls with the window",
             grown(results, "fairness", ("SIZE",), "window", at_most=0.0),
         ),
@@ -159,17 +161,17 @@ def claims_of_window(results: Results) -> tuple[Claim, ...]:
 
 
 def claims_of_domain(results: Results) -> tuple[Claim, ...]:
-    """What section 5.3 says of Figure 4."""
+    """The claims of section 5.3 about Figure 4."""
     where = ("domain", "skew")
     all_ = ("EXACT", *RIVALS, *IJOINS)
     many = max(results.values("domain"))
     return (
         *(leads(results, scheme, RIVALS, f"{scheme} has the most importance", *where) for scheme in IJOINS),
-        judged(
+        judge(
             "importance falls as values become more",
             grown(results, "importance", all_, "domain", at_most=0.0),
         ),
-        judged("so do results", grown(results, "size", all_, "domain", at_most=0.0)),
+        judge("so do results", grown(results, "size", all_, "domain", at_most=0.0)),
         trails(results, "GREEDY", "GREEDY has the least importance", *where),
         fair(
             results.where(domain=many),
@@ -184,10 +186,10 @@ def claims_of_domain(results: Results) -> tuple[Claim, ...]:
 
 
 def claims_of_threshold(results: Results) -> tuple[Claim, ...]:
-    """What section 5.4 says of Figure 5."""
+    """The claims of section 5.4 about Figure 5."""
     falls = grown(results, "importance", IJOINS, "unproductive", at_most=0.0)
     return (
-        judged("the coarser the threshold, the less importance", falls),
+        judge("the coarser the threshold, the less importance", falls),
         *(
             leads(results, scheme, RIVALS, f"{scheme} has the most importance", "unproductive", "skew")
             for scheme in IJOINS
@@ -196,18 +198,18 @@ def claims_of_threshold(results: Results) -> tuple[Claim, ...]:
 
 
 def claims_of_laziness(results: Results) -> tuple[Claim, ...]:
-    """What section 5.5 says of Table 6."""
+    """The claims of section 5.5 about Table 6."""
     others = ("k-successive", "adaptive")
-    near: dict[str, Interval] = {}
-    tenth: dict[str, Interval] = {}
-    fewer: dict[str, Interval] = {}
-    for told, case in cases(results, "skew"):
+    near: dict[str, MeanInterval] = {}
+    tenth: dict[str, MeanInterval] = {}
+    fewer: dict[str, MeanInterval] = {}
+    for label, case in cases(results, "skew"):
         successive, lazy, adaptive = ({**case, "scheme": how} for how in ("successive", *others))
-        near[told] = _ahead(results, adaptive, successive, 0.9)
+        near[label] = _ahead(results, adaptive, successive, 0.9)
         some, all_ = results.paired("computed", lazy, successive)
-        tenth[told] = Interval.of(5 - np.abs(100 * some / all_ - 10))
+        tenth[label] = MeanInterval.of(5 - np.abs(100 * some / all_ - 10))
         some, all_ = results.paired("computed", adaptive, successive)
-        fewer[told] = Interval.of(70 - 100 * some / all_)
+        fewer[label] = MeanInterval.of(70 - 100 * some / all_)
     return (
         leads(results, "successive", others, "successive has the most importance", "skew"),
         leads(results, "successive", others, "successive is the fairest", "skew", number="fairness"),
@@ -215,12 +217,12 @@ def claims_of_laziness(results: Results) -> tuple[Claim, ...]:
             fair(results, how, f"{how} is {share} % fair (within 5 points)", share - 5, share + 5, "skew")
             for how, share in (("successive", 81), ("k-successive", 75), ("adaptive", 80))
         ),
-        judged("adaptive has at least nine tenths of the importance of successive", near),
-        judged("k-successive computes priorities a tenth as often (within 5 points)", tenth, unit="points"),
-        judged("adaptive computes priorities less than 70 % as often (the paper: 60)", fewer),
+        judge("adaptive has at least nine tenths of the importance of successive", near),
+        judge("k-successive computes priorities a tenth as often (within 5 points)", tenth, unit="points"),
+        judge("adaptive computes priorities less than 70 % as often (the paper: 60)", fewer),
     )
 
 
 def claims_beyond(results: Results) -> tuple[Claim, ...]:
-    """What a learned model is to add."""
+    """What a learned model should add."""
     return (leads(results, "expected", ("IJOIN",), "expected importance beats past matches", "skew"),)

@@ -1,4 +1,4 @@
-"""Tables 1 to 4 and 6, Figures 2 to 5, and what goes beyond them."""
+"""Tables 1 to 4 and 6, Figures 2 to 5, and experiments beyond the paper."""
 
 from __future__ import annotations
 
@@ -9,53 +9,56 @@ import numpy as np
 
 from tidegate.experiments.claims import Claim
 from tidegate.experiments.experiment import Experiment, Grid, Value
-from tidegate.experiments.ijoin import claims, measured, tables
-from tidegate.experiments.plots import Lines, Scatter
+from tidegate.experiments.ijoin import claims, measures, tables
+from tidegate.experiments.plots import LinePlot, ScatterPlot
 from tidegate.experiments.results import Results
-from tidegate.experiments.shown import Shown
+from tidegate.experiments.table_layout import TableLayout
 from tidegate.policies.ijoin import Recompute
 
 SKEWS: Final = (0.0, 1.0)
 LARGER: Final = 20
-"""Rows of memory where schemes are to differ."""
+"""A memory, in rows, where schemes differ."""
 RUNS, QUICK_RUNS = 10, 3
 _QUICK: Final = {"seconds": (50.0,)}
 _EVEN: Final = (
-    "Where all values are as frequent (skew 0), past matches tell nothing of later ones: IJOIN does as FIFO"
+    "If all values are equally frequent (skew 0), past matches predict nothing, and IJOIN equals FIFO"
 )
-_SKEWED: Final = "With skew SIZE has most."
-_RARE: Final = f"{_EVEN}, and GREEDY has most. {_SKEWED} The paper does not say how frequent its values are."
+_SKEWED: Final = "With skew, SIZE has the most."
+_RARE: Final = (
+    f"{_EVEN}; GREEDY has the most. {_SKEWED} The paper does not state how frequent its values are."
+)
 _EQUAL: Final = (
-    f"{_EVEN}. {_SKEWED} Of rows that are equally important GREEDY keeps the oldest: a few occupy the memory "
-    "until they expire, as the paper says."
+    f"{_EVEN}. {_SKEWED} Among equally important rows GREEDY keeps the oldest, so a few rows occupy the memory "
+    "until they expire, as the paper states."
 )
 _UNFAIR: Final = (
-    " Ten rows of memory last two seconds, less than the printed maturity, so that hardly a row is mature when room "
-    "is needed, and what is done then decides; IJOIN by our defaults trades fairness for importance (see "
-    "`ijoin/frontier`)."
+    " Ten rows of memory last two seconds, less than the printed maturity. So hardly a row is mature when one "
+    "must be evicted, and the rule for that case decides. With our defaults IJOIN trades fairness for importance "
+    "(see `ijoin/frontier`)."
 )
 _NUMBERS: Final = ("importance", "size", "fairness")
 _CHOSEN: Final = (
-    "10 rows a second of both streams together, as Table 6 implies (Table 5 prints 100 to 200); 100 seconds; "
-    "10 runs, the paper tells of one; skew 0 and 1; importance belongs to the value and is not redefined. "
-    "Memory is divided evenly; of rows of equal rank the newest stays, but under GREEDY the oldest. SIZE keeps the "
-    "rows whose value has come most often on the other side so far. A row is unproductive after 3 s, as Table 5 "
-    "has it (the text: 5), and pays one match of mean importance; a match loses all but 1/e of its weight in that "
-    "time; the initial priority is the importance; k is 10, epsilon 0.1. `IJOIN as printed` spares rows of less than "
-    "2 s, and where all are, the least priority goes; IJOIN spares them by our defaults, and then the oldest goes."
+    "Both streams together have 10 rows per second, as Table 6 implies (Table 5 prints 100 to 200), for 100 "
+    "seconds. There are 10 runs (the paper reports one), with skew 0 and 1. Importance belongs to the value and "
+    "does not change. Memory is divided evenly. Among rows of equal rank the newest stays, but with GREEDY the "
+    "oldest. SIZE keeps the rows with the most frequent values of the other side so far. A row is unproductive "
+    "after 3 s, as in Table 5 (the text: 5), and then loses one match of mean importance. The weight of a match "
+    "falls to 1/e in that time. The initial priority is the importance, k is 10, and epsilon 0.1. `IJOIN as "
+    "printed` protects rows younger than 2 s. If all rows are protected, it evicts the lowest priority; IJOIN "
+    "with our defaults evicts the oldest."
 )
 
 
-def _instants(number: int, joins: tuple[str, ...], says: str) -> Experiment:
+def _instants(number: int, joins: tuple[str, ...], finding: str) -> Experiment:
     return Experiment(
         f"ijoin/table{number}",
         "eight instants, step by step",
-        says,
+        finding,
         Grid({"join": joins}),
         tables.instants,
-        Shown(("join", "time"), ("R", "S", "output", "importance")),
+        TableLayout(("join", "time"), ("R", "S", "output", "importance")),
         claims=claims.claims_of_totals,
-        chosen="Room is made before rows are matched. RAND and SIZE are replayed by the memory that is printed.",
+        choices="Rows are evicted before arrivals are matched. RAND and SIZE are replayed from the printed memory.",
     )
 
 
@@ -64,20 +67,20 @@ def _over(
     axis: str,
     title: str,
     values: Sequence[Value],
-    says: str,
-    judge: Callable[[Results], tuple[Claim, ...]],
-    deviates: str = _RARE,
+    finding: str,
+    judge_claims: Callable[[Results], tuple[Claim, ...]],
+    deviation: str = _RARE,
     **fixed: Value,
 ) -> Experiment:
     return Experiment(
         f"ijoin/figure{number}",
         title,
-        says,
+        finding,
         Grid(
             {
                 axis: values,
                 "skew": SKEWS,
-                "scheme": tuple(measured.schemes()),
+                "scheme": tuple(measures.schemes()),
                 "seconds": (100.0,),
                 **{name: (value,) for name, value in fixed.items()},
             },
@@ -85,15 +88,15 @@ def _over(
             {axis: (values[0], values[-1]), **_QUICK},
             QUICK_RUNS,
         ),
-        measured.section5,
-        Shown((axis, "skew", "scheme"), _NUMBERS),
+        measures.section5,
+        TableLayout((axis, "skew", "scheme"), _NUMBERS),
         tuple(
-            Lines(axis, number, "scheme", "skew", only=(*claims.RIVALS, *claims.IJOINS, "expected"))
+            LinePlot(axis, number, "scheme", "skew", include=(*claims.RIVALS, *claims.IJOINS, "expected"))
             for number in _NUMBERS
         ),
-        judge,
-        f"{_CHOSEN} EXACT, far above all, is in the table only.",
-        deviates + _UNFAIR,
+        judge_claims,
+        f"{_CHOSEN} EXACT is far above all others, and in the table only.",
+        deviation + _UNFAIR,
     )
 
 
@@ -101,20 +104,20 @@ EXPERIMENTS: Final = (
     Experiment(
         "ijoin/table1",
         "the streams of the worked example",
-        "Two streams of eight values; a to d are worth 1 to 4.",
+        "Two streams of eight values; a to d have the importance 1 to 4.",
         Grid({"stream": ("R", "S")}),
         tables.streams,
-        Shown(("stream", "time"), ("value", "importance")),
+        TableLayout(("stream", "time"), ("value", "importance")),
     ),
-    _instants(2, ("exact", "fifo"), "The exact join is worth 36, FIFO 6."),
-    _instants(3, ("rand", "size"), "What RAND and SIZE are worth."),
-    _instants(4, ("greedy",), "GREEDY is worth 13."),
+    _instants(2, ("exact", "fifo"), "The exact join has a total importance of 36, FIFO 6."),
+    _instants(3, ("rand", "size"), "The total importance of RAND and SIZE."),
+    _instants(4, ("greedy",), "GREEDY has a total importance of 13."),
     _over(
         2,
         "memory",
         "memory from 5 to 20 rows",
         (5, 10, 15, 20),
-        "IJOIN has the most importance at every memory, and is more than 80 % fair; FIFO is fair, and has the least.",
+        "IJOIN has the most importance at every memory and is more than 80 % fair. FIFO is fair and has the least.",
         claims.claims_of_memory,
     ),
     _over(
@@ -122,7 +125,8 @@ EXPERIMENTS: Final = (
         "window",
         "windows from 10 to 25 seconds",
         (10.0, 15.0, 20.0, 25.0),
-        "IJOIN has the most importance, which grows with the window for it and GREEDY only; it is 80 to 85 % fair.",
+        "IJOIN has the most importance, which grows with the window only for IJOIN and GREEDY. It is 80 to 85 % "
+        "fair.",
         claims.claims_of_window,
     ),
     _over(
@@ -130,7 +134,7 @@ EXPERIMENTS: Final = (
         "domain",
         "10 to 20 values, all equally important",
         (10, 15, 20),
-        "IJOIN has the most importance, though all fall as values become more; GREEDY is the worst.",
+        "IJOIN has the most importance, which falls for all as the number of values grows. GREEDY has the least.",
         claims.claims_of_domain,
         _EQUAL,
         level=True,
@@ -138,7 +142,7 @@ EXPERIMENTS: Final = (
     Experiment(
         "ijoin/figure5",
         "unproductive after 2 to 5 seconds",
-        "The coarser the threshold, the lower IJOIN's importance, which is above that of all others throughout.",
+        "The coarser the threshold, the lower IJOIN's importance. It is always above all others.",
         Grid(
             {
                 "unproductive": (2.0, 3.0, 4.0, 5.0),
@@ -150,32 +154,32 @@ EXPERIMENTS: Final = (
             {"unproductive": (2.0, 5.0), **_QUICK},
             QUICK_RUNS,
         ),
-        measured.section5,
-        Shown(("unproductive", "skew", "scheme"), _NUMBERS),
-        (Lines("unproductive", "importance", "scheme", "skew", says={"x": "unproductive after, s"}),),
+        measures.section5,
+        TableLayout(("unproductive", "skew", "scheme"), _NUMBERS),
+        (LinePlot("unproductive", "importance", "scheme", "skew", labels={"x": "unproductive after, s"}),),
         claims.claims_of_threshold,
         _CHOSEN,
-        f"{_RARE} With ten rows of memory few stay for so long that they pay.",
+        f"{_RARE} With ten rows of memory, few rows stay long enough to become unproductive.",
     ),
     Experiment(
         "ijoin/table6",
         "when priorities are computed",
-        "Successive is best and fairest; adaptive is close to it with 60 % of the effort, k-successive takes 10 %.",
+        "Successive is best and fairest. Adaptive is close to it with 60 % of the work; k-successive needs 10 %.",
         Grid({"skew": SKEWS, "scheme": get_args(Recompute), "seconds": (100.0,)}, RUNS, _QUICK, QUICK_RUNS),
-        measured.section5,
-        Shown(("skew", "scheme"), (*_NUMBERS, "computed")),
+        measures.section5,
+        TableLayout(("skew", "scheme"), (*_NUMBERS, "computed")),
         claims=claims.claims_of_laziness,
-        chosen=_CHOSEN,
-        deviates=_RARE + _UNFAIR,
+        choices=_CHOSEN,
+        deviation=_RARE + _UNFAIR,
     ),
     Experiment(
         "ijoin/beyond",
-        "matched before room is made",
-        "Not in the paper: what a learned model adds to past matches, and what is left to gain.",
+        "arrivals matched before rows are evicted",
+        "Not in the paper: what a learned model adds to past matches, and what remains to be gained.",
         Grid(
             {
                 "skew": SKEWS,
-                "scheme": (*measured.schemes(), "OPTIMUM"),
+                "scheme": (*measures.schemes(), "OPTIMUM"),
                 "memory": (LARGER,),
                 "order": ("probe-first",),
                 "seconds": (100.0,),
@@ -184,16 +188,16 @@ EXPERIMENTS: Final = (
             _QUICK,
             QUICK_RUNS,
         ),
-        measured.section5,
-        Shown(("skew", "scheme"), _NUMBERS),
+        measures.section5,
+        TableLayout(("skew", "scheme"), _NUMBERS),
         claims=claims.claims_beyond,
-        chosen=_CHOSEN,
-        deviates="Shares that are learned from equally frequent values are learned from chance.",
+        choices=_CHOSEN,
+        deviation="With equally frequent values, a model learns only noise.",
     ),
     Experiment(
         "ijoin/frontier",
         "importance against fairness",
-        "Not in the paper: what fairness costs, as it goes from 0 to 1.",
+        "Not in the paper: the importance lost as the fairness parameter goes from 0 to 1.",
         Grid(
             {
                 "skew": SKEWS,
@@ -205,20 +209,20 @@ EXPERIMENTS: Final = (
             _QUICK,
             QUICK_RUNS,
         ),
-        measured.section5,
-        Shown(("skew", "scheme"), _NUMBERS),
+        measures.section5,
+        TableLayout(("skew", "scheme"), _NUMBERS),
         (
-            Scatter(
+            ScatterPlot(
                 "fairness",
                 "importance",
                 "scheme",
                 claims.RIVALS,
                 "ijoin",
                 "skew",
-                says={"x": "fairness (Jain's index)", "y": "total importance"},
+                labels={"x": "fairness (Jain's index)", "y": "total importance"},
             ),
         ),
-        chosen=_CHOSEN,
+        choices=_CHOSEN,
     ),
     Experiment(
         "ijoin/tickers",
@@ -228,16 +232,16 @@ EXPERIMENTS: Final = (
             {
                 "percent": (1, 5, 10, 25, 50),
                 "scheme": (
-                    *(name for name in measured.schemes() if "printed" not in name),
+                    *(name for name in measures.schemes() if "printed" not in name),
                     "expected by age",
                 ),
             },
             quick={"percent": (10,)},
         ),
-        measured.on_tickers,
-        Shown(("percent", "scheme"), _NUMBERS),
-        (Lines("percent", "importance", "scheme", says={"x": "memory, % of a day's rows"}),),
-        chosen="A mention joins the price at the end of its day; memory in percent of a day's rows.",
-        recorded=True,
+        measures.ticker_importance,
+        TableLayout(("percent", "scheme"), _NUMBERS),
+        (LinePlot("percent", "importance", "scheme", labels={"x": "memory, % of a day's rows"}),),
+        choices="A mention joins the price at the end of its day. Memory is in percent of a day's rows.",
+        needs_data=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""Tables 1 to 4: eight instants, step by step."""
+"""Tables 1 to 4: a worked example of eight instants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WINDOW: Final = Window(7, 7)
 
 
 def trace(values: str) -> Trace:
-    """One stream of Table 1: a value an instant, from time 1."""
+    """One stream of Table 1: one value per instant, from time 1."""
     return Trace.of(
         {
             "key": list(values),
@@ -33,7 +33,7 @@ def trace(values: str) -> Trace:
 
 
 def run(policy: str | Policy, budget: Budget | None) -> list[tuple[str, ...]]:
-    """Run Table 1's streams instant by instant; a row each: time, both buffers, output, importance."""
+    """Join the streams of Table 1. Each instant gives a row: time, both buffers, output, importance."""
     left, right = trace(R), trace(S)
     arrivals = encode(left, right, WINDOW, "=", None).arrivals
     split: Split = "shared" if budget is None else "even"
@@ -54,13 +54,13 @@ def run(policy: str | Policy, budget: Budget | None) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Replayed(Policy):
-    """Keep what a table of the paper shows in memory at each instant, for R and for S."""
+    """Keeps the rows that a table of the paper shows in memory at each instant, for R and for S."""
 
     r: str
     s: str
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """Score the rows that the table shows above the others, of one value the newest."""
+        """Score the rows that the table shows above the others; among rows of one value, the newest."""
         text, held = (R, self.r) if rows.side == "left" else (S, self.s)
         shown = Counter(held.split()[int(now) - 1])
         scores = np.zeros(len(rows))
@@ -91,20 +91,20 @@ TOTAL: Final = "total"
 
 
 def instants(*, join: str, seed: int) -> list[dict[str, str | float]]:
-    """What a join holds and finds at each instant, and the importance of all together. Nothing is drawn."""
+    """Buffers, output and importance of a join at each instant, and the total importance. Nothing is random."""
     del seed
     policy, budget = JOINS[join]
     rows = run(policy, budget)[1:]
-    told: list[dict[str, str | float]] = [
+    rows_shown: list[dict[str, str | float]] = [
         {"time": time, "R": r, "S": s, "output": output, "importance": float(importance)}
         for time, r, s, output, importance in rows
     ]
     total = sum(float(row[-1]) for row in rows)
-    return [*told, {"time": TOTAL, "R": "", "S": "", "output": "", "importance": total}]
+    return [*rows_shown, {"time": TOTAL, "R": "", "S": "", "output": "", "importance": total}]
 
 
 def streams(*, stream: str, seed: int) -> list[dict[str, str | float]]:
-    """Table 1: what arrives. Nothing is drawn."""
+    """Table 1: the arrivals. Nothing is random."""
     del seed
     values = {"R": R, "S": S}[stream]
     return [

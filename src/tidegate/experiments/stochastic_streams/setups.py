@@ -1,4 +1,4 @@
-"""The streams of the experiments, and what each policy is for them."""
+"""The streams of the experiments, and the policies with their parameters for each stream."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Known: TypeAlias = LinearTrend | RandomWalk
 
 
 class Setup(NamedTuple):
-    """What the two streams follow."""
+    """The processes of the two streams."""
 
     left: Known
     right: Known
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """How far the noise of either stream reaches; walks go anywhere."""
+        """The bounds of the noise of both streams. Walks have none."""
         if not self.lines:
             return None
         left, right = (line.noise.bound for line in self.lines.values())
@@ -38,7 +38,7 @@ class Setup(NamedTuple):
 
     @property
     def lines(self) -> dict[str, Any]:
-        """The lines that keys follow on either side, by which a policy may see what can match no more."""
+        """The lines that keys follow on both sides, which show a policy which rows cannot match any more."""
         if isinstance(self.left, RandomWalk) or isinstance(self.right, RandomWalk):
             return {}
         return {"left": self.left, "right": self.right}
@@ -47,7 +47,7 @@ class Setup(NamedTuple):
 def trends(
     sigmas: tuple[float | None, float | None], *, lag: float = 1.0, bounds: tuple[float, float] = (10, 15)
 ) -> Setup:
-    """Two trends of speed 1, R lagging behind S; a sigma for normal noise, None for uniform."""
+    """Two trends of speed 1, with R behind S. A sigma gives normal noise, None uniform noise."""
     left, right = (Noise(bound, sigma) for bound, sigma in zip(bounds, sigmas, strict=True))
     return Setup(LinearTrend(1.0, -lag, left), LinearTrend(1.0, 0.0, right))
 
@@ -72,7 +72,7 @@ DIVIDED: Final[dict[str, Setup]] = {
     "S varies by 2": trends((1.0, 2.0), lag=0, bounds=(10, 10)),
     "S varies by 4": trends((1.0, 4.0), lag=0, bounds=(10, 10)),
 }
-"""Streams of which one is ever more at a disadvantage."""
+"""Pairs of streams, with an increasing disadvantage for one of them."""
 
 MEMORIES: Final = (1, 5, 10, 20, 50)
 MEMORY: Final = 10
@@ -80,11 +80,11 @@ WARMUP: Final = 4 * max(MEMORIES)
 ROWS, RUNS = 5000, 50
 """The length of a stream and the runs of an experiment, in the paper."""
 COUNTED: Final = 1 << 16
-"""So many keys are counted one by one: all."""
+"""A capacity that counts every key exactly."""
 
 
 def survival(setup: Setup, memory: int) -> Exponential:
-    """Rows are thought to last half of both bounds together; of a walk, alpha is the memory."""
+    """A survival of half of the sum of both bounds. For walks, alpha is the memory."""
     return Exponential(memory) if setup.bounds is None else Exponential.lasting(sum(setup.bounds) / 2)
 
 
@@ -98,12 +98,12 @@ POLICIES: Final[dict[str, Callable[[Setup, int], Policy | None]]] = {
     "life": lambda setup, _: Life(capacity=COUNTED, **setup.lines) if setup.lines else None,
     "fifo": lambda _, __: Fifo(),
 }
-"""What a policy is for some streams and a memory; None where there is none."""
+"""The policy for some streams and a memory. None if it cannot run on them."""
 FAST: Final = tuple(name for name in POLICIES if name != "flow_expect")
-"""All but the one that plans anew at every step."""
+"""All policies that do not solve a plan in every step."""
 RIVALS: Final = ("random", "prob", "life")
 
 
 def possible(stream: str, policy: str) -> bool:
-    """Whether there is such a policy for a stream: walks have no window for `life`."""
+    """Whether a policy can run on a stream. Walks have no window for `life`."""
     return POLICIES[policy](SETUPS[stream], MEMORY) is not None

@@ -1,4 +1,4 @@
-"""What the paper says of the rows that are kept."""
+"""The claims of the paper about the rows that are kept."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tidegate.experiments.claims import Claim, Interval, judged
-from tidegate.experiments.threshold_functions.measured import DEBS, DRAWN
-from tidegate.experiments.threshold_functions.timed import OURS
+from tidegate.experiments.claims import Claim, MeanInterval, judge
+from tidegate.experiments.threshold_functions.measures import DEBS, DRAWN
+from tidegate.experiments.threshold_functions.timing import OURS
 
 if TYPE_CHECKING:
     from tidegate.experiments.results import Results
@@ -25,41 +25,41 @@ _ENOUGH: Final = 200
 _OF_INTERVAL: Final = "kept of an interval"
 _FROM_GAP: Final = "rows from the gap"
 _GRACEFUL: Final = 3.0
-"""In the paper it takes 2.2 times as long."""
+"""In the paper, 2.2 times as long."""
 
 
-def of_table1(results: Results) -> tuple[Claim, ...]:
-    """About 40 % of both streams."""
+def claims_of_table1(results: Results) -> tuple[Claim, ...]:
+    """About 40 % of both streams are kept."""
     return (
         _about("about 40 % of the rows are kept", results, "kept %"),
         _about("about 40 % are kept by the algorithm as printed", results, "as printed %"),
     )
 
 
-def of_times(results: Results) -> tuple[Claim, ...]:
-    """Which store is fastest, in order and out of it."""
+def claims_of_times(results: Results) -> tuple[Claim, ...]:
+    """Which store is fastest, with and without disorder."""
     sigmas = sorted(results.values("sigma"))
     calm, wild = sigmas[0], sigmas[-1]
 
     def times_as_long(one: tuple[str, int], other: tuple[str, int], stream: str) -> Array:
-        """How many times as long one store takes at some disorder as another does, in the same runs."""
+        """The time of one store at some disorder, relative to another, in the same runs."""
         first, second = results.paired(
             "seconds",
             *({"store": store, "sigma": sigma, "stream": stream} for store, sigma in (one, other)),
         )
         return first / second
 
-    def sooner(one: str, other: str, sigma: int) -> dict[str, Interval]:
-        """By how many percent of the other's time one store is faster."""
+    def sooner(one: str, other: str, sigma: int) -> dict[str, MeanInterval]:
+        """How much faster one store is, in percent of the other's time."""
         return {
-            f"{stream}, sigma {sigma}": Interval.of(
+            f"{stream}, sigma {sigma}": MeanInterval.of(
                 100 * (1 - times_as_long((one, sigma), (other, sigma), stream))
             )
             for stream in results.values("stream")
         }
 
     graceful = {
-        stream: Interval.of(_GRACEFUL - times_as_long(("skip list", wild), ("skip list", calm), stream))
+        stream: MeanInterval.of(_GRACEFUL - times_as_long(("skip list", wild), ("skip list", calm), stream))
         for stream in results.values("stream")
     }
     rivals = [store for store in results.values("store") if store != OURS]
@@ -70,23 +70,23 @@ def of_times(results: Results) -> tuple[Claim, ...]:
         for case, margin in sooner(OURS, rival, sigma).items()
     }
     return (
-        judged(
+        judge(
             "in order the linked list is faster than the skip list", sooner("linked list", "skip list", calm)
         ),
-        judged(
+        judge(
             "with much disorder the skip list is faster than the linked list",
             sooner("skip list", "linked list", wild),
         ),
-        judged(
+        judge(
             f"the skip list takes no more than {_GRACEFUL:.0f} times as long with much disorder",
             graceful,
             unit="times",
         ),
-        judged("not in the paper: sorted arrays, rows all at once, are faster than either", ours),
+        judge("not in the paper: sorted arrays, rows all at once, are faster than either", ours),
     )
 
 
-def of_gaps(results: Results) -> tuple[Claim, ...]:
+def claims_of_gaps(results: Results) -> tuple[Claim, ...]:
     """More rows are kept beside a gap than far from it."""
     bins = sorted(results.values(_FROM_GAP))
     margins = {
@@ -96,11 +96,11 @@ def of_gaps(results: Results) -> tuple[Claim, ...]:
         for stream in results.values("stream")
         for density in results.values("density")
     }
-    return (judged("disproportionately many rows are kept beside gaps", margins),)
+    return (judge("disproportionately many rows are kept beside gaps", margins),)
 
 
-def of_figure10(results: Results) -> tuple[Claim, ...]:
-    """A level that the rows kept of an interval do not exceed."""
+def claims_of_figure10(results: Results) -> tuple[Claim, ...]:
+    """The rows kept of an interval reach a constant level."""
     densities = sorted(results.values("density"))
     wiener = {"stream": "Gamma-Wiener"}
     falls = {
@@ -111,7 +111,7 @@ def of_figure10(results: Results) -> tuple[Claim, ...]:
     many = [density for density in densities if density >= _MANY]
     inner = [density for density in many if _ENOUGH * density < min(results.values("rows"))]
     return (
-        judged("from four rows an interval on, the share kept falls", falls),
+        judge("from four rows an interval on, the share kept falls", falls),
         _level(
             "on Gamma-Wiener the rows kept of an interval level off at four",
             results,
@@ -129,7 +129,7 @@ def of_figure10(results: Results) -> tuple[Claim, ...]:
     )
 
 
-def of_recording(results: Results) -> tuple[Claim, ...]:
+def claims_of_recording(results: Results) -> tuple[Claim, ...]:
     """A level of about eight on the recording, and where it begins and ends."""
 
     def of(number: str, density: int, stream: str = DEBS) -> float:
@@ -137,68 +137,68 @@ def of_recording(results: Results) -> tuple[Claim, ...]:
 
     densities = sorted(results.values("density"))
     away = {
-        f"{density} rows": Interval.exactly(2.0 - abs(of(_OF_INTERVAL, density) - 8))
+        f"{density} rows": MeanInterval.exactly(2.0 - abs(of(_OF_INTERVAL, density) - 8))
         for density in densities
         if density >= _MANY
     }
     sooner = {
-        f"{density} rows": Interval.exactly(of("kept %", density, DRAWN) - of("kept %", density))
+        f"{density} rows": MeanInterval.exactly(of("kept %", density, DRAWN) - of("kept %", density))
         for density in densities
         if density <= _FEW
     }
     late = [density for density in densities if _LATE[0] <= density <= _LATE[1]]
     falls = {
-        f"{few} to {many} rows": Interval.exactly(of(_OF_INTERVAL, few) - of(_OF_INTERVAL, many))
+        f"{few} to {many} rows": MeanInterval.exactly(of(_OF_INTERVAL, few) - of(_OF_INTERVAL, many))
         for few, many in itertools.pairwise(late)
     }
     return (
-        judged(f"up to {_FEW} rows an interval DEBS keeps fewer rows than Gamma-Wiener", sooner),
-        judged("on DEBS the rows kept of an interval level off around eight (within two)", away, unit="rows"),
-        judged("from 2^7 to 2^11 rows an interval they fall slightly", falls, unit="rows"),
+        judge(f"up to {_FEW} rows an interval DEBS keeps fewer rows than Gamma-Wiener", sooner),
+        judge("on DEBS the rows kept of an interval level off around eight (within two)", away, unit="rows"),
+        judge("from 2^7 to 2^11 rows an interval they fall slightly", falls, unit="rows"),
     )
 
 
-def of_forest(results: Results) -> tuple[Claim, ...]:
-    """Every alarm of the full join, from fewer rows the longer the interval."""
+def claims_of_forest(results: Results) -> tuple[Claim, ...]:
+    """All alarms of the full join, from fewer rows for longer intervals."""
     astray, falls = {}, {}
     for formula in results.values("formula"):
         before = 100.0
         for hours in sorted(results.values("hours")):
-            told = {
+            measured = {
                 name: float(results.runs(name, formula=formula, hours=hours)[0])
                 for name in ("missed", "invented", "kept %")
             }
             case = f"{formula}, {hours} h"
-            astray[case] = Interval.exactly(1.0 - told["missed"] - told["invented"])
-            falls[case] = Interval.exactly(before - told["kept %"])
-            before = told["kept %"]
+            astray[case] = MeanInterval.exactly(1.0 - measured["missed"] - measured["invented"])
+            falls[case] = MeanInterval.exactly(before - measured["kept %"])
+            before = measured["kept %"]
     return (
-        judged("fewer than one alarm of the full join is missed or invented", astray, unit="alarms"),
-        judged("the longer the interval, the fewer rows are kept", falls),
+        judge("fewer than one alarm of the full join is missed or invented", astray, unit="alarms"),
+        judge("the longer the interval, the fewer rows are kept", falls),
     )
 
 
-def _less(results: Results, place: Mapping[str, object], axis: str, one: float, other: float) -> Interval:
-    """By how many points the share kept is smaller at another value of an axis, in the same runs."""
+def _less(results: Results, place: Mapping[str, object], axis: str, one: float, other: float) -> MeanInterval:
+    """How many points the share kept is smaller at another value of an axis, in the same runs."""
     first, second = results.paired("kept %", {**place, axis: one}, {**place, axis: other})
-    return Interval.of(first - second)
+    return MeanInterval.of(first - second)
 
 
 def _about(text: str, results: Results, number: str) -> Claim:
     margins = {
-        stream: Interval.of(_ABOUT - np.abs(results.runs(number, stream=stream) - 40))
+        stream: MeanInterval.of(_ABOUT - np.abs(results.runs(number, stream=stream) - 40))
         for stream in results.values("stream")
     }
-    return judged(f"{text} (within {_ABOUT:.0f})", margins)
+    return judge(f"{text} (within {_ABOUT:.0f})", margins)
 
 
 def _level(
     text: str, results: Results, number: str, densities: list[int], stream: str = "Gamma-Wiener"
 ) -> Claim:
     margins = {
-        f"{density} rows": Interval.of(
+        f"{density} rows": MeanInterval.of(
             _FLAT - np.abs(results.runs(number, density=density, stream=stream) - 4)
         )
         for density in densities
     }
-    return judged(f"{text} (within {_FLAT})", margins, unit="rows")
+    return judge(f"{text} (within {_FLAT})", margins, unit="rows")

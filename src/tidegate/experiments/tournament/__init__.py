@@ -1,4 +1,4 @@
-"""Beyond the papers: all policies on all workloads, against the optimum that knows the future."""
+"""Beyond the papers: all policies on all workloads, compared with the offline optimum."""
 
 from tidegate.experiments.tournament.figures import EXPERIMENTS
 

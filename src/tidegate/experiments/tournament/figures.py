@@ -1,41 +1,38 @@
-"""Who wins where, as heat maps: what each policy gets, of what the optimum gets."""
+"""Heat maps of each policy's importance, as a share of the offline optimum's."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Final
 
 from tidegate import policies
 from tidegate.experiments.experiment import Experiment, Grid, Settings
-from tidegate.experiments.plots import Heat
-from tidegate.experiments.shown import Shown
-from tidegate.experiments.tournament import measured
+from tidegate.experiments.plots import HeatMap
+from tidegate.experiments.table_layout import TableLayout
+from tidegate.experiments.tournament import measures
 
 PERCENTS: Final = (1, 5, 10, 25, 50)
-_POLICIES: Final = tuple(
-    name for name in policies.names() if name != "flow_expect" or find_spec("ortools") is not None
-)
-_PLOT: Final = Heat("workload", "policy", "importance", measured.OPTIMUM, "percent")
-_SAYS: Final = "Not in a paper: every policy on every workload, against the optimum that knows the future."
-_PLANNED: Final = 10
-"""Percent of memory up to which `flow_expect` plans anew at every step; beyond, it takes hours."""
-_NAMED: Final = ("tasks",)
-"""Recorded streams whose keys are no numbers, so that they lie nowhere."""
+_POLICIES: Final = tuple(policies.names())
+_PLOT: Final = HeatMap("workload", "policy", "importance", measures.OPTIMUM, "percent")
+_FINDING: Final = "Not in a paper: every policy on every workload, compared with the offline optimum."
+_MAX_PLANNED: Final = 10
+"""The largest memory in percent for `flow_expect`. With more, its plans take hours."""
+_NOT_NUMERIC: Final = ("tasks",)
+"""Recorded streams whose keys are not numbers, so `heeb_histogram` cannot run."""
 _CHOSEN: Final = (
-    "Memory in percent of the rows that an unlimited join holds at most, shared by both sides. Policies are taken by "
-    "name and know nothing but what they learn on the way. Where rows have no importance, results count. "
-    f"`flow_expect` solves a plan at every step, and runs up to {_PLANNED} %, and not on tickers."
+    "Memory is in percent of the most rows that an unlimited join buffers, and both sides share it. Policies "
+    "are given by name and learn everything online. Without importance, each row counts 1, so results are "
+    f"counted. `flow_expect` solves a plan in every step; it runs up to {_MAX_PLANNED} % and not on tickers."
 )
 
 
-def _there(settings: Settings) -> bool:
-    """Whether a policy can rank such rows, in a time that is worth it."""
+def _is_possible(settings: Settings) -> bool:
+    """Whether a policy can run on a workload in reasonable time."""
     workload, policy = str(settings["workload"]), str(settings["policy"])
-    if policy == "flow_expect" and (int(settings["percent"]) > _PLANNED or workload == "tickers"):
+    if policy == "flow_expect" and (int(settings["percent"]) > _MAX_PLANNED or workload == "tickers"):
         return False
-    if policy == "heeb_histogram" and workload in _NAMED:
+    if policy == "heeb_histogram" and workload in _NOT_NUMERIC:
         return False
-    by_keys = workload not in measured.CONTESTS or measured.CONTESTS[workload].condition == "="
+    by_keys = workload not in measures.CONTESTS or measures.CONTESTS[workload].condition == "="
     return by_keys or not policies.find(policy).by_key
 
 
@@ -43,38 +40,38 @@ EXPERIMENTS: Final = (
     Experiment(
         "tournament/synthetic",
         "all policies on the workloads of the papers",
-        _SAYS,
+        _FINDING,
         Grid(
             {
-                "workload": tuple(measured.CONTESTS),
+                "workload": tuple(measures.CONTESTS),
                 "percent": PERCENTS,
                 "policy": _POLICIES,
                 "rows": (2000,),
             },
             runs=3,
             quick={"percent": (10,), "rows": (600,)},
-            only=_there,
+            include=_is_possible,
         ),
-        measured.contest,
-        Shown(("workload", "percent"), ("importance",), across="policy"),
+        measures.contest,
+        TableLayout(("workload", "percent"), ("importance",), columns="policy"),
         (_PLOT,),
-        chosen=_CHOSEN
-        + " In the wide area, with five rows a second instead of 50, keys match within a band: policies that count "
-        "keys have nothing to count. Normal keys have a window of 100 instead of 500 on either side.",
+        choices=_CHOSEN
+        + " The wide-area workload has five rows per second instead of 50. Its keys match within a band, so "
+        "policies that count keys cannot run. Normal keys have a window of 100 instead of 500 on both sides.",
     ),
     Experiment(
         "tournament/recorded",
         "all policies on recorded streams",
-        _SAYS,
+        _FINDING,
         Grid(
-            {"workload": tuple(measured.RECORDED), "percent": PERCENTS, "policy": _POLICIES},
+            {"workload": tuple(measures.RECORDED), "percent": PERCENTS, "policy": _POLICIES},
             quick={"percent": (10,), "workload": ("auctions",)},
-            only=_there,
+            include=_is_possible,
         ),
-        measured.recorded_contest,
-        Shown(("workload", "percent"), ("importance",), across="policy"),
+        measures.recorded_contest,
+        TableLayout(("workload", "percent"), ("importance",), columns="policy"),
         (_PLOT,),
-        chosen=_CHOSEN,
-        recorded=True,
+        choices=_CHOSEN,
+        needs_data=True,
     ),
 )

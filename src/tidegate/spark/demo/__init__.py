@@ -1,6 +1,7 @@
-"""A bounded join at work: auctions and bids, made while several policies join them side by side."""
+"""The demo: a bounded join of auctions and bids, by several policies side by side."""
 
-from tidegate.spark.causes import QueryFailedError
-from tidegate.spark.demo.run import POLICIES, Scale, run_demo
+from tidegate.spark.demo.run import POLICIES, run_demo
+from tidegate.spark.demo.stream import DemoScale
+from tidegate.spark.session.spark_errors import QueryFailedError
 
-__all__ = ["POLICIES", "QueryFailedError", "Scale", "run_demo"]
+__all__ = ["POLICIES", "DemoScale", "QueryFailedError", "run_demo"]

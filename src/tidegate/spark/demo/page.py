@@ -1,4 +1,4 @@
-"""The page that a demo leaves: what was found, plotted; one file that works without a network."""
+"""The page of the demo: its results and charts in one file that works without a network."""
 
 from __future__ import annotations
 
@@ -6,27 +6,20 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any, Final
+from typing import Final
 
-import plotly.graph_objects as go
+from tidegate.spark.demo.charts import CSS_FONTS, INK, LINE, QUIET, colour, memory_chart, recall_chart
 
-_COLOURS: Final = {"age": "#6d4fb3", "until_expiry": "#0f766e", "random": "#7c86a2", "fifo": "#c2622d"}
-_MORE_COLOURS: Final = ("#2f8fa8", "#b3396b", "#4f7a28", "#2b6cb0")
-_INK: Final = "#1f2933"
-_QUIET: Final = "#7b8794"
-_LINE: Final = "#e4e7eb"
-_NONE: Final = "rgba(0,0,0,0)"
 _WHY: Final = {
-    "age": "It learned, while the query ran, at which age an auction meets its bids, and kept those that are due.",
-    "until_expiry": "Bids crowd towards the end of an auction, and a row that stays until then meets them.",
-    "fifo": "Partners came soon after a row, so the newest rows are the ones to keep.",
+    "age": "It learned at which age an auction gets its bids, and kept the auctions of that age.",
+    "until_expiry": "Most bids arrive near the end of an auction, and it keeps the auctions that end next.",
+    "fifo": "Most bids arrive soon after an auction opens, and it keeps the newest auctions.",
 }
-_FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How far a query had come after a micro-batch."""
+class BatchReading:
+    """The counts of a query after a micro-batch."""
 
     minute: float
     rows_in: int
@@ -35,8 +28,8 @@ class Reading:
 
 
 @dataclass
-class Track:
-    """What one policy did.
+class PolicyRecord:
+    """The results and the memory of one policy.
 
     Parameters
     ----------
@@ -45,32 +38,32 @@ class Track:
     budget
         How many rows it may buffer.
     readings
-        One a micro-batch.
+        The counts after each micro-batch.
     memory
-        Minute of the stream and rows buffered, now and then.
+        Minute of the stream and rows buffered, read every few seconds.
     peak_rows
-        The most that it ever buffered, once that was read.
+        The most rows that it ever buffered; None until it is read.
     """
 
     policy: str
     budget: int
-    readings: list[Reading] = field(default_factory=list)
+    readings: list[BatchReading] = field(default_factory=list)
     memory: list[tuple[float, int]] = field(default_factory=list)
     peak_rows: int | None = None
 
     @property
     def rows_in(self) -> int:
-        """How many rows arrived."""
+        """The number of rows that arrived."""
         return self.readings[-1].rows_in if self.readings else 0
 
     @property
     def results(self) -> int:
-        """How many results it found."""
+        """The number of results that it found."""
         return self.readings[-1].results if self.readings else 0
 
     @property
     def exact(self) -> int:
-        """How many an exact join would have found in the same rows."""
+        """The number of results of an exact join of the same rows."""
         return self.readings[-1].exact if self.readings else 0
 
     @property
@@ -92,28 +85,28 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoResult:
     """A finished demo.
 
     Parameters
     ----------
-    tracks
-        One a policy.
+    records
+        One for each policy.
     budget
-        How many rows each might buffer.
+        How many rows each may buffer.
     needed
-        Minute of the stream and how many auctions were open: what an exact join must hold.
+        Minute of the stream and number of open auctions: what an exact join must hold.
     window
         How many minutes an auction is open.
     seconds
-        How long it took, the start of Spark aside.
+        How long it took, without the start of Spark.
     interrupted
         Whether it was stopped early.
     page
-        Where the page is.
+        The path of the page.
     """
 
-    tracks: list[Track]
+    records: list[PolicyRecord]
     budget: int
     needed: list[tuple[int, int]]
     window: int
@@ -122,20 +115,15 @@ class Outcome:
     page: Path
 
 
-def colour(policy: str) -> str:
-    """The colour of a policy, the same everywhere."""
-    return _COLOURS.get(policy) or _MORE_COLOURS[sum(policy.encode()) % len(_MORE_COLOURS)]
-
-
-def findings(outcome: Outcome) -> list[str]:
-    """What was seen, in sentences."""
-    ranked = sorted((t for t in outcome.tracks if t.exact), key=lambda track: -track.recall)
+def findings(result: DemoResult) -> list[str]:
+    """The findings, as sentences."""
+    ranked = sorted((t for t in result.records if t.exact), key=lambda record: -record.recall)
     if not ranked:
-        return ["No micro-batch was finished, so there is nothing to compare."]
+        return ["No micro-batch was finished, so there are no results to compare."]
     best, last = ranked[0], ranked[-1]
-    need = max(rows for _, rows in outcome.needed)
+    need = max(rows for _, rows in result.needed)
     first = (
-        f"Within {outcome.budget:,} rows, where an exact join holds {need:,}, {best.policy} found "
+        f"Within {result.budget:,} rows, where an exact join holds {need:,}, {best.policy} found "
         f"{best.recall:.1%} of all results"
     )
     if best is not last and last.results:
@@ -143,139 +131,38 @@ def findings(outcome: Outcome) -> list[str]:
     sentences = [first + "."]
     if best is not last and best.policy in _WHY:
         sentences.append(_WHY[best.policy])
-    if all(track.peak_rows is not None and track.peak_rows <= outcome.budget for track in outcome.tracks):
+    if all(record.peak_rows is not None and record.peak_rows <= result.budget for record in result.records):
         sentences.append("No query ever buffered more than its budget.")
     return sentences
 
 
-def write_page(outcome: Outcome, path: Path) -> None:
-    """Write the page; the plots' JavaScript is in it."""
-    figures = [_recall(outcome), _memory(outcome)]
-    # Plotly's own script goes in once, with the first figure.
-    recall, memory = (_html(figure, script=not i) for i, figure in enumerate(figures))
-    rows = "".join(_row(track) for track in outcome.tracks)
-    policies = " ".join(track.policy for track in outcome.tracks)
+def write_page(result: DemoResult, path: Path) -> None:
+    """Write the page. The charts are part of it, so it needs no network."""
+    rows = "".join(_row(record) for record in result.records)
+    policies = " ".join(record.policy for record in result.records)
     text = _PAGE.substitute(
-        font=_FONT,
-        ink=_INK,
-        quiet=_QUIET,
-        line=_LINE,
-        findings=" ".join(map(escape, findings(outcome))),
-        note="It was stopped early; this is what was found until then. " if outcome.interrupted else "",
-        minutes=len(outcome.needed) - 1,
-        seconds=f"{outcome.seconds:.0f}",
-        window=outcome.window,
+        font=CSS_FONTS,
+        ink=INK,
+        quiet=QUIET,
+        line=LINE,
+        findings=" ".join(map(escape, findings(result))),
+        note="It was stopped early; these are the results until then. " if result.interrupted else "",
+        minutes=len(result.needed) - 1,
+        seconds=f"{result.seconds:.0f}",
+        window=result.window,
         rows=rows,
-        recall=recall,
-        memory=memory,
-        budget=outcome.budget,
-        best=escape(max(outcome.tracks, key=lambda t: t.recall).policy if outcome.tracks else "fifo"),
+        recall=recall_chart(result),
+        memory=memory_chart(result),
+        budget=result.budget,
+        best=escape(max(result.records, key=lambda t: t.recall).policy if result.records else "fifo"),
         policies=escape(policies),
     )
     path.write_text(text, encoding="utf-8")
 
 
-def _row(track: Track) -> str:
-    name = f'<td><i style="background:{colour(track.policy)}"></i>{escape(track.policy)}</td>'
-    return f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in track.cells())}</tr>"
-
-
-def _recall(outcome: Outcome) -> go.Figure:
-    top = min(1.0, 3 * max((track.recall for track in outcome.tracks), default=1.0)) or 1.0
-    figure = _figure("recall so far", len(outcome.needed) - 1, 1.02 * top)
-    for track in outcome.tracks:
-        seen = [reading for reading in track.readings if reading.exact]
-        figure.add_scatter(
-            x=[reading.minute for reading in seen],
-            y=[reading.results / reading.exact for reading in seen],
-            name=track.policy,
-            mode="lines",
-            line={"color": colour(track.policy), "width": 2.5},
-            hovertemplate="%{y:.1%}",
-        )
-    ends = [(t.recall, f"{t.policy} {t.recall:.1%}", colour(t.policy)) for t in outcome.tracks if t.exact]
-    _label(figure, ends, 0.07 * top)
-    figure.update_yaxes(tickformat=".0%")
-    return figure
-
-
-def _memory(outcome: Outcome) -> go.Figure:
-    minutes, rows = zip(*outcome.needed, strict=True)
-    top = max(*rows, outcome.budget)
-    figure = _figure("rows buffered", minutes[-1], 1.04 * top)
-    figure.add_scatter(
-        x=minutes,
-        y=rows,
-        name="exact join",
-        mode="lines",
-        line={"color": "#b8c2cc", "width": 1},
-        fill="tozeroy",
-        fillcolor="#f0f3f6",
-        hovertemplate="%{y:,}",
-    )
-    figure.add_hline(y=outcome.budget, line={"color": _INK, "width": 1, "dash": "dot"})
-    # All are at the budget nearly always, so lines would hide one another; readings were taken in turn.
-    for track in outcome.tracks:
-        figure.add_scatter(
-            x=[minute for minute, _ in track.memory],
-            y=[held for _, held in track.memory],
-            name=track.policy,
-            mode="markers",
-            marker={"color": colour(track.policy), "size": 10, "line": {"color": "#fff", "width": 1.5}},
-            hovertemplate="%{y:,}",
-            cliponaxis=False,
-        )
-    ends = [(rows[-1], "an exact join", _QUIET), (outcome.budget, f"budget {outcome.budget:,}", _INK)]
-    _label(figure, ends, 0.07 * top)
-    figure.update_yaxes(tickformat=",")
-    return figure
-
-
-def _label(figure: go.Figure, ends: list[tuple[float, str, str]], gap: float) -> None:
-    """Name lines at their ends, where the eye is, instead of in a legend; at least `gap` apart."""
-    lowest = -gap
-    for y, text, shade in sorted(ends):
-        lowest = max(y, lowest + gap)
-        figure.add_annotation(
-            x=1,
-            xref="paper",
-            y=lowest,
-            text=text,
-            showarrow=False,
-            xanchor="left",
-            xshift=8,
-            font={"color": shade, "size": 13},
-        )
-
-
-def _figure(y: str, right: float, top: float) -> go.Figure:
-    axis = {"gridcolor": _LINE, "zeroline": False, "ticks": "outside", "ticklen": 6, "tickcolor": _NONE}
-    name = {"font": {"size": 13}, "standoff": 12}
-    return go.Figure(
-        layout={
-            "template": "none",
-            "height": 340,
-            "margin": {"l": 72, "r": 160, "t": 12, "b": 48},
-            "font": {"family": _FONT, "size": 13, "color": _QUIET},
-            "paper_bgcolor": _NONE,
-            "plot_bgcolor": _NONE,
-            "showlegend": False,
-            "hovermode": "x unified",
-            "xaxis": {
-                **axis,
-                "title": {"text": "minute of the stream", **name},
-                "range": [0, max(right, 1)],
-                "showgrid": False,
-            },
-            "yaxis": {**axis, "title": {"text": y, **name}, "range": [0, top]},
-        }
-    )
-
-
-def _html(figure: go.Figure, *, script: bool) -> str:
-    config: dict[str, Any] = {"displayModeBar": False, "responsive": True}
-    html: str = figure.to_html(full_html=False, include_plotlyjs=script, config=config)
-    return html
+def _row(record: PolicyRecord) -> str:
+    name = f'<td><i style="background:{colour(record.policy)}"></i>{escape(record.policy)}</td>'
+    return f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in record.cells())}</tr>"
 
 
 _PAGE: Final = Template("""<!doctype html>
@@ -299,6 +186,14 @@ th:first-child, td:first-child { text-align: left; padding-left: 0; }
 td i { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-right: 10px; }
 pre { background: #f5f7fa; border-radius: 6px; padding: 16px 18px; font-size: 13.5px; line-height: 1.5;
   overflow-x: auto; }
+svg { display: block; width: 100%; height: auto; margin: 8px 0; }
+.narrow { display: none; }
+@media (max-width: 640px) {
+  body { padding: 24px 16px 40px; }
+  table { display: block; overflow-x: auto; }
+  .wide { display: none; }
+  .narrow { display: block; }
+}
 code { font-family: ui-monospace, 'SF Mono', Menlo, 'DejaVu Sans Mono', monospace; font-size: 0.93em; }
 </style>
 </head>
@@ -306,21 +201,21 @@ code { font-family: ui-monospace, 'SF Mono', Menlo, 'DejaVu Sans Mono', monospac
 <h1>Auctions and bids, joined in a tenth of the memory</h1>
 <p class="lead">$findings</p>
 <p class="quiet">${note}A streaming join on Spark over $minutes minutes of the stream,
-each auction open for $window minutes; one query a policy, side by side, in $seconds s.</p>
+each auction open for $window minutes; one query for each policy, side by side, in $seconds s.</p>
 <table>
 <thead><tr><th>policy</th><th>rows in</th><th>results</th><th>exact</th><th>recall</th>
 <th>peak rows</th><th>budget</th></tr></thead>
 <tbody>$rows</tbody>
 </table>
 <h2>Recall</h2>
-<p class="quiet">Results found so far, as a share of those that an exact join has found.
-All begin at 100 %, until the budget is full.</p>
+<p class="quiet">Results found so far, as a share of the results of an exact join.
+Every policy starts at 100 %, until the budget is full.</p>
 $recall
 <h2>Memory</h2>
-<p class="quiet">Rows buffered, read from each query's checkpoint, against the budget and against
-what an exact join must hold.</p>
+<p class="quiet">Rows buffered, read from each query's checkpoint, compared with the budget and with
+the rows that an exact join must hold.</p>
 $memory
-<h2>To go on</h2>
+<h2>Next steps</h2>
 <p>The results are beside this page, in <code>results/</code>; inputs and checkpoints too.
 Join your own streams the same way:</p>
 <pre><code>import tidegate as tg
@@ -328,8 +223,8 @@ Join your own streams the same way:</p>
 joined = tg.join(auctions, bids, on="auction", time=("opened_at", "placed_at"),
                  window=("$window minutes", "0 seconds"), lateness="10 seconds",
                  budget=tg.Budget(rows=$budget), policy="$best",
-                 split=($budget, 0))  # bids join what opened before them: none need stay</code></pre>
-<p><code>tidegate policies</code> lists the policies and says when to use each;
+                 split=($budget, 0))  # a bid joins only auctions that opened before it</code></pre>
+<p><code>tidegate policies</code> lists the policies and when to use each;
 <code>tg.simulate(left, right, ...)</code> tries one on recorded data, without Spark.</p>
 </body>
 </html>

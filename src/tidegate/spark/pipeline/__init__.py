@@ -1,7 +1,8 @@
 """Pipelines: two sources, a join and a sink, described in a TOML file."""
 
-from tidegate.spark.causes import QueryFailedError
-from tidegate.spark.pipeline.file import Pipeline, load
-from tidegate.spark.pipeline.run import Outcome, check, run
+from tidegate.spark.pipeline.file import load
+from tidegate.spark.pipeline.models import Pipeline
+from tidegate.spark.pipeline.run import PipelineResult, check, run
+from tidegate.spark.session.spark_errors import QueryFailedError
 
-__all__ = ["Outcome", "Pipeline", "QueryFailedError", "check", "load", "run"]
+__all__ = ["Pipeline", "PipelineResult", "QueryFailedError", "check", "load", "run"]

@@ -1,13 +1,13 @@
-"""Which functions the Spark SQL of a pipeline file may call.
+"""The functions that the Spark SQL of a pipeline file may call.
 
-A pipeline file is data: its expressions compute with the columns of a row. Some of Spark's functions reach further.
-`reflect` runs any Java method in the process of the query, others read files or tell of the session. So only the
-functions listed here may be called, and no sub-queries. A function that is not listed, such as one registered by a
-user, is refused by name.
+A pipeline file is data: its expressions compute with the columns of a row. Some of Spark's functions do more:
+`reflect` runs any Java method in the process of the query, others read files or report settings of the session. So
+only the functions listed here may be called, and no sub-queries. A function that is not listed, such as one that a
+user registered, is refused by name.
 
-The text is split into tokens as Spark splits it, for the part of its grammar that an expression needs. What the two
-could split differently is refused: comments, `$` quoting, and letters outside ASCII that are not in quotes (Spark's
-lexer turns some of them into ASCII letters).
+The text is split into tokens as Spark splits it, for the part of its grammar that an expression needs. Text that the
+two could split differently is refused: comments, `$` quoting, and letters outside ASCII that are not in quotes
+(Spark's lexer turns some of them into ASCII letters).
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ ALLOWED: Final = frozenset(
 """Functions of Spark 4.0 to 4.3 that only compute with their arguments, and types that take a number in brackets."""
 
 _RUNS: Final = "it runs code outside of the query"
-_TELLS: Final = "it tells of the session that runs the query"
-_FILES: Final = "it tells of the files that are read; select _metadata.file_path instead"
+_SESSION: Final = "it reports settings of the session that runs the query"
+_FILES: Final = "it reports the files that are read; select _metadata.file_path instead"
 _READS: Final = "it can read a file or a URL"
 _TABLES: Final = "it makes a table, and only columns can be computed here"
 REFUSED: Final = {
     **dict.fromkeys(("java_method", "reflect", "try_reflect"), _RUNS),
-    **dict.fromkeys(("current_catalog", "current_database", "current_path", "current_schema"), _TELLS),
-    **dict.fromkeys(("current_user", "session_user", "user", "version"), _TELLS),
+    **dict.fromkeys(("current_catalog", "current_database", "current_path", "current_schema"), _SESSION),
+    **dict.fromkeys(("current_user", "session_user", "user", "version"), _SESSION),
     **dict.fromkeys(("input_file_block_length", "input_file_block_start", "input_file_name"), _FILES),
     **dict.fromkeys(("from_protobuf", "to_protobuf"), _READS),
     **dict.fromkeys(("collations", "python_worker_logs", "range", "sql_keywords"), _TABLES),

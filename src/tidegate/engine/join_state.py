@@ -1,0 +1,203 @@
+"""What a running join holds between steps, whoever decides which rows stay: rows, clocks and counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from tidegate.engine.buffer import Buffer, kept
+from tidegate.engine.matching import window_axis
+from tidegate.engine.snapshot import unpack
+from tidegate.engine.tally import Tally
+from tidegate.types import FAR, SIDES, Last, Rows, Window, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidegate.engine.arrivals import Floors
+    from tidegate.engine.removals import StepRemovals
+    from tidegate.types import Array, Budget, Side, Time
+
+NO_ROWS: Final = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Departed:
+    """Rows of one side that left in a step, and their positions among its candidates."""
+
+    rows: Rows
+    places: Array
+
+
+@dataclass(frozen=True)
+class StepOutcome:
+    """What a step did.
+
+    A step's candidates are the buffered rows, then the arrivals. `firsts` are the positions of left candidates that
+    matched for the first time, where they were asked for.
+    """
+
+    results: int
+    expired: dict[Side, Departed]
+    evicted: dict[Side, Departed]
+    candidates: dict[Side, int]
+    firsts: Array
+
+    def kept(self, side: Side) -> Array:
+        """For each row that is buffered now, its position among the candidates.
+
+        Code that keeps further columns of the rows follows these positions.
+        """
+        gone = np.zeros(self.candidates[side], bool)
+        for departed in (self.expired[side], self.evicted[side]):
+            gone[departed.places] = True
+        return kept(len(gone), np.flatnonzero(gone))
+
+
+class JoinState:
+    """The buffers of both sides, what has arrived, and what was counted.
+
+    Parameters
+    ----------
+    window
+        How long rows of each side stay joinable.
+
+    Attributes
+    ----------
+    number
+        The number of steps that have ended.
+    arrived, latest
+        By side: the number of rows that have arrived, and the largest time among them.
+    now
+        The time at the end of the last step.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.tally = Tally()
+        self.number = 0
+        self.arrived: dict[Side, int] = dict.fromkeys(SIDES, 0)
+        self.latest: dict[Side, Time] = dict.fromkeys(SIDES, -FAR)
+        self.now: Time = -FAR
+        self.buffers = {side: Buffer(side) for side in SIDES}
+
+    @property
+    def rows(self) -> int:
+        """The number of buffered rows."""
+        return sum(map(len, self.buffers.values()))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the buffered rows, payload included."""
+        return sum(buffer.nbytes for buffer in self.buffers.values())
+
+    def candidates(self) -> dict[Side, Rows]:
+        """The rows of each side as they are now: views, valid until the next change."""
+        return {side: self.buffers[side].rows for side in SIDES}
+
+    def append(self, rows: Rows) -> None:
+        """Add arrivals behind the buffered rows."""
+        side = rows.side
+        self.buffers[side].append(rows)
+        self.arrived[side] += len(rows)
+        if len(rows):
+            self.latest[side] = max(self.latest[side], rows.time[-1].item())
+
+    def expired(self, rows: Rows, floors: Floors, arriving: int = 0) -> Array:
+        """The positions of rows whose window has passed; `arriving` rows of the side are not yet counted."""
+        span = self.window.left if rows.side == "left" else self.window.right
+        if span is None:
+            return NO_ROWS
+        floor = floors.right if rows.side == "left" else floors.left
+        if isinstance(span, Last):
+            floor = self.arrived[rows.side] - arriving
+        axis, length = window_axis(rows, rows.side), self.window.length(rows.side)
+        if not len(axis) or floor - axis.min() <= length:
+            return NO_ROWS
+        return np.flatnonzero(floor - axis > length)
+
+    def finish_step(
+        self,
+        candidates: dict[Side, Rows],
+        removals: StepRemovals,
+        now: Time,
+        results: int,
+        firsts: Array = NO_ROWS,
+    ) -> StepOutcome:
+        """Drop the rows that leave, count them, and report what the step did."""
+        outcome = StepOutcome(
+            results=results,
+            expired={
+                side: self._record_departures(rows, removals.expired[side], now, expired=True)
+                for side, rows in candidates.items()
+            },
+            evicted={
+                side: self._record_departures(rows, removals.evicted[side], now, expired=False)
+                for side, rows in candidates.items()
+            },
+            candidates={side: len(rows) for side, rows in candidates.items()},
+            firsts=firsts,
+        )
+        for side in SIDES:
+            self.buffers[side].drop(removals.leaving(side))
+        self.tally.record_held(self.rows, self.nbytes)
+        self.number += 1
+        return outcome
+
+    def _record_departures(self, rows: Rows, places: Array, now: Time, *, expired: bool) -> Departed:
+        if not len(places):
+            return Departed(rows.take(slice(0)), places)
+        gone = rows.take(places)
+        lifetimes = now - gone.time
+        span = self.window.left if rows.side == "left" else self.window.right
+        if expired and span is not None and not isinstance(span, Last):
+            # It left when its window ended, however late the step that noticed.
+            lifetimes = np.minimum(lifetimes, span)
+        self.tally.record_lifetimes(np.maximum(lifetimes, 0))
+        if expired:
+            self.tally.expired += len(gone)
+        else:
+            self.tally.evicted += len(gone)
+        return Departed(gone, places)
+
+    def snapshot(self) -> dict[str, Array]:
+        """All of it, as named arrays."""
+        state = {
+            f"{side}.{name}": column
+            for side, buffer in self.buffers.items()
+            for name, column in buffer.rows.columns().items()
+        }
+        state["tally"] = self.tally.as_array()
+        state["counts"] = np.array([self.number, *self.arrived.values()], np.int64)
+        state["latest"] = np.array([*self.latest.values(), self.now])
+        return state
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Continue from what `snapshot` returned."""
+        self.tally = Tally.from_array(state["tally"])
+        self.number, *arrived = state["counts"].tolist()
+        self.arrived = dict(zip(SIDES, arrived, strict=True))
+        *latest, self.now = state["latest"].tolist()
+        self.latest = dict(zip(SIDES, latest, strict=True))
+        parts = parts_of(state)
+        for side in SIDES:
+            self.buffers[side] = Buffer.of(Rows.from_columns(side, parts[side]))
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """The state in an operator's snapshot, to look at: nothing is known of its window."""
+        state = cls(Window(None, None))
+        state.restore(unpack(data))
+        return state
+
+
+def excess(rows: dict[Side, Rows], removals: StepRemovals, sides: Sequence[Side], budget: Budget) -> int:
+    """By how much the staying rows of some sides exceed a budget; negative if there is room."""
+    if budget.unit == "rows":
+        return sum(removals.size(side) for side in sides) - budget.limit
+    staying = (
+        rows[side] if removals.keeps_all(side) else rows[side].take(removals.staying(side)) for side in sides
+    )
+    return sum(some.nbytes for some in staying) - budget.limit

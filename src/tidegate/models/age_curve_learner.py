@@ -1,0 +1,172 @@
+"""The age curve of one side, learned while the join runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.models.age_curve import AgeCurve
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Buckets, Time
+
+PRIOR_ROWS: Final = 1.0
+"""The prior of each bucket: this many rows with the average rate."""
+_REVIEWS: Final = 4
+"""Reviews per window, at most: each checks whether the curve has changed."""
+_AGES: Final = 8
+"""The number of groups of ages that a review compares."""
+_MIN_MATCHES: Final = 64
+"""The number of matches, expected or found, that a review needs."""
+
+
+class AgeCurveLearner:
+    """Matches found at each age, over the time that rows were held at that age.
+
+    Every held row is an observation, even if it is not held for its whole window: it could be matched from its age
+    at the last step to its age now. Rows that were evicted earlier are no observations of later ages. This is
+    unbiased as long as eviction depends on age, on chance, or on nothing that is related to later matches. Some
+    rows must be held for long, or late ages stay unknown (see `Age`).
+
+    Slow changes are followed, since old observations lose weight. For sudden changes a review compares the recent
+    matches with those that the older observations predict. If half of them differ, and chance does not explain
+    that, the older observations are discarded.
+
+    Parameters
+    ----------
+    buckets
+        The buckets of ages.
+    horizon
+        The time in which an observation loses half its weight; None for never.
+
+    Examples
+    --------
+    >>> from tidegate.types import Buckets
+    >>> learner = AgeCurveLearner(Buckets(width=1.0, count=2), horizon=None)
+    >>> learner.observe(time=np.zeros(100), fresh=0, since=0, now=2, ages=np.array([300, 0]))
+    >>> [round(rate, 1) for rate in learner.curve().rates.tolist()]
+    [3.0, 0.0]
+
+    References
+    ----------
+    Memory-Limited Execution of Windowed Stream Joins, section 2.3.
+
+    Deviations
+    ----------
+    The paper averages over rows that were retained for their whole life. Dividing by the time that rows were
+    held uses all of them. It leaves curves that change to future work.
+    """
+
+    def __init__(self, buckets: Buckets, horizon: Time | None) -> None:
+        self._buckets = buckets
+        self._horizon = horizon
+        self.matches = np.zeros(buckets.count)
+        self.held = np.zeros(buckets.count)
+        # What these hold since the last review.
+        self._late_matches = np.zeros(buckets.count)
+        self._late_held = np.zeros(buckets.count)
+        self._reviewed = -np.inf
+
+    def observe(self, time: Array, fresh: int, since: Time, now: Time, ages: Array) -> None:
+        """Learn from a step.
+
+        Parameters
+        ----------
+        time
+            When the rows that were held during the step began, the arrivals last.
+        fresh
+            Where the arrivals begin.
+        since, now
+            When the step began and ended.
+        ages
+            The number of results with a row in each bucket.
+        """
+        if self._horizon is not None and now > since:
+            kept = 0.5 ** ((now - since) / self._horizon)
+            for seen in (self.matches, self.held, self._late_matches, self._late_held):
+                np.multiply(seen, kept, out=seen)
+        # For one row: the overlap of each bucket with the ages from `since` to `now`.
+        held = _held(time, fresh, float(since), float(now), self._buckets.width, self._buckets.count)
+        self.matches += ages
+        self.held += held
+        self._late_matches += ages
+        self._late_held += held
+        if now - self._reviewed >= self._buckets.width * self._buckets.count / _REVIEWS:
+            self._review(now)
+
+    def _review(self, now: Time) -> None:
+        """Discard the observations before the last review if those since then contradict them."""
+        before = np.maximum(self.held - self._late_held, 0.0) + PRIOR_ROWS * self._buckets.width
+        expected = np.maximum(self.matches - self._late_matches, 0.0) / before * self._late_held
+        found, predicted = self._late_matches, expected.sum()
+        most = max(found.sum(), predicted)
+        if most < _MIN_MATCHES:
+            return
+        first = np.arange(_AGES) * len(found) // _AGES if len(found) > _AGES else np.arange(len(found))
+        wrong = abs(np.add.reduceat(found - expected, first)).sum()
+        # The expected matches come from a sample, too.
+        by_chance = np.sqrt(np.add.reduceat(expected * (1 + self._late_held / before), first)).sum()
+        if wrong > most / 2 + 2 * by_chance:
+            self.matches, self.held = self._late_matches.copy(), self._late_held.copy()
+        self._late_matches[:], self._late_held[:] = 0.0, 0.0
+        self._reviewed = float(now)
+
+    @property
+    def least(self) -> float:
+        """The number of rows that the least observed age was learned from."""
+        return float(self.held.min() / self._buckets.width)
+
+    def curve(self) -> AgeCurve | None:
+        """The learned curve; None before the first match."""
+        if not self.matches.any() or not self.held.any():
+            return None
+        width = self._buckets.width
+        average = self.matches.sum() / self.held.sum()
+        density = (self.matches + PRIOR_ROWS * width * average) / (self.held + PRIOR_ROWS * width)
+        edges = np.arange(self._buckets.count + 1) * width
+        return AgeCurve(edges, density * width, sample=self.held / width)
+
+    def snapshot(self) -> dict[str, Array]:
+        """The state as plain arrays."""
+        return {
+            "matches": self.matches.copy(),
+            "held": self.held.copy(),
+            "late_matches": self._late_matches.copy(),
+            "late_held": self._late_held.copy(),
+            "reviewed": np.array([self._reviewed, self._buckets.width]),
+        }
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Restore the state that `snapshot` returned; a state with other buckets is discarded."""
+        reviewed, width = state["reviewed"].tolist()
+        if (width, len(state["matches"])) == (self._buckets.width, self._buckets.count):
+            self.matches, self.held = state["matches"].copy(), state["held"].copy()
+            self._late_matches, self._late_held = state["late_matches"].copy(), state["late_held"].copy()
+            self._reviewed = reviewed
+
+
+@kernel
+def _held(time: Array, fresh: int, since: float, now: float, width: float, count: int) -> Array:
+    """Row-time in each bucket: of held rows from `since` to `now`, of arrivals from age 0 to `now`."""
+    partly = np.zeros(count + 1)
+    fully = np.zeros(count + 1)
+    for i in range(len(time)):
+        age = now - time[i]
+        if age > 0.0:
+            bucket = min(int(age / width), count)
+            partly[bucket] += age - bucket * width
+            fully[bucket] += 1.0
+        if i < fresh:
+            age = since - time[i]
+            if age > 0.0:
+                bucket = min(int(age / width), count)
+                partly[bucket] -= age - bucket * width
+                fully[bucket] -= 1.0
+    held = np.empty(count)
+    beyond = fully[count]
+    for bucket in range(count - 1, -1, -1):
+        held[bucket] = partly[bucket] + beyond * width
+        beyond += fully[bucket]
+    return held

@@ -1,0 +1,256 @@
+"""Decayed counts of one side's keys: the most frequent one by one, the others together.
+
+Weights grow with time instead of shrinking (forward decay): an arrival at time `t` weighs `2**((t - reference) /
+horizon)` for good, so that counting it touches its own key only. Shares are quotients of weights, and the
+reference moves on before weights could overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.models.frequencies._other_keys import DistinctCount, FrequentCandidates, add_key, add_keys
+from tidegate.models.frequencies.key_table import (
+    SLOTS_PER_KEY,
+    KeyTable,
+    empty_table,
+    entries,
+    fill,
+    look_up,
+    slot_of,
+    weighted_sample,
+)
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+_REFERENCE, _TOTAL, _REST, _LEAST, _MEAN = range(5)
+"""Positions in the tally: the time at which an arrival weighs 1; the weight of all arrivals; that of the other keys;
+a lower bound of the weight of every counted key; the mean weight of the other keys."""
+
+MAX_HALF_LIVES: Final = 256.0
+"""The number of half-lives after which the reference moves."""
+_MIN_PERIOD: Final = 1024
+_ESTIMATE_ERROR: Final = 1 / 16
+
+
+class _Unknown(NamedTuple):
+    """The rows of a step with other keys, and the number of these rows."""
+
+    key: Array
+    weight: Array
+    rows: Array
+
+
+class KeyCounts:
+    """The weights of up to `capacity` keys, and a summary of all other keys."""
+
+    def __init__(self, capacity: int, horizon: float) -> None:
+        self._capacity, self._horizon = capacity, horizon
+        self.table, self._used = empty_table(0), 0
+        self._tally = np.array([math.nan, 0.0, 0.0, math.inf, 0.0])
+        self._candidates, self._distinct = FrequentCandidates(), DistinctCount()
+        # Rows of other keys between reviews, and since the last review.
+        self._period, self._waiting = max(_MIN_PERIOD, capacity), 0
+        self._newest = self._turned = math.nan
+
+    def observe(self, key: Array, time: Array, each: Array) -> None:
+        """Count arrivals, at least one; each counts `each` times."""
+        if math.isnan(self._newest):
+            self._newest = self._turned = self._tally[_REFERENCE] = time[0]
+        self._newest = max(self._newest, float(time.max()))
+        passed = self._newest - self._turned
+        if passed >= self._horizon:
+            self._review()
+            self._distinct.turn(both=passed >= 2 * self._horizon)
+            self._turned = self._newest
+            add_keys(self._distinct.young, entries(self.table)[0])
+        begin = 0
+        while begin < len(key):
+            room = min(len(key) - begin, self._period - self._waiting)
+            unknown = _Unknown(np.empty(room, np.int64), np.empty(room), np.zeros(1, np.int64))
+            begin, self._used = _count(
+                self.table, self._tally, self._used, self._capacity, self._horizon,
+                key, time, each, begin, unknown, self._distinct.young,
+            )  # fmt: skip
+            if unknown.rows[0]:
+                self._learn_from(unknown)
+            elif begin < len(key):
+                self._rebuild(*entries(self.table), room=self._used + 1)
+
+    def _learn_from(self, unknown: _Unknown) -> None:
+        rows = int(unknown.rows[0])
+        self._candidates.feed(unknown.key[:rows], unknown.weight[:rows] / self._unit())
+        self._waiting += rows
+        self._update_mean()
+        if self._waiting == self._period:
+            self._review()
+
+    def _unit(self) -> float:
+        """The weight of an arrival at the last turn, the unit for the candidates; so no arrival exceeds 2."""
+        return float(np.exp2((self._turned - self._tally[_REFERENCE]) / self._horizon))
+
+    def _rebuild(self, keys: Array, weights: Array, room: int) -> None:
+        self.table, self._used = empty_table(room), len(keys)
+        fill(self.table, keys, weights)
+
+    def _update_mean(self) -> None:
+        # Counted keys are in the estimate too, so the difference is the other keys, to its precision.
+        marked = self._distinct.estimate()
+        self._tally[_MEAN] = self._tally[_REST] / max(1.0, marked - self._used, marked * _ESTIMATE_ERROR)
+
+    def _review(self) -> None:
+        """Update the set of counted keys.
+
+        The heaviest keys stay, among counted keys and candidates. But a counted key leaves if the mean of the other
+        keys is over twice its weight, even if no single candidate is frequent.
+        """
+        if not self._waiting:
+            return
+        counted, weights = entries(self.table)
+        rising, least = self._candidates.drain()
+        # No key is in both: candidates are fed only while the table is full.
+        keys = np.concatenate([counted, rising])
+        weights = np.concatenate([weights, least * self._unit() + self._tally[_MEAN]])
+        stays = weights >= self._tally[_MEAN] / 2
+        excess = int(stays.sum()) - self._capacity
+        if excess > 0:
+            order = np.flatnonzero(stays)
+            stays[order[np.argpartition(weights[order], excess)[:excess]]] = False
+        self._rebuild(keys[stays], weights[stays], room=int(stays.sum()))
+        self._tally[_REST] = max(0.0, self._tally[_TOTAL] - weights[stays].sum())
+        self._tally[_LEAST] = weights[stays].min(initial=math.inf)
+        self._waiting = 0
+        self._update_mean()
+
+    def share(self, keys: Array) -> Array:
+        """The weight of each key as a fraction of all."""
+        shares = self._weights(keys)
+        if self._tally[_TOTAL] > 0:
+            shares /= self._tally[_TOTAL]
+        return shares
+
+    def count(self, keys: Array) -> Array:
+        """The weight of each key, where the newest arrival weighs 1."""
+        return self._weights(keys) / self._newest_weight()
+
+    def _weights(self, keys: Array) -> Array:
+        return look_up(self.table, keys, min(self._tally[_MEAN], self._tally[_LEAST]))
+
+    def _newest_weight(self) -> float:
+        """The weight of the newest arrival; 1 before the first."""
+        if math.isnan(self._newest):
+            return 1.0
+        return float(np.exp2((self._newest - self._tally[_REFERENCE]) / self._horizon))
+
+    def sample_keys(self, count: int) -> tuple[Array, Array]:
+        """A sample of the counted keys, and the weight that each represents."""
+        return weighted_sample(self.table, self._used, self._tally[_TOTAL], count)
+
+    def total(self) -> float:
+        """The weight of all arrivals, where the newest weighs 1."""
+        return float(self._tally[_TOTAL] / self._newest_weight())
+
+    def snapshot(self) -> dict[str, Array]:
+        """The state as plain arrays."""
+        keys, weights = entries(self.table)
+        return {
+            "keys": keys,
+            "weights": weights,
+            "tally": np.array([*self._tally, self._waiting, self._newest, self._turned]),
+            "settings": np.array([self._capacity, self._horizon]),
+            "young": self._distinct.young.copy(),
+            "old": self._distinct.old.copy(),
+            **self._candidates.snapshot(),
+        }
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Restore the state that `snapshot` returned."""
+        self._rebuild(state["keys"], state["weights"], room=len(state["keys"]))
+        *tally, waiting, self._newest, self._turned = state["tally"].tolist()
+        self._tally, self._waiting = np.array(tally), int(waiting)
+        self._distinct.young, self._distinct.old = state["young"].copy(), state["old"].copy()
+        self._candidates.restore(state)
+        capacity, horizon = state["settings"].tolist()
+        if (capacity, horizon) != (self._capacity, self._horizon) and not math.isnan(self._newest):
+            self._convert(horizon)
+        return self
+
+    def _convert(self, horizon: float) -> None:
+        """Convert a state that was learned with another capacity or horizon."""
+        ours, self._horizon = self._horizon, horizon
+        self._waiting = max(self._waiting, 1)
+        self._review()
+        scale = np.exp2((self._tally[_REFERENCE] - self._newest) / horizon)
+        self._tally[1:] *= scale
+        keys, weights = entries(self.table)
+        self._rebuild(keys, weights * scale, room=len(keys))
+        # The newest arrival now weighs 1 by either horizon.
+        self._tally[_REFERENCE] = self._turned = self._newest
+        self._horizon = ours
+
+
+@kernel
+def _count(
+    table: KeyTable, tally: Array, used: int, capacity: int, horizon: float,
+    key: Array, time: Array, each: Array, begin: int, unknown: _Unknown, registers: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Count rows until the table or the list of other rows is full.
+
+    Returns the first row that was not counted, and the number of counted keys.
+    """
+    keys, weights = table
+    rest_key, rest_weight, rest_rows = unknown
+    last, unit = np.nan, 0.0
+    for i in range(begin, len(key)):
+        if time[i] != last:
+            last = time[i]
+            ahead = (last - tally[_REFERENCE]) / horizon
+            if ahead > MAX_HALF_LIVES:
+                _move_reference(np.floor(ahead), weights, tally, horizon, rest_weight)
+                ahead = (last - tally[_REFERENCE]) / horizon
+            unit = np.exp2(ahead)
+        weight = each[i] * unit
+        slot = slot_of(table, key[i])
+        if weights[slot] >= 0:
+            weights[slot] += weight
+        elif used < capacity:
+            if SLOTS_PER_KEY * (used + 1) > len(keys):
+                return i, used
+            taken = min(tally[_MEAN], tally[_REST])
+            tally[_REST] -= taken
+            add_key(registers, key[i])
+            keys[slot] = key[i]
+            weights[slot] = weight + taken
+            tally[_LEAST] = min(tally[_LEAST], weight + taken)
+            used += 1
+        else:
+            n = rest_rows[0]
+            if n == len(rest_key):
+                return i, used
+            tally[_REST] += weight
+            add_key(registers, key[i])
+            rest_key[n] = key[i]
+            rest_weight[n] = weight
+            rest_rows[0] = n + 1
+        tally[_TOTAL] += weight
+    return len(key), used
+
+
+@kernel
+def _move_reference(
+    horizons: float, weights: Array, tally: Array, horizon: float, rest_weight: Array
+) -> None:
+    """Move the reference by whole half-lives, so that halving every weight is exact."""
+    scale = np.exp2(-horizons)
+    tally[_REFERENCE] += horizons * horizon
+    for place in (_TOTAL, _REST, _LEAST, _MEAN):
+        tally[place] *= scale
+    for i in range(len(weights)):
+        if weights[i] >= 0:
+            weights[i] *= scale
+    rest_weight *= scale

@@ -1,0 +1,277 @@
+"""The process that a stream follows, learned while it arrives."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+import numpy as np
+
+from tidegate.models.processes.ar1 import AR1
+from tidegate.models.processes.linear_trend import LinearTrend
+from tidegate.models.processes.markov_learners import AR1Learner, WalkLearner
+from tidegate.models.processes.noise import Noise
+from tidegate.models.processes.process import Process, agreement
+from tidegate.models.processes.random_walk import RandomWalk
+from tidegate.models.processes.running_fit import RecentRows, RunningFit, columns
+from tidegate.models.processes.trend_learner import TrendLearner
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from tidegate.types import Array, Time
+
+_RECENT: Final = 512
+_TESTED: Final = 128
+"""The number of recent rows that must agree with a process; with more, no real stream is normal enough."""
+_LEAST: Final = 48
+"""The number of rows before a process is accepted."""
+_REVIEWS: Final = (16, 256)
+_REVIEW_SHARE: Final = 8
+"""A review follows after an eighth more rows, within these limits."""
+_UNLIKELY: Final = 1e-4
+_IMPOSSIBLE: Final = 1e-6
+"""The probability of an impossible row, relative to a uniform one within the range."""
+_MARGIN: Final = 10.0
+"""The difference of log-likelihoods that decides between two processes, beside the penalty for parameters."""
+
+
+@dataclass(frozen=True)
+class LearnedProcess:
+    """A process and its clock.
+
+    Parameters
+    ----------
+    process
+        The process in steps of `unit`, the first at `origin`.
+    unit
+        The mean time between rows.
+    origin
+        The time of the newest row when it was learned.
+    regular
+        Whether all gaps between rows are equal.
+    rows
+        The decayed number of rows that it was learned from.
+    """
+
+    process: Process
+    unit: float
+    origin: Time
+    regular: bool
+    rows: float
+
+    def in_strides(self, rows: int) -> Process:
+        """The process in steps of `rows` units.
+
+        If rows arrive at any time of a step, the trend may have any value of that step, which widens the noise.
+        """
+        process = self.process
+        if isinstance(process, LinearTrend) and (rows > 1 or not self.regular):
+            speed = process.speed * rows
+            return replace(process, speed=speed, noise=_widened(process.noise, abs(speed)))
+        if isinstance(process, RandomWalk) and rows > 1:
+            return RandomWalk(process.drift * rows, Noise(sigma=math.sqrt(rows * _variance(process.step))))
+        if isinstance(process, AR1) and rows > 1:
+            left = process.phi1**rows
+            spread = math.sqrt((1 - left**2) / (1 - process.phi1**2))
+            return AR1(process.mean * (1 - left), left, process.sigma * spread)
+        return process
+
+
+class _Fits(NamedTuple):
+    """A running fit of each class."""
+
+    trend: TrendLearner
+    walk: WalkLearner
+    ar1: AR1Learner
+
+    @classmethod
+    def of(cls, horizon: Time | None) -> Self:
+        return cls(TrendLearner(horizon), WalkLearner(horizon), AR1Learner(horizon))
+
+
+class ProcessLearner:
+    """The process of a stream: a linear trend, a random walk or an AR(1) process; None if it follows none of these.
+
+    Running fits of all classes observe every row. A review compares them by the likelihood of the recent rows, each
+    given the row before, with a penalty for parameters. The best fit is accepted if it is better than two models
+    without order, which are shares of values and a constant with noise, and if the last rows agree with it. If fits
+    to the recent rows alone are far better, the older rows are discarded, so that changes of the process are
+    followed.
+
+    Parameters
+    ----------
+    horizon
+        The half-life of a row, in units of time; None forgets nothing.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> times = np.arange(400)
+    >>> learner = ProcessLearner()
+    >>> learner.observe(times, 3 * times + rng.integers(-8, 9, 400))
+    >>> learner.learned.process
+    LinearTrend(speed=3.000..., offset=1197.3..., noise=Noise(bound=8.37..., sigma=None))
+    >>> learner.observe(times + 400, rng.integers(0, 9, 400))
+    >>> learner.learned is None
+    True
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, sections 2 and 6.2: statistical properties that are observed.
+    Present Position and Potential Developments: The Prequential Approach (Dawid, 1984).
+
+    Deviations
+    ----------
+    The paper does not treat how processes are found. Shares have no penalty: a value is predicted by its frequency
+    among the recent rows before it. They are compared here but not learned (`LearnedFrequency` does). The fits do
+    not depend on how rows are cut into batches; the times of reviews do.
+    """
+
+    def __init__(self, horizon: Time | None = None) -> None:
+        self._horizon = horizon
+        self._fits = _Fits.of(horizon)
+        self._recent = RecentRows(np.empty(0), np.empty(0, np.int64))
+        self._seen = 0
+        self._waiting: list[RecentRows] = []  # until the next review
+        self.learned: LearnedProcess | None = None
+
+    def observe(self, times: ArrayLike, values: ArrayLike) -> None:
+        """Learn from rows, most of them in order of time."""
+        when, what = columns(times, values)
+        if not len(when):
+            return
+        self._seen += len(when)
+        self._waiting.append(RecentRows(when.copy(), what.copy()))
+        fewest, most = _REVIEWS
+        if sum(len(rows.times) for rows in self._waiting) >= min(
+            max(self._seen // _REVIEW_SHARE, fewest), most
+        ):
+            rows, self._waiting = _together(self._waiting), []
+            for fit in self._fits:
+                fit.observe(*rows)
+            self._recent = _latest(_together([self._recent, rows]) if len(self._recent.times) else rows)
+            self.learned = self._review()
+
+    def _review(self) -> LearnedProcess | None:
+        if len(self._recent.times) < _LEAST:
+            return None
+        found, likelihood = _best(self._fits, self._recent)
+        recent = _Fits.of(self._horizon)
+        for fit in recent:
+            fit.observe(*self._recent)
+        best_recent, better = _best(recent, self._recent)
+        if better > likelihood + _MARGIN:
+            self._fits, found, likelihood = recent, best_recent, better
+        least = max(_by_shares(self._recent.values), _by_level(self._recent)) + _MARGIN
+        if likelihood <= least or not _agrees(found, self._recent):
+            return None
+        pace, origin = self._fits.walk, self._recent.times[-1].item()
+        process = pace.gap and found.process(self._recent, pace.gap, origin)
+        return (
+            LearnedProcess(process, pace.gap, origin, pace.regular, pace.weight)
+            if process and pace.gap
+            else None
+        )
+
+    def snapshot(self) -> dict[str, Array]:
+        """The state as plain arrays."""
+        fits = self._fits._asdict().items()
+        state = {f"{kind}-{name}": array for kind, fit in fits for name, array in fit.snapshot().items()}
+        parameters: dict[str, Any] | None = None
+        if self.learned is not None:
+            parameters = vars(self.learned) | {"process": self.learned.process.to_parameters()}
+        waiting = (
+            _together(self._waiting) if self._waiting else RecentRows(*(rows[:0] for rows in self._recent))
+        )
+        return state | {
+            "times": self._recent.times,
+            "values": self._recent.values,
+            "waiting_times": waiting.times,
+            "waiting_values": waiting.values,
+            "seen": np.array([self._seen]),
+            "learned": np.frombuffer(json.dumps(parameters).encode(), np.uint8),
+        }
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Restore the state that `snapshot` returned."""
+        for kind, fit in self._fits._asdict().items():
+            start = f"{kind}-"
+            fit.restore({n.removeprefix(start): a for n, a in state.items() if n.startswith(start)})
+        self._recent = RecentRows(state["times"].copy(), state["values"].copy())
+        waiting = RecentRows(state["waiting_times"].copy(), state["waiting_values"].copy())
+        self._waiting = [waiting] if len(waiting.times) else []
+        self._seen = int(state["seen"][0])
+        parameters = json.loads(state["learned"].tobytes())
+        self.learned = parameters and LearnedProcess(
+            **parameters | {"process": Process.from_parameters(parameters["process"])}
+        )
+        return self
+
+
+def _variance(noise: Noise) -> float:
+    """Of normal noise without bound, or of uniform noise."""
+    return noise.sigma**2 if noise.sigma is not None else ((noise.bound or 0.0) + 0.5) ** 2 / 3
+
+
+def _widened(noise: Noise, moves: float) -> Noise:
+    """Noise around a centre that is uniform over a distance of `moves`."""
+    bound = None if noise.bound is None else noise.bound + moves / 2
+    return Noise(bound, None if noise.sigma is None else math.sqrt(noise.sigma**2 + moves**2 / 12))
+
+
+def _together(parts: list[RecentRows]) -> RecentRows:
+    return RecentRows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _latest(rows: RecentRows) -> RecentRows:
+    """The last of these rows by time; rows of one time in order of arrival."""
+    order = np.argsort(rows.times, kind="stable")[-_RECENT:]
+    return RecentRows(rows.times[order], rows.values[order])
+
+
+def _best(fits: _Fits, recent: RecentRows) -> tuple[RunningFit, float]:
+    """The fit with the highest likelihood of the recent rows, and that likelihood."""
+    found: list[tuple[RunningFit, float]] = [(fit, _likelihood(fit, recent)) for fit in fits]
+    return max(found, key=lambda each: each[1])
+
+
+def _likelihood(fit: RunningFit, recent: RecentRows) -> float:
+    """The log-likelihood of all rows but the first, with Schwarz's penalty for parameters."""
+    intervals = fit.intervals(recent)
+    if intervals is None:
+        return -np.inf
+    least = _IMPOSSIBLE / (float(recent.values.max()) - float(recent.values.min()) + 1)
+    mass = np.maximum(intervals[1] - intervals[0], least)
+    return float(np.log(mass).sum()) - fit.parameters / 2 * float(np.log(len(mass)))
+
+
+def _agrees(fit: RunningFit, recent: RecentRows) -> bool:
+    intervals = fit.intervals(recent)
+    if intervals is None:
+        return False
+    below, upto = (ends[-_TESTED:] for ends in intervals)
+    # An impossible row is an outlier with an extreme rank; several of them fail the test.
+    return agreement(below, np.maximum(upto, np.nextafter(below, 2))) >= _UNLIKELY
+
+
+def _by_level(recent: RecentRows) -> float:
+    """The likelihood by noise around a constant."""
+    level = TrendLearner(level=True)
+    level.observe(*recent)
+    return _likelihood(level, recent)
+
+
+def _by_shares(values: Array) -> float:
+    """The likelihood by the frequency of each value before; new values are uniform within the range."""
+    order = np.argsort(values, kind="stable")
+    grouped = values[order]
+    first = np.concatenate(([True], grouped[1:] != grouped[:-1]))
+    places = np.arange(len(values))
+    before = np.empty(len(values))
+    before[order] = places - np.maximum.accumulate(np.where(first, places, 0))
+    new = 1 / (float(values.max()) - float(values.min()) + 1)
+    chances = np.where(before > 0, before, new) / (places + 1)
+    return float(np.log(chances[1:]).sum())

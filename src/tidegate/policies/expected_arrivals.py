@@ -1,0 +1,151 @@
+"""Which rows are still to come on either side, and what keys they may have."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.models import LearnedFrequency, Oracle, Process, Rates, Stationary
+from tidegate.models.processes.arrival_forecast import ArrivalForecast
+from tidegate.types import SIDES, InputError, Learned, as_part, parts_of
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Side, Step, Time
+
+_CAPACITY: Final = 1 << 10
+_NOTHING: Final = Oracle(np.empty(0, np.int64))
+
+
+def check_processes(policy: str, left: object, right: object) -> None:
+    """Refuse a process on one side only, and what is none."""
+    for side, process in zip(SIDES, (left, right), strict=True):
+        if not isinstance(process, Process | None):
+            raise InputError(
+                f"{policy} was given {side}={process!r}, which is no process; give one of tidegate.models, such as "
+                "LinearTrend(...) or its fit to a recorded stream"
+            )
+    if (left is None) != (right is None):
+        lacking = "left" if left is None else "right"
+        raise InputError(f"{policy} has no process on the {lacking}; give both, or neither to learn")
+
+
+class Outlook(ABC):
+    """What is known of the rows to come."""
+
+    @abstractmethod
+    def observe(self, step: Step) -> None:
+        """Take note of a step's arrivals."""
+
+    @abstractmethod
+    def coming(self, now: Time) -> dict[Side, ArrivalForecast]:
+        """The rows of each side that come next."""
+
+    def rows_each(self, side: Side) -> float:  # noqa: ARG002 - most bring the rows that they tell of
+        """How many rows come of each that `coming` tells of, in proportion to the other side's."""
+        return 1.0
+
+    def learned(self) -> list[Learned]:
+        """What is believed by now, for people to look at."""
+        return []
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Array]:
+        """What was observed, as plain arrays."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Array]) -> None:
+        """Take up what `snapshot` gave."""
+
+
+class Foretold(Outlook):
+    """A process for each side, which brings a row at each time step, or as many more as the side is seen to bring."""
+
+    def __init__(self, processes: dict[Side, Process], ahead: int, horizon: Time | None = None) -> None:
+        self._processes, self._ahead = processes, ahead
+        self._rates = Rates(horizon)
+        self._last: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)  # time and key
+
+    def observe(self, step: Step) -> None:
+        """Remember each side's last key, and learn how often its rows come."""
+        for side in SIDES:
+            rows = step.rows[side]
+            self._rates.observe(side, len(rows) - step.fresh[side], step.now)
+            if len(rows) > step.fresh[side]:
+                self._last[side] = math.floor(rows.time[-1]), int(rows.key[-1])
+
+    def coming(self, now: Time) -> dict[Side, ArrivalForecast]:
+        """A row at each time step after the last, or from this time on if that is later."""
+        end = math.floor(now) + self._ahead + 1
+        found: dict[Side, ArrivalForecast] = {}
+        for side, process in self._processes.items():
+            last = self._last[side]
+            # In steps of one row, this side's row of this very time may be still to come.
+            begin = max(math.floor(now), last[0] + 1) if last else math.floor(now)
+            found[side] = ArrivalForecast.after(process, last, np.arange(begin, end))
+        return found
+
+    def rows_each(self, side: Side) -> float:
+        """By the rates observed: 1 of the faster side."""
+        return self._rates.relative(side)
+
+    def snapshot(self) -> dict[str, Array]:
+        """The last keys, and the rates."""
+        state = {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
+        return state | as_part("rate", self._rates.snapshot())
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Take up what `snapshot` gave; a state from before rates were learned has none."""
+        parts = parts_of(state)
+        if "rate" in parts:
+            self._rates.restore(parts["rate"])
+        for side, last in parts.get("last", {}).items():
+            self._last["left" if side == "left" else "right"] = int(last[0]), int(last[1])
+
+
+class Learning(Outlook):
+    """Shares of keys as observed, of rows that come evenly, at the rates observed."""
+
+    def __init__(self, ahead: int, horizon: Time | None) -> None:
+        self._ahead = ahead
+        self._rates = Rates(horizon)
+        self._shares = LearnedFrequency(_CAPACITY, horizon).start()
+
+    def observe(self, step: Step) -> None:
+        """Learn shares and rates."""
+        for side in SIDES:
+            keys = step.rows[side].key[step.fresh[side] :]
+            self._rates.observe(side, len(keys), step.now)
+            self._shares.observe(side, keys, step.now)
+
+    def coming(self, now: Time) -> dict[Side, ArrivalForecast]:
+        """As many rows of the side that brings more as are looked ahead to; of the other in proportion."""
+        rates = {side: self._rates.rate(side) for side in SIDES}
+        most = max(rates.values())
+        found: dict[Side, ArrivalForecast] = {}
+        for side in SIDES:
+            rate = rates[side] if most else 1.0
+            count = int(self._ahead * (rate / most if most else 1.0))
+            times = now + np.arange(1, count + 1) / (rate or 1.0)
+            keys = self._shares.keys(side)
+            shares = self._shares.share(side, keys)
+            process = Stationary((keys, shares / shares.sum())) if shares.sum() > 0 else _NOTHING
+            found[side] = ArrivalForecast.after(process, None, times)
+        return found
+
+    def learned(self) -> list[Learned]:
+        """The rates."""
+        return [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
+
+    def snapshot(self) -> dict[str, Array]:
+        """What was learned."""
+        state = as_part("rate", self._rates.snapshot())
+        return state | as_part("share", self._shares.snapshot())
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Take up what `snapshot` gave."""
+        parts = parts_of(state)
+        self._rates.restore(parts["rate"])
+        self._shares.restore(parts["share"])

@@ -1,0 +1,47 @@
+"""HEEB: score a row by the results to expect of it while it stays in memory.
+
+| module | contents |
+|---|---|
+| `heeb` | `Heeb`, for streams whose keys follow a known process |
+| `adaptive` | `Heeb` without given processes: it learns processes, or shares of keys |
+| `histogram` | `HeebHistogram`, which learns benefits by distance between the streams |
+| `survival` | the probability that a row is still in memory, and the benefit as a plain sum |
+| `incremental` | benefits that follow from one another, step by step |
+| `precomputed` | benefits from tables: `h1` for random walks, `h2` for AR(1) processes |
+| `windowed_benefit` | benefits of many rows at once, each within its own window |
+| `lifetime` | the mean time that rows spend in memory, as observed |
+| `tracked_rows` | the sample of rows from which histograms learn |
+"""
+
+from tidegate.policies.heeb.heeb import Heeb
+from tidegate.policies.heeb.histogram import HeebHistogram
+from tidegate.policies.heeb.incremental import DriftingBenefit, earlier, later, over_time, trusted
+from tidegate.policies.heeb.precomputed import Curve, Surface, h1, h2
+from tidegate.policies.heeb.survival import (
+    Exponential,
+    Fixed,
+    Infinite,
+    Inverse,
+    Survival,
+    expected_benefit,
+)
+
+__all__ = [
+    "Curve",
+    "DriftingBenefit",
+    "Exponential",
+    "Fixed",
+    "Heeb",
+    "HeebHistogram",
+    "Infinite",
+    "Inverse",
+    "Surface",
+    "Survival",
+    "earlier",
+    "expected_benefit",
+    "h1",
+    "h2",
+    "later",
+    "over_time",
+    "trusted",
+]

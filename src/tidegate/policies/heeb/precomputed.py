@@ -1,0 +1,449 @@
+"""Expected benefits by the last value, reckoned beforehand: a curve for a walk, a surface for a level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+
+from tidegate.compiled import inlined, kernel
+from tidegate.models import AR1, History, Problem, RandomWalk, gains
+from tidegate.models.processes.process import as_integers
+from tidegate.models.validation import at_least_one
+from tidegate.policies.heeb.survival import Exponential, Survival
+from tidegate.types import Array, InputError, check_choice
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+_DEVIATIONS: Final = 9.0
+_LASTS: Final = 8.0
+"""How many standard deviations from the mean values, and last values, are told of."""
+_FINE: Final = 6
+_MOST: Final = 512
+"""Control points: so many a standard deviation of the noise, but at most so many on an axis."""
+_ROUNDING: Final = 2.0**-46
+_SPLIT: Final = 2.0**17 + 1
+_FORGOTTEN: Final = 1e-16
+_REMEMBERED: Final = 1 << 22
+_KEPT: Final = 4
+_WIDTH: Final = 12
+"""How many control points in a row the polynomial between two of them goes through."""
+_BEYOND: Final = _WIDTH // 2
+"""Control points beyond either end, which the last intervals are interpolated with."""
+_EACH_STEP: Final = 32
+_NODES: Final = 20
+"""Steps of a level that are summed one by one; of the next 32, 64 and so on, this many stand for all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The expected benefit by the distance of a value from the last one that the stream brought."""
+
+    first: int
+    benefits: Array = field(repr=False)
+
+    def of(self, values: ArrayLike, last: int = 0) -> Array:
+        """The expected benefit of these values, after `last`."""
+        return interpolated(as_integers(values), self.first + last, 1, self.benefits)
+
+
+def h1(
+    walk: RandomWalk, survival: Survival, *, problem: Problem = "joining", ahead: int | None = None
+) -> Curve:
+    """The expected benefits with a random walk, which depend on the distance from its last value only.
+
+    Parameters
+    ----------
+    walk
+        The stream that rows are matched with.
+    survival
+        How long rows are thought to stay.
+    problem
+        "joining" or "caching".
+    ahead
+        How many steps to sum over; by default all that matter.
+
+    Examples
+    --------
+    With steps that vary by 1 and no drift, the nearest is the best to keep; with a drift, what lies ahead.
+
+    >>> from tidegate.models import Noise
+    >>> still, drifting = (h1(RandomWalk(drift, Noise(sigma=1.0)), Exponential(10)) for drift in (0, 2))
+    >>> still.of([-4, -2, 0, 2, 4]).round(2), drifting.of([-4, -2, 0, 2, 4]).round(2)
+    (array([0.39, 0.91, 1.6 , 0.91, 0.39]), array([0.  , 0.  , 0.06, 0.45, 0.39]))
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, Theorem 3, section 7.5 and Figure 6.
+
+    Deviations
+    ----------
+    The construction is in a report that is not at hand. With an exponential survival the sum is a geometric series
+    in the transform of a step, and is formed there. All visits of a value are its first one and returns from it, so
+    that in caching the benefit is that in joining over one plus that of distance 0. Without drift, values that are
+    as far above the last one as below it have the same benefit, to the last digit.
+    """
+    check_choice(problem, Problem, "problem")
+    if not isinstance(walk, RandomWalk):
+        raise InputError(f"h1 is the curve of a RandomWalk, not of {walk!r}; use h2 for an AR1")
+    if not isinstance(survival, Exponential) or ahead is not None:
+        steps = _steps(survival, ahead)
+        low, high = walk.span(steps)
+        found = gains(walk, History(0, 0), np.arange(low, high + 1), steps, problem=problem)
+        return Curve(low, found @ survival.at(np.arange(1, steps + 1)))
+    low, benefits = _geometric(replace(walk, drift=abs(walk.drift)), survival)
+    if walk.drift < 0:
+        low, benefits = 1 - low - len(benefits), benefits[::-1]
+    if problem == "caching":
+        benefits = benefits / (1 + benefits[-low])
+    return Curve(low, benefits)
+
+
+def _geometric(walk: RandomWalk, survival: Exponential) -> tuple[int, Array]:
+    """The least distance, and the sum over all steps for it and the next ones, in the transform's domain."""
+    least, one = walk.one
+    steps = survival.reach()
+    places = least + np.arange(len(one))
+    drift = float(one @ places)
+    spread = _DEVIATIONS * math.sqrt(steps * float(one @ (places - drift) ** 2)) + len(one)
+    low = math.floor(min(drift * steps, 0.0) - spread)
+    size = 1 << (math.ceil(max(drift * steps, 0.0) + spread) - low).bit_length()
+    step = np.zeros(size)
+    step[places % size] = one
+    moved = math.exp(-1 / survival.alpha) * np.fft.rfft(step)
+    benefits = np.fft.irfft(moved / (1 - moved), size)
+    if walk.drift == 0:
+        # Either way is as likely; the transform's rounding is not.
+        benefits = (benefits + np.roll(benefits[::-1], 1)) / 2
+    benefits = np.roll(benefits, -low)
+    # Distances of equal benefit are to be equal, and those of none to have none, whatever the transform's rounding.
+    unit = _ROUNDING * benefits.max()
+    benefits = np.round(benefits / unit) * unit
+    matters = np.flatnonzero(benefits)
+    # Distance 0 is told of even where a walk never returns to it.
+    begin, end = min(int(matters[0]), -low), max(int(matters[-1]), -low) + 1
+    return low + begin, benefits[begin:end]
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """The expected benefit by a value and the last one, between control points on a grid.
+
+    Parameters
+    ----------
+    first, first_last
+        The first control point on either axis.
+    spacing
+        How far control points are apart, on both.
+    benefits
+        At the control points: a row for each last value, a column for each value.
+    """
+
+    first: int
+    first_last: int
+    spacing: int
+    benefits: Array = field(repr=False)
+
+    def covers(self, last: int) -> bool:
+        """Whether that last value lies between control points."""
+        return self.nearest(last) == last
+
+    def nearest(self, last: int) -> int:
+        """The nearest last value that lies between control points which have enough others beside them."""
+        end = self.first_last + (len(self.benefits) - 1) * self.spacing
+        beyond = (_BEYOND - 1) * self.spacing
+        return min(max(last, self.first_last + beyond), end - beyond)
+
+    def curve(self, last: int) -> Array:
+        """The benefits of the control points after this last value."""
+        if not self.covers(last):
+            raise InputError(
+                f"the surface does not reach to a last value of {last}; use expected_benefit for it"
+            )
+        place, part = divmod(last - self.first_last, self.spacing)
+        if not part:
+            row: Array = self.benefits[place]
+            return row.copy()
+        some = self.benefits[place - _BEYOND + 1 : place + _BEYOND + 1]
+        found: Array = control_weights(self.spacing)[part] @ some
+        return found
+
+    def of(self, values: ArrayLike, last: int) -> Array:
+        """The expected benefit of these values, after `last`."""
+        return interpolated(as_integers(values), self.first, self.spacing, self.curve(last))
+
+
+def h2(
+    level: AR1,
+    survival: Survival,
+    *,
+    problem: Problem = "joining",
+    ahead: int | None = None,
+    points: int | None = None,
+) -> Surface:
+    """The expected benefits with an AR(1) process, which depend on the value and the last one: a surface.
+
+    It is reckoned at control points and interpolated in between, by polynomials along both axes.
+
+    Parameters
+    ----------
+    level
+        The stream that rows are matched with.
+    survival
+        How long rows are thought to stay.
+    problem
+        "joining" or "caching".
+    ahead
+        How many steps to sum over; by default all that matter.
+    points
+        How many control points there are on an axis at most; by default six for each standard deviation of the noise,
+        and 512 at most. Where that makes them whole numbers next to each other, there is no error. Else it is below
+        1e-9 of the largest benefit up to a `phi1` of 0.95. Where the default is cut short at 512 it grows: to 3e-8 at
+        a `phi1` of 0.99 and 1e-3 at 0.999, with an alpha of 6; with one of 50, a third of that.
+
+    Examples
+    --------
+    >>> level = AR1(phi0=56, phi1=0.72, sigma=42.2)
+    >>> surface = h2(level, Exponential(50))
+    >>> surface.benefits.shape
+    (153, 223)
+    >>> surface.of([150, 200, 300], 310).round(4)
+    array([0.2148, 0.3155, 0.1011])
+    >>> from tidegate.policies import expected_benefit
+    >>> expected_benefit(level, History(0, 310), [150, 200, 300], Exponential(50)).round(4)
+    array([0.2148, 0.3155, 0.1011])
+
+    References
+    ----------
+    On Joining and Caching Stochastic Streams, Theorem 3 and section 8 (REAL).
+
+    Deviations
+    ----------
+    The paper takes 25 control points in all. Here as many as the noise asks for; the interpolation goes through
+    twelve neighbours on an axis. Of far steps some stand for all: what is left of the last value falls off smoothly.
+    Once the process has forgotten it, the rest of the sum is that of its stationary distribution. In caching the
+    benefit of a value is that in joining over one plus that after itself.
+    """
+    check_choice(problem, Problem, "problem")
+    if not isinstance(level, AR1):
+        raise InputError(f"h2 is the surface of an AR1, not of {level!r}; use h1 for a RandomWalk")
+    if points is not None:
+        at_least_one(points, "points", of="control points")
+    spacing = _spacing(level, points)
+    values, lasts = _control_points(level, spacing)
+    if problem == "caching" and not (isinstance(survival, Exponential) and ahead is None):
+        steps = _steps(survival, ahead)
+        counts = survival.at(np.arange(1, steps + 1))
+        first = (gains(level, History(0, last), values, steps, problem=problem) for last in lasts.tolist())
+        benefits = np.array([chances @ counts for chances in first])
+        return Surface(int(values[0]), int(lasts[0]), spacing, benefits)
+    left, weights = steps_left(level, survival, _steps(survival, ahead))
+    benefits = np.array([chances @ weights for chances in _chances(level, spacing, left)])
+    if problem == "caching":
+        benefits /= 1 + level.reached(values[:, None], left, values[:, None]) @ weights
+    return Surface(int(values[0]), int(lasts[0]), spacing, benefits)
+
+
+def _spacing(level: AR1, points: int | None) -> int:
+    """How far control points are to be apart."""
+    widest = 2 * _reaches(level)[0]
+    if points is not None:
+        return max(1, math.ceil(widest / points))
+    # A value comes back to itself by 1 - phi1 of its distance from the mean, which varies faster if phi1 is below 0.
+    fine = level.sigma / (_FINE * max(1.0, 1 - level.phi1))
+    return max(1, int(fine), math.ceil(widest / _MOST))
+
+
+def is_light(level: AR1, survival: Survival, ahead: int) -> bool:
+    """Whether `h2` is both fine and so small that the next one, for another survival, takes little."""
+    points = math.prod(map(len, _control_points(level, _spacing(level, None))))
+    return is_fine(level) and points * len(steps_left(level, survival, ahead)[0]) <= _REMEMBERED
+
+
+def is_fine(level: AR1) -> bool:
+    """Whether `h2` has control points so near to each other that hardly any two values change their order."""
+    return _spacing(level, None) <= max(1.0, 1.5 * level.sigma / (_FINE * max(1.0, 1 - level.phi1)))
+
+
+def _steps(survival: Survival, ahead: int | None) -> int:
+    Survival.check(survival)
+    steps = survival.reach() if ahead is None else at_least_one(ahead, "ahead")
+    if steps is None:
+        raise InputError(f"{survival!r} has no end; say how many steps ahead= to sum over")
+    return steps
+
+
+def _until_forgotten(level: AR1, ahead: int, survival: Survival) -> Array:
+    """What each step counts until the process has forgotten its last value; the last one for all that follow."""
+    forgotten = math.ceil(math.log(_FORGOTTEN) / math.log(abs(level.phi1))) if level.phi1 else 1
+    weights = survival.at(np.arange(1, ahead + 1))
+    if ahead > forgotten:
+        weights[forgotten - 1] = weights[forgotten - 1 :].sum()
+    return weights[:forgotten]
+
+
+def steps_left(level: AR1, survival: Survival, ahead: int) -> tuple[Array, Array]:
+    """What is left of the last value at each step that a sum goes over, and what that step counts.
+
+    Near steps stand for themselves, far ones for several.
+    """
+    weights = _until_forgotten(level, ahead, survival)
+    rounded = 1 << (len(weights) - 1).bit_length()
+    left, parts = _merged(level.phi1, rounded)
+    return left, weights @ parts[: len(weights)]
+
+
+@lru_cache(maxsize=_KEPT)
+def _merged(phi1: float, steps: int) -> tuple[Array, Array]:
+    """What is left of a last value at each node; and for each of the steps, how much of it falls to each node.
+
+    A sum over many steps of what depends smoothly on the step is one over few, as an integral is: each step's term is
+    the polynomial's through the nodes. Where `phi1` is below 0, even and odd steps are apart.
+    """
+    exact = min(steps, _EACH_STEP)
+    every = np.arange(1, steps + 1)
+    nodes, parts = [every[:exact].astype(np.float64)], [np.eye(steps)[:, :exact]]
+    signs = [np.where(every[:exact] % 2, np.sign(phi1), 1.0)]
+    begin = exact
+    while begin < steps:
+        panel = every[begin : 2 * begin]
+        for some in (panel,) if phi1 >= 0 else (panel[::2], panel[1::2]):
+            at, share = (
+                _on_nodes(some) if len(some) > _NODES else (some.astype(np.float64), np.eye(len(some)))
+            )
+            of = np.zeros((steps, len(at)))
+            of[some - 1] = share
+            nodes.append(at)
+            parts.append(of)
+            signs.append(np.full(len(at), np.sign(phi1) if some[0] % 2 else 1.0))
+        begin *= 2
+    return np.concatenate(signs) * abs(phi1) ** np.concatenate(nodes), np.concatenate(parts, axis=1)
+
+
+def _on_nodes(steps: Array) -> tuple[Array, Array]:
+    """Chebyshev's nodes within these steps, and what each counts in the polynomial's value at each step."""
+    angles = (2 * np.arange(_NODES) + 1) * np.pi / (2 * _NODES)
+    middle, half = (steps[0] + steps[-1]) / 2, (steps[-1] - steps[0]) / 2
+    nodes = middle + half * np.cos(angles)
+    apart = steps[:, None] - nodes
+    # A step on a node is that node's alone.
+    apart[apart == 0] = np.finfo(np.float64).tiny
+    shares = (-1.0) ** np.arange(_NODES) * np.sin(angles) / apart
+    return nodes, shares / shares.sum(axis=1, keepdims=True)
+
+
+def _chances(level: AR1, spacing: int, left: Array) -> Iterable[Array]:
+    """For each last value, how likely each value comes when so much is left of it."""
+    values, lasts = _control_points(level, spacing)
+    if len(values) * len(lasts) * len(left) <= _REMEMBERED:
+        return _kept_chances(level, spacing, tuple(left.tolist()))
+    return (level.reached(last, left[None, :], values[:, None]) for last in lasts)
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_chances(level: AR1, spacing: int, left: tuple[float, ...]) -> Array:
+    """The same as one table: it does not depend on how long rows stay, which may change time and again."""
+    values, lasts = _control_points(level, spacing)
+    return np.array([level.reached(last, np.array(left)[None, :], values[:, None]) for last in lasts])
+
+
+def _control_points(level: AR1, spacing: int) -> tuple[Array, Array]:
+    """Values and last values on the grid."""
+    reach, lasts = _reaches(level)
+    return _grid(level.mean, reach, spacing), _grid(level.mean, lasts, spacing)
+
+
+def _reaches(level: AR1) -> tuple[float, float]:
+    """How far from the mean values matter, and last values."""
+    deviation = level.sigma / math.sqrt(1 - level.phi1**2)
+    next_one = _LASTS * abs(level.phi1) * deviation + _DEVIATIONS * level.sigma
+    return max(_DEVIATIONS * deviation, next_one), _LASTS * deviation
+
+
+def _grid(middle: float, reach: float, spacing: int) -> Array:
+    """Control points around the middle, and those beyond either end that the last intervals need."""
+    count = math.ceil(reach / spacing) + _BEYOND
+    return round(middle) + spacing * np.arange(-count, count + 1)
+
+
+def interpolated(values: Array, first: int, spacing: int, benefits: Array) -> Array:
+    """The benefit of each value from those of control points; beyond them 0."""
+    return between(values, first, spacing, benefits[:, None], *np.zeros((2, len(values)), np.int64))
+
+
+def between(values: Array, first: int, spacing: int, sums: Array, begins: Array, ends: Array) -> Array:
+    """For each value the sum at its end less that at its beginning, where the sums are told of control points.
+
+    A row of `sums` for each control point. A beginning in the first column counts as 0.
+    """
+    return _between(values, first, spacing, sums, begins, ends, control_weights(spacing))
+
+
+@kernel
+def _between(
+    values: Array, first: int, spacing: int, sums: Array, begins: Array, ends: Array, weights: Array
+) -> Array:
+    found = np.zeros(len(values))
+    for i in range(len(values)):
+        place = (values[i] - first) // spacing
+        part = values[i] - first - place * spacing
+        if part == 0:
+            if 0 <= place < len(sums):
+                found[i] = sums[place, ends[i]]
+                if begins[i]:
+                    found[i] -= sums[place, begins[i]]
+        elif _BEYOND - 1 <= place < len(sums) - _BEYOND:
+            for at in range(_WIDTH):
+                row = sums[place - _BEYOND + 1 + at]
+                found[i] += weights[part, at] * (row[ends[i]] - (row[begins[i]] if begins[i] else 0.0))
+        found[i] = max(found[i], 0.0)
+    return found
+
+
+@inlined
+def looked_up(curve: Array, distance: int, spacing: int, weights: Array) -> float:
+    """What a curve of control points has at a distance from the first; beyond them 0."""
+    place = distance // spacing
+    part = distance - place * spacing
+    if part == 0:
+        return curve[place] if 0 <= place < len(curve) else 0.0
+    found = 0.0
+    if _BEYOND - 1 <= place < len(curve) - _BEYOND:
+        for at in range(_WIDTH):
+            found += weights[part, at] * curve[place - _BEYOND + 1 + at]
+    return max(found, 0.0)
+
+
+@lru_cache(maxsize=_KEPT)
+def control_weights(spacing: int) -> Array:
+    """What each control point in a row counts, for each whole distance from the one before the middle."""
+    nodes = np.arange(1 - _BEYOND, _BEYOND + 1)
+    parts = np.arange(spacing)[:, None] / spacing
+    weights = np.ones((spacing, _WIDTH))
+    for at, node in enumerate(nodes):
+        others = np.delete(nodes, at)
+        weights[:, at] = ((parts - others) / (node - others)).prod(axis=1)
+    return weights
+
+
+Worth = TypeVar("Worth", float, Array)
+
+
+def evened(worth: Worth) -> Worth:
+    """Rounded to 36 binary digits, which is coarser than the error of a sum or a table.
+
+    Rows that are worth the same are equal then, though they were summed in another order; unless, and that is rare,
+    a border lies between. Who stays among equals is not left to rounding.
+    """
+    # As Dekker splits a number: the larger part is what is left of so many digits.
+    large = worth * _SPLIT
+    found: Worth = large - (large - worth)
+    return found
+
+
+evened_number = inlined(evened)

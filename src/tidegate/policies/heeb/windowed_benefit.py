@@ -1,0 +1,249 @@
+"""The expected benefit of many rows at once, each within its own window: looked up, not summed for each row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.models import AR1, History, LinearTrend, Noise, Process, RandomWalk, Stationary
+from tidegate.policies.heeb.incremental import DriftingBenefit
+from tidegate.policies.heeb.precomputed import Surface, between, h2, is_light, steps_left
+from tidegate.policies.heeb.survival import Exponential, Survival
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Time
+
+_KEPT: Final = 4
+_ENTRIES: Final = 1 << 20
+"""How many entries a table may have."""
+_FINE: Final = 6
+"""Control values a standard deviation of normal noise; any other has a table of all values."""
+_BEYOND: Final = 6
+"""Control values beyond either end, which the last intervals are interpolated with."""
+_DEVIATIONS: Final = 9.0
+_AT_ONCE: Final = 1 << 12
+"""Of how many values the sums are formed at a time."""
+
+
+class Sums(NamedTuple):
+    """What control values bring within 0, 1, 2 and more steps: a row for each of them, which are `spacing` apart."""
+
+    first: int
+    spacing: int
+    sums: Array
+
+    def of(self, values: Array, begins: Array, ends: Array) -> Array:
+        """What each value brings from one step to another."""
+        return between(values, self.first, self.spacing, self.sums, begins, ends)
+
+
+def expected_within(
+    process: Process,
+    history: History,
+    keys: Array,
+    survival: Survival,
+    begins: Array,
+    ends: Array,
+    *,
+    ahead: int,
+    lag: int = 0,
+) -> Array:
+    """The results that each row may be expected to bring after one step from now and up to another.
+
+    The same as a sum for each row, at the cost of looking it up. Stationary shares need no table, nor does a trend
+    of speed 0. With a trend of whole speed the sum up to a step is what may be expected now less what may be
+    expected then, both by the offset from the trend (`DriftingBenefit`). With a walk there is a table by distance
+    for rows that outlast all steps, and one by distance and step for others. With a level there is one by value and
+    last value (`h2`) for rows that outlast all steps. Whatever else moves with every step has a table made for it,
+    if that costs less than a sum for each distinct key.
+
+    Rows that are as far above the last value of a walk without drift as others are below it are worth the same, to
+    the last digit.
+
+    Parameters
+    ----------
+    process, history
+        What the rows are matched with, and what was observed of it.
+    keys
+        Of the rows.
+    survival
+        How long rows are thought to stay, counted from `lag` steps after the history's end.
+    begins, ends
+        For each row, the step after which it may be matched and the last one; from 0 to `ahead`.
+    ahead
+        How many steps to look ahead.
+    lag
+        How many steps ago the history ended.
+
+    Deviations
+    ----------
+    With normal noise whose standard deviation is 16 or more, tables have eight control values for each deviation, and
+    a polynomial through twelve of them is taken in between: within 1e-10 of the largest.
+    """
+    if isinstance(process, Stationary) or (isinstance(process, LinearTrend) and process.speed == 0):
+        kept = np.concatenate([[0.0], np.cumsum(survival.at(np.arange(1, ahead + 1)))])
+        found: Array = _share(process, keys) * (kept[ends] - kept[begins])
+        return found
+    if isinstance(process, LinearTrend) and isinstance(survival, Exponential) and process.moves_whole():
+        return _drifting(process, survival).within(history.now + lag, keys, begins, ends)
+    outlasting = not begins.any() and bool((ends == ahead).all())
+    if isinstance(process, RandomWalk) and history.last is not None:
+        # A walk that drifts down is one that drifts up, mirrored: both have the same table.
+        upward = replace(process, drift=abs(process.drift))
+        table = (_wandered if outlasting else _walked)(upward, survival, ahead, lag)
+        if table is not None:
+            distances = keys - history.last if process.drift > 0 else history.last - keys
+            ends = np.zeros_like(ends) if outlasting else ends
+            return table.of(distances if process.drift else np.abs(distances), begins, ends)
+    if isinstance(process, AR1) and history.last is not None and outlasting and not lag:
+        return _by_level(process, history.last, keys, survival, ahead)
+    grid = _control_values(process, history, ahead, lag)
+    if grid is None or len(grid) >= len(keys) or len(grid) * (ahead + 1) > _ENTRIES:
+        return _summed(process, history, keys, survival, begins, ends, ahead, lag)
+    return _table(grid, _sums(process, history, grid, survival, ahead, lag)).of(keys, begins, ends)
+
+
+def _share(process: Stationary | LinearTrend, keys: Array) -> Array:
+    """How likely each key is, at any time."""
+    return (
+        process.share(keys) if isinstance(process, Stationary) else process.noise.mass(keys - process.offset)
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _drifting(trend: LinearTrend, survival: Exponential) -> DriftingBenefit:
+    return DriftingBenefit(trend, survival)
+
+
+@lru_cache(maxsize=_KEPT)
+def _walked(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> Sums | None:
+    """By distance from the last value and step; None if that takes too much."""
+    grid = _spaced(*walk.span(lag + ahead, far=False), _apart(walk.step))
+    if len(grid) * (ahead + 1) > _ENTRIES:
+        return None
+    return _table(grid, _sums(walk, History(0, 0), grid, survival, ahead, lag))
+
+
+@lru_cache(maxsize=_KEPT)
+def _wandered(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> Sums:
+    """By distance from the last value, within all steps; the same sums, for distances that are much larger."""
+    grid = _spaced(*walk.span(lag + ahead), _apart(walk.step))
+    found = np.empty((len(grid), 1))
+    for start in range(0, len(grid), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        found[some] = _sums(walk, History(0, 0), grid[some], survival, ahead, lag)[:, -1:]
+    return _table(grid, found)
+
+
+@lru_cache(maxsize=_KEPT)
+def _level(level: AR1, survival: Survival, ahead: int) -> Surface:
+    return h2(level, survival, ahead=ahead)
+
+
+def _by_level(level: AR1, last: int, keys: Array, survival: Survival, ahead: int) -> Array:
+    """By `h2` where that is small; else by a sum for each distinct key, or for control values."""
+    if is_light(level, survival, ahead) and (surface := _level(level, survival, ahead)).covers(last):
+        return surface.of(keys, last)
+    left, weights = steps_left(level, survival, ahead)
+
+    def summed(values: Array) -> Array:
+        parts = (values[start : start + _AT_ONCE, None] for start in range(0, len(values), _AT_ONCE))
+        return np.concatenate([np.empty(0), *(level.reached(last, left, some) @ weights for some in parts)])
+
+    values, place = np.unique(keys, return_inverse=True)
+    grid = _control_values(level, History(0, last), ahead, 0)
+    if grid is None or len(grid) >= len(values):
+        return summed(values)[place]
+    none = np.zeros_like(place)
+    return _table(grid, summed(grid)[:, None]).of(values, none, none)[place]
+
+
+def _control_values(process: Process, history: History, ahead: int, lag: int) -> Array | None:
+    """Values that tell of all that may come within these steps; None of a process that cannot tell."""
+    if isinstance(process, LinearTrend):
+        ends = process.centre(history.now + lag + np.array([1, ahead]))
+        reach = process.noise.reach
+        return _spaced(math.floor(ends.min() - reach), math.ceil(ends.max() + reach), _apart(process.noise))
+    if isinstance(process, AR1) and history.last is not None:
+        reach = abs(process.phi1) ** (lag + 1) * abs(history.last - process.mean)
+        reach += _DEVIATIONS * process.sigma / math.sqrt(1 - process.phi1**2)
+        low, high = math.floor(process.mean - reach), math.ceil(process.mean + reach)
+        return _spaced(low, high, max(1, int(process.sigma / _FINE)))
+    return None
+
+
+def _apart(noise: Noise) -> int:
+    """How far control values may be apart: what has an edge has none that would do for others."""
+    smooth = noise.sigma is not None and (noise.bound is None or noise.bound >= _DEVIATIONS * noise.sigma)
+    return max(1, int(noise.sigma / _FINE)) if smooth and noise.sigma is not None else 1
+
+
+def _spaced(low: int, high: int, spacing: int) -> Array:
+    """Control values from one to another, all multiples of the spacing, so that two tables have the same ones."""
+    return spacing * np.arange(low // spacing - _BEYOND, -(-high // spacing) + _BEYOND + 1)
+
+
+def _table(grid: Array, sums: Array) -> Sums:
+    return Sums(int(grid[0]), int(grid[1] - grid[0]), sums)
+
+
+def _sums(
+    process: Process, history: History, values: Array, survival: Survival, ahead: int, lag: int
+) -> Array:
+    return _accumulated(process.probability(history, lag + np.arange(1, ahead + 1), values), survival)
+
+
+def _accumulated(chances: Array, survival: Survival) -> Array:
+    """The sums over no step, the first, the first two and so on."""
+    sums = np.zeros((len(chances), chances.shape[1] + 1))
+    np.cumsum(chances * survival.at(np.arange(1, sums.shape[1])), axis=1, out=sums[:, 1:])
+    return sums
+
+
+def _summed(
+    process: Process,
+    history: History,
+    keys: Array,
+    survival: Survival,
+    begins: Array,
+    ends: Array,
+    ahead: int,
+    lag: int,
+) -> Array:
+    """By a sum for each distinct key."""
+    values, place = np.unique(keys, return_inverse=True)
+    found = np.empty(len(keys))
+    for start in range(0, len(values), _AT_ONCE):
+        sums = _sums(process, history, values[start : start + _AT_ONCE], survival, ahead, lag)
+        at = (
+            slice(None) if len(values) <= _AT_ONCE else np.flatnonzero(place // _AT_ONCE == start // _AT_ONCE)
+        )
+        rows = place[at] - start
+        found[at] = np.maximum(sums[rows, ends[at]] - sums[rows, begins[at]], 0.0)
+    return found
+
+
+@kernel
+def stretches(times: Array, since: Time, span: Time, delay: Time, ahead: int) -> tuple[Array, Array]:
+    """For each row, how many of the next steps go by before it may be matched, and by its last one.
+
+    A row may be matched from `delay` after its own time to `span` after it; the steps are the times after `since`.
+    """
+    begins, ends = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
+    for i in range(len(times)):
+        left = times[i] + span - since
+        ends[i] = 0 if left <= 0 else (ahead if left >= ahead else int(left))
+        wait = times[i] + delay - since
+        if wait <= 1:
+            begins[i] = 0
+        elif wait > ahead:
+            begins[i] = ahead
+        else:
+            whole = int(wait)
+            begins[i] = whole - 1 if whole == wait else whole
+    return begins, ends

@@ -1,0 +1,210 @@
+"""A sample that has enough rows of every group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from tidegate.draws import draws
+from tidegate.models.validation import at_least_one
+from tidegate.sampling.reservoirs.ranked import checked
+from tidegate.sampling.reservoirs.reservoir import salt_of
+from tidegate.sampling.reservoirs.slots import SlotChanges, Slots, length_of
+from tidegate.types import Array, InputError, as_part, parts_of
+
+_OWN = "group", "draw", "shown"  # what it notes of each row, beside the row's own columns
+
+
+@dataclass(frozen=True)
+class GroupedSample:
+    """Rows of many groups, with how likely each was to be chosen.
+
+    Parameters
+    ----------
+    columns
+        The rows.
+    group
+        The group of each.
+    probability
+        How likely each was to be in the sample; weight it by the inverse for sums over all rows.
+    """
+
+    columns: Mapping[str, Array]
+    group: Array
+    probability: Array
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+@dataclass(frozen=True)
+class GroupedReservoir:
+    """A reservoir for queries with groups: equal numbers of rows of each group.
+
+    A uniform sample has few rows of a small group, and its mean is poor. Here a quota holds for all groups: the
+    largest at which all groups together fit, where small groups take only what they have. Within each group the
+    sample is uniform. As rows and groups come, the quota falls, and what leaves is chosen at random. Rows offered in
+    any grouping leave the same rows in the reservoir.
+
+    Parameters
+    ----------
+    size
+        Rows to hold, of all groups together; never more.
+    min_per_group
+        Rows that each group is to have, if it has that many. Groups that come when this can no longer be are refused
+        with an error.
+
+    Examples
+    --------
+    >>> running = GroupedReservoir(size=100, min_per_group=10).start()
+    >>> groups = np.repeat([7, 8, 9], [10_000, 1000, 20])
+    >>> running.offer({"x": np.arange(len(groups))}, groups)
+    >>> sample = running.sample()
+    >>> np.unique(sample.group, return_counts=True)
+    (array([7, 8, 9]), array([40, 40, 20]))
+    >>> float((1 / sample.probability).sum())
+    11020.0
+
+    References
+    ----------
+    Reservoir Sampling over Memory-Limited Stream Joins, section 7, asks for it: a sample that is biased "to collect
+    an equal number of tuples as possible from each group".
+    """
+
+    size: int
+    min_per_group: int = 1
+
+    def __post_init__(self) -> None:
+        at_least_one(self.size, "size", "rows")
+        at_least_one(self.min_per_group, "min_per_group", "rows")
+        if self.min_per_group > self.size:
+            raise InputError(
+                f"min_per_group must be at most size, which is {self.size}; got {self.min_per_group}"
+            )
+
+    def start(self, seed: int = 0, partition: int = 0) -> RunningGroups:
+        """An empty reservoir; seed and partition fix its draws."""
+        return RunningGroups(self, salt_of(seed, partition))
+
+
+class RunningGroups:
+    """A running `GroupedReservoir`.
+
+    A row's draw is a hash of its number; each group holds those of its rows with the lowest draws.
+
+    Attributes
+    ----------
+    seen
+        The number of rows that it was offered.
+    quota
+        The largest number of rows that a group holds.
+    """
+
+    def __init__(self, config: GroupedReservoir, salted: int) -> None:
+        self.config, self._salt = config, salted
+        self.seen, self.quota = 0, config.size
+        self._groups: Array = np.empty(0, np.int64)
+        self._counts: Array = np.empty(0, np.int64)
+        self._highest: Array = np.empty(0)  # of the draws a group can still take
+        self._slots = Slots()
+
+    def __len__(self) -> int:
+        return self._slots.filled
+
+    def offer(self, rows: Mapping[str, Array], group: Array, probability: Array | None = None) -> None:
+        """Offer rows, as columns.
+
+        Parameters
+        ----------
+        rows
+            Columns of any names.
+        group
+            The group of each row: whole numbers, or anything that can be sorted.
+        probability
+            With which each row was shown, where it comes from a sample; by default all were shown.
+        """
+        count = length_of(rows)
+        groups = np.asarray(group)
+        shown = np.ones(count) if probability is None else checked(probability)
+        if groups.shape != (count,) or len(shown) != count:
+            raise InputError(
+                f"{count} rows came with {len(groups)} groups and {len(shown)} probabilities; give one each"
+            )
+        if taken := set(_OWN) & rows.keys():
+            raise InputError(f"columns {sorted(taken)} have names that are used here; rename them")
+        if not count:
+            return
+        drawn = draws(np.arange(self.seen, self.seen + count), self._salt)
+        block = dict(rows) | dict(zip(_OWN, (groups, drawn, shown), strict=True))
+        self._slots.check(block)
+        places = self._known(groups)
+        counts = self._counts + np.bincount(places, minlength=len(self._counts))
+        self.seen += count
+        self._counts, self.quota = counts, quota_of(counts, self.config.size)
+        new = np.flatnonzero(drawn < self._highest[places])
+        held = np.arange(self._slots.filled, self._slots.filled + len(new))
+        self._slots.put(block, SlotChanges(held, new))
+        self._settle()
+
+    def _known(self, groups: Array) -> Array:
+        """Where each row's group stands among all, new ones included."""
+        places = np.minimum(np.searchsorted(self._groups, groups), max(0, len(self._groups) - 1))
+        fresh = self._groups[places] != groups if len(self._groups) else np.ones(len(groups), np.bool_)
+        if not fresh.any():
+            return places
+        new = np.unique(groups[fresh])
+        if (len(self._groups) + len(new)) * self.config.min_per_group > self.config.size:
+            raise InputError(
+                f"{len(self._groups) + len(new)} groups of at least {self.config.min_per_group} rows do not fit into "
+                f"{self.config.size}; give a larger size or a smaller min_per_group"
+            )
+        at = np.searchsorted(self._groups, new)
+        wide = np.promote_types(self._groups.dtype, new.dtype) if len(self._groups) else new.dtype
+        self._groups = np.insert(self._groups.astype(wide, copy=False), at, new)
+        self._counts = np.insert(self._counts, at, 0)
+        self._highest = np.insert(self._highest, at, 1.0)
+        return np.searchsorted(self._groups, groups)
+
+    def _settle(self) -> None:
+        """Let go of what is beyond a group's quota."""
+        columns = self._slots.columns()
+        places = np.searchsorted(self._groups, columns["group"])
+        order = np.lexsort((columns["draw"], places))
+        sizes = np.bincount(places, minlength=len(self._groups))
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        self._slots.keep(order[rank < self.quota])
+        last = order[rank == self.quota - 1]
+        self._highest[places[last]] = columns["draw"][last]
+
+    def sample(self) -> GroupedSample:
+        """The rows it holds, with how likely each was to be held."""
+        columns = self._slots.columns()
+        group, _, shown = (columns.pop(name, np.empty(0)) for name in _OWN)
+        of_group = self._counts[np.searchsorted(self._groups, group)] if len(group) else np.empty(0)
+        return GroupedSample(columns, group, shown * np.minimum(1.0, self.quota / of_group))
+
+    def snapshot(self) -> dict[str, Array]:
+        """The rows it holds, and how many of each group were seen."""
+        own = {"groups": self._groups, "counts": self._counts, "highest": self._highest}
+        return own | {"seen": np.array([self.seen, self.quota])} | as_part("row", self._slots.columns())
+
+    def restore(self, state: Mapping[str, Array]) -> Self:
+        """Continue from what `snapshot` returned."""
+        self._groups, self._counts = state["groups"].copy(), state["counts"].copy()
+        self._highest = state["highest"].copy()
+        self.seen, self.quota = state["seen"].tolist()
+        self._slots.restore(parts_of(state).get("row", {}))
+        return self
+
+
+def quota_of(counts: Array, size: int) -> int:
+    """The most rows a group that all may have, so that together they have no more than `size`."""
+    ascending = np.sort(counts)
+    before = np.cumsum(ascending) - ascending
+    # If the i smallest groups are held whole, the rest share what they leave.
+    shares = (size - before) // np.arange(len(counts), 0, -1)
+    short = np.flatnonzero(ascending > shares)
+    return int(shares[short[0]]) if len(short) else size

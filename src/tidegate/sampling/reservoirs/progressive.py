@@ -1,0 +1,187 @@
+"""A sample of a size that grows while rows are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from tidegate.draws import derive_salt, draws
+from tidegate.models.validation import at_least_one
+from tidegate.sampling.reservoirs.merge import at_random
+from tidegate.sampling.reservoirs.reservoir import places, salt_of
+from tidegate.sampling.reservoirs.slots import Sample, SlotChanges, Slots, length_of
+from tidegate.sampling.reservoirs.uniformity import (
+    check_threshold,
+    recovery_count,
+    retained,
+    uniformity_confidence,
+)
+from tidegate.types import Array, InputError, as_part, parts_of
+
+
+@dataclass(frozen=True)
+class ProgressiveReservoir:
+    """Reservoir sampling with a reservoir that may grow at any time.
+
+    The room that is new cannot be filled from rows that have passed by. When the reservoir grows, it is decided at
+    random how many of its rows would be in a uniform sample of what is seen so far and of the next `m` rows; so many
+    stay, the others leave, and the room is filled by conventional sampling from those `m` rows alone. They are as
+    many as it takes for the uniformity confidence to reach a threshold. After them, sampling goes on as ever.
+
+    Parameters
+    ----------
+    size
+        Rows to hold at first.
+    threshold
+        The uniformity confidence to reach after each growth, above 0 and below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> running = ProgressiveReservoir(size=100, threshold=0.9).start()
+    >>> _ = running.offer({"x": np.arange(1000)})
+    >>> running.grow(50)
+    609
+    >>> len(running) < 100
+    True
+    >>> _ = running.offer({"x": np.arange(1000, 1609)})
+    >>> len(running), running.seen, round(running.confidence, 3)
+    (150, 1609, 0.902)
+
+    References
+    ----------
+    Reservoir Sampling over Memory-Limited Stream Joins, section 2.3 (algorithm 2).
+
+    Deviations
+    ----------
+    A reservoir that holds all it saw simply grows. One that is still being refilled grows when that is done.
+    Equation 3 is normalised. The sample is uniform among the old rows and among the new ones; how likely each of the
+    two are is in `inclusion_chances`.
+    """
+
+    size: int
+    threshold: float = 0.9
+
+    def __post_init__(self) -> None:
+        at_least_one(self.size, "size", "rows")
+        check_threshold(self.threshold, "threshold")
+
+    def start(self, seed: int = 0, partition: int = 0) -> RunningProgressive:
+        """An empty reservoir; seed and partition fix its draws."""
+        return RunningProgressive(self, salt_of(seed, partition))
+
+
+class RunningProgressive:
+    """A running `ProgressiveReservoir`.
+
+    Attributes
+    ----------
+    seen
+        How many rows it was offered.
+    size
+        Rows that it has room for.
+    confidence
+        How uniform it can be once it is refilled: 1 before it grows, the product of all growths thereafter.
+    """
+
+    def __init__(self, config: ProgressiveReservoir, salted: int) -> None:
+        self.config, self._salt = config, salted
+        self._slots = Slots()
+        self.seen, self.size, self.confidence = 0, config.size, 1.0
+        self._growths = self._waiting = 0
+        self._kept = self._refilled = self._refill = 0
+
+    def __len__(self) -> int:
+        return self._slots.filled
+
+    @property
+    def refilling(self) -> int:
+        """How many more rows only refill what has grown; 0 while sampling is conventional."""
+        return self._refill - self._refilled
+
+    def grow(self, delta: int, within: int | None = None) -> int:
+        """Make room for `delta` more rows; returns how many rows will refill it.
+
+        Parameters
+        ----------
+        delta
+            Rows, at least 0.
+        within
+            The rows to refill it from, at least `delta`; by default as many as the threshold demands.
+        """
+        if isinstance(delta, bool) or not isinstance(delta, int | np.integer) or delta < 0:
+            raise InputError(f"delta is {delta!r}; give a whole number of rows, at least 0")
+        if self.refilling:
+            self._waiting += int(delta)
+            return self.refilling
+        if self.seen <= self.size or delta == 0:
+            self.size += int(delta)
+            return 0
+        demanded = recovery_count(self.seen, self.size, delta, self.config.threshold)
+        refill = demanded if within is None else at_least_one(within, "within", "rows")
+        if refill < delta:
+            raise InputError(f"within is {refill}, too few to fill {delta} slots; give at least that many")
+        self._growths += 1
+        self._evict(int(delta), refill)
+        return refill
+
+    def _evict(self, delta: int, refill: int) -> None:
+        salted = derive_salt(self._salt, 2 * self._growths)
+        draw = float(draws(np.array([0]), derive_salt(salted, 0))[0])
+        self._kept = retained(self.seen, self.size, delta, refill, draw)
+        self._slots.keep(at_random(self.size, self._kept, derive_salt(salted, 1)))
+        self.confidence *= uniformity_confidence(self.seen, self.size, delta, refill)
+        self.size += delta
+        self._refilled, self._refill = 0, refill
+
+    def offer(self, rows: Mapping[str, Array]) -> None:
+        """Offer rows, as columns."""
+        count, done = length_of(rows), 0
+        self._slots.check(rows)
+        while done < count:
+            part = min(self.refilling or count, count - done)
+            taken = self._taken(part)
+            self._slots.put(rows, SlotChanges(taken.slots, taken.rows + done))
+            self.seen += part
+            done += part
+            if self._refill and not self.refilling:
+                self._refill = self._refilled = 0
+                waiting, self._waiting = self._waiting, 0
+                self.grow(waiting)
+
+    def _taken(self, count: int) -> SlotChanges:
+        if not self.refilling:
+            return SlotChanges.last(*places(self.seen, count, self.size, self._salt))
+        salted = derive_salt(self._salt, 2 * self._growths + 1)
+        slots, rows = places(self._refilled, count, self.size - self._kept, salted)
+        self._refilled += count
+        return SlotChanges.last(slots + self._kept, rows)
+
+    def sample(self) -> Sample:
+        """The held rows, and the number of rows seen; not a uniform sample while `refilling` is above 0."""
+        return Sample(self.seen, self._slots.columns(), self.refilling)
+
+    def snapshot(self) -> dict[str, Array]:
+        """The rows it holds, and how far it is."""
+        counts = [
+            self.seen,
+            self.size,
+            self._growths,
+            self._waiting,
+            self._kept,
+            self._refilled,
+            self._refill,
+        ]
+        state = {"counts": np.array(counts), "confidence": np.array([self.confidence])}
+        return state | as_part("row", self._slots.columns())
+
+    def restore(self, state: Mapping[str, Array]) -> Self:
+        """Continue from what `snapshot` returned."""
+        counts: list[int] = state["counts"].tolist()
+        self.seen, self.size, self._growths, self._waiting, self._kept, self._refilled, self._refill = counts
+        self.confidence = float(state["confidence"][0])
+        self._slots.restore(parts_of(state).get("row", {}))
+        return self

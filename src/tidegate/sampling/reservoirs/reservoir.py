@@ -1,0 +1,117 @@
+"""A uniform sample of fixed size, of all rows seen so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.draws import draw_one, salt
+from tidegate.models.validation import at_least_one
+from tidegate.sampling.reservoirs.slots import Sample, SlotChanges, Slots, length_of
+from tidegate.types import Array, InputError, Setting, Window, as_part, parts_of
+
+
+@dataclass(frozen=True)
+class Reservoir:
+    """Conventional reservoir sampling: of all rows seen so far, any `size` are as likely to be held as any others.
+
+    The first rows fill the reservoir. The k-th row after that takes a random one's place with probability `size / k`.
+    The draw is a hash of the seed and of k, so that rows offered in any grouping, or again after a restart, leave
+    the same rows in the reservoir.
+
+    Parameters
+    ----------
+    size
+        Rows to hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> running = Reservoir(size=3).start(seed=1)
+    >>> taken = running.offer({"reading": np.arange(100.0)})
+    >>> running.sample()
+    Sample(seen=100, columns={'reading': array([ 9., 73., 89.])})
+    >>> taken.slots, taken.rows
+    (array([0, 1, 2]), array([ 9, 73, 89]))
+
+    References
+    ----------
+    Reservoir Sampling over Memory-Limited Stream Joins, section 2.1 (algorithm 1).
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        at_least_one(self.size, "size", "rows")
+
+    def start(self, seed: int = 0, partition: int = 0) -> RunningReservoir:
+        """An empty reservoir; seed and partition fix its draws."""
+        return RunningReservoir(self, salt_of(seed, partition))
+
+
+class RunningReservoir:
+    """A running `Reservoir`.
+
+    Attributes
+    ----------
+    seen
+        How many rows it was offered.
+    """
+
+    def __init__(self, config: Reservoir, salted: int) -> None:
+        self.config, self._salt = config, salted
+        self._slots = Slots()
+        self.seen = 0
+
+    def __len__(self) -> int:
+        return self._slots.filled
+
+    def offer(self, rows: Mapping[str, Array]) -> SlotChanges:
+        """Offer rows, as columns; returns which of them are in the reservoir now, and in which slots."""
+        count = length_of(rows)
+        self._slots.check(rows)
+        taken = SlotChanges.last(*places(self.seen, count, self.config.size, self._salt))
+        self.seen += count
+        self._slots.put(rows, taken)
+        return taken
+
+    def sample(self) -> Sample:
+        """The rows it holds."""
+        return Sample(self.seen, self._slots.columns())
+
+    def snapshot(self) -> dict[str, Array]:
+        """The rows it holds, and how many were seen."""
+        return {"seen": np.array([self.seen])} | as_part("row", self._slots.columns())
+
+    def restore(self, state: Mapping[str, Array]) -> Self:
+        """Continue from what `snapshot` returned."""
+        columns = parts_of(state).get("row", {})
+        if length_of(columns) > self.config.size:
+            raise InputError(
+                f"the snapshot holds {length_of(columns)} rows, but size is {self.config.size}; restore with its own"
+            )
+        self.seen = int(state["seen"][0])
+        self._slots.restore(columns)
+        return self
+
+
+def salt_of(seed: int, partition: int) -> int:
+    """What sets the draws of one reservoir apart from those of another."""
+    return salt(Setting(Window(0, 0), seed=seed, partition=partition))
+
+
+@kernel
+def places(seen: int, count: int, size: int, salted: int) -> tuple[Array, Array]:
+    """The slots that rows come to, one after the other, and which rows: of `count` rows after the first `seen`."""
+    slots, rows = np.empty(count, np.int64), np.empty(count, np.int64)
+    n = 0
+    for i in range(count):
+        number = seen + i
+        slot = number if number < size else int(draw_one(number, salted) * (number + 1))
+        slots[n], rows[n] = slot, i
+        n += slot < size
+    return slots[:n], rows[:n]

@@ -1,0 +1,1 @@
+"""Alarms on Spark: the function `alert`, what runs in a bucket, and how its state is read."""

@@ -1,0 +1,68 @@
+"""The stateful operator that Spark runs for alarms: one state and one `AlertBucket` a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
+from tidegate.spark.packing.packed_rows import (
+    NO_LIMIT,
+    BatchJob,
+    gathered,
+    packed,
+    result,
+    to_bytes,
+    unlabelled,
+)
+from tidegate.spark.state.chunks import MICROS, Chunks, batch_number
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import TimerValues
+
+
+class AlertProcessor(StatefulProcessor):
+    """Runs an alarm's buckets in Spark's `transformWithStateInPandas`."""
+
+    def __init__(self, plan: AlertPlan) -> None:
+        self._plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state."""
+        self._plan = self._plan.for_task()
+        self._chunks = Chunks(handle)
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,  # noqa: ANN401, ARG002 - Spark's signature
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """Take the arrivals of a micro-batch as one step."""
+        watermark = timerValues.getCurrentWatermarkInMs() * MICROS
+        data, size = self._chunks.read()
+        bucket = AlertBucket.load(self._plan, data)
+        bucket.clock.advance(batch_number(), watermark)
+        # All at once: in parts, what comes first would depend on how Spark shuffled.
+        for tables in gathered(packed(rows), self._plan.streams, NO_LIMIT):
+            for batch in bucket.step(tables, watermark):
+                yield pd.DataFrame({"payload": [to_bytes(batch)]})
+        self._chunks.write(bucket.save(), size)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def alert_job(plan: AlertPlan) -> BatchJob:
+    """What runs one bucket of a batch job."""
+
+    def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - Spark's signature
+        bucket = AlertBucket(plan)
+        for tables in gathered(unlabelled(batches), plan.streams, NO_LIMIT):
+            yield from map(result, bucket.step(tables, None))
+
+    return run

@@ -1,0 +1,1 @@
+"""DataFrames and options as users give them: columns, keys, times, durations."""

@@ -1,0 +1,249 @@
+"""One bucket of a join: the way of a row from its arrival to its results.
+
+| part | file | what it does |
+|---|---|---|
+| `Intake` | `intake.py` | drops late rows, sets null keys apart, orders and numbers the others |
+| `BucketValuation` | `valuation.py` | gives rows their importance |
+| `Operator` | the core | matches, buffers, evicts and expires |
+| `ResultWriter` | `output.py` | builds the batches of results |
+| `EvictedPartners` | `evicted_partners.py` | says which unmatched rows of an outer join are uncertain |
+| `save`, `load` | `persistence.py` | the state between micro-batches |
+
+Nothing here depends on Spark. The streaming processor and the batch job both run this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.arrivals import Floors, Moment
+from tidegate.engine.join_state import StepOutcome
+from tidegate.engine.matching import Residual
+from tidegate.engine.operator import Operator
+from tidegate.spark.join.evicted_partners import EvictedPartners
+from tidegate.spark.join.intake import Intake
+from tidegate.spark.join.output import ResultWriter, result_ids
+from tidegate.spark.join.plan import BucketPlan, SamplePlan
+from tidegate.spark.join.valuation import BucketValuation, WatchedFiles
+from tidegate.spark.packing.columns import Candidates
+from tidegate.spark.packing.packed_rows import CHECK
+from tidegate.spark.pool.folder import PoolClient
+from tidegate.spark.pool.shares import Grant, measured_payoff
+from tidegate.spark.state.clock import Clock
+from tidegate.types import FOREVER, SIDES, Pairs, Rows, Sampled, other_side
+
+if TYPE_CHECKING:
+    from tidegate.engine.sampling_operator import SamplingOperator
+    from tidegate.spark.sample.bucket_reservoir import BucketReservoir
+    from tidegate.types import Array, Side
+
+_NEVER: Final = -FOREVER
+
+
+class BucketJoin:
+    """A running bucket.
+
+    Parameters
+    ----------
+    plan
+        What the bucket needs to know.
+    files
+        The watched files of importance, shared by the buckets of a task.
+
+    Attributes
+    ----------
+    payload
+        By side, the columns of the buffered rows that the operator does not need, row by row beside its buffer.
+    now
+        The latest event time so far, in microseconds.
+    timer
+        When Spark wakes the bucket up next, in milliseconds.
+    grant
+        What a pool lets the bucket hold, if it is in one.
+    """
+
+    def __init__(self, plan: BucketPlan, files: WatchedFiles | None = None) -> None:
+        self.plan = plan
+        self.operator: Operator | SamplingOperator
+        self.sample: BucketReservoir | None = None
+        if plan.sampling:
+            self.operator, self.sample = _sampling(plan, plan.sampling)
+        else:
+            self.operator = Operator(plan.join)
+        self.payload: dict[Side, pa.Table] = {}
+        self.intake = Intake(plan)
+        self.valuation = BucketValuation(plan.valuation, self.operator, self.payload, files)
+        self.writer = ResultWriter(plan)
+        self.evicted_partners = EvictedPartners(plan.join)
+        self.clock = Clock()
+        self.grant: Grant | None = None
+        self.now = _NEVER
+        self.timer = 0
+
+    def request_grant(self, client: PoolClient) -> None:
+        """At the start of a micro-batch, ask the pool what this bucket may hold after it."""
+        first = self.plan.join.budget
+        if first is not None and isinstance(self.operator, Operator):
+            number, payoff = self.plan.join.partition, measured_payoff(self.operator)
+            self.grant = client.grant(number, self.clock.batch, self.grant, first.limit, payoff)
+            self.operator.limit(replace(first, **{first.unit: self.grant.limit}))
+
+    def step(self, tables: Mapping[Side, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
+        """Take a step; yields results in bounded chunks and must be run to its end.
+
+        Parameters
+        ----------
+        tables
+            The arrivals, in any order; a side may be missing.
+        watermark
+            Microseconds: rows leave that can match only rows at or before it. None: steps come in order of time, all
+            rows of one time in one step, and nothing is late.
+        """
+        arrivals = self.intake.accept(tables, None if watermark is None else self.clock.late)
+        for side, nulls in arrivals.unmatchable.items():
+            if self.plan.keeps_unmatched(side):
+                yield self.writer.unmatched(side, nulls, np.zeros(nulls.num_rows, bool))
+        importance = self.valuation.of_arrivals(arrivals.joinable)
+        rows = self.intake.rows(arrivals.joinable, sum(self.operator.state.arrived.values()), importance)
+        candidates = {side: Candidates(self.payload.get(side), arrivals.joinable.get(side)) for side in SIDES}
+        outcome = yield from self._matched(rows, self._moment(rows, watermark), candidates)
+        yield from self._unmatched(outcome, candidates)
+        if self.sample and not isinstance(self.operator, Operator):
+            self.sample.settle(self.operator)
+        for side in SIDES:
+            if candidates[side]:
+                self.payload[side] = candidates[side].take(outcome.kept(side))
+
+    def end_batch(self) -> Iterator[pa.RecordBatch]:
+        """End a micro-batch: yield the reservoir as it is now, and reload importance from watched files."""
+        yield from self._reservoir()
+        self.valuation.reload_importance()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """End a batch job: rows that still wait for a match will not find one."""
+        yield from self._reservoir()
+        for side in SIDES:
+            if self.plan.keeps_unmatched(side) and len(self.operator.buffers[side]):
+                rows = self.operator.buffers[side].rows
+                waiting = np.flatnonzero(rows.matches == 0)
+                uncertain = self.evicted_partners.possible(rows.take(waiting))
+                yield self.writer.unmatched(side, self.payload[side].take(pa.array(waiting)), uncertain)
+
+    def next_expiry(self) -> int | None:
+        """The smallest last joinable time among the rows that leave unmatched."""
+        ends = []
+        for side in SIDES:
+            span = self.plan.join.window.left if side == "left" else self.plan.join.window.right
+            if self.plan.keeps_unmatched(side) and len(self.operator.buffers[side]) and isinstance(span, int):
+                ends.append(int(self.operator.buffers[side].rows.time.min()) + span)
+        return min(ends, default=None)
+
+    def _moment(self, rows: Mapping[Side, Rows], watermark: int | None) -> Moment:
+        """The time of a step; without a watermark, all rows of one time come together, and steps in order of time."""
+        times = [side.time for side in rows.values() if len(side)]
+        self.now = max([self.now, *(int(time[-1]) for time in times)])
+        if watermark is not None:
+            return Moment(self.now, Floors(watermark, watermark), Floors(watermark, watermark))
+        begin = min((int(time[0]) for time in times), default=self.now)
+        return Moment(self.now, Floors(begin, begin), Floors(self.now + 1, self.now + 1))
+
+    def _matched(
+        self, rows: Mapping[Side, Rows], moment: Moment, candidates: Mapping[Side, Candidates]
+    ) -> Generator[pa.RecordBatch, None, StepOutcome]:
+        """Run the operator and yield its results; returns what it did with the rows."""
+        semi = self.plan.how == "left_semi"
+        step = self._operator_step(rows, moment, candidates)
+        while True:
+            try:
+                pairs = next(step)
+            except StopIteration as stop:
+                outcome: StepOutcome = stop.value
+                break
+            if semi:
+                continue
+            results = self.writer.pairs(pairs, candidates)
+            if self.sample and isinstance(pairs, Sampled):
+                self.sample.offer(results, pairs.probability, result_ids(pairs, self.operator))
+            else:
+                yield results
+        if len(outcome.firsts):
+            yield self.writer.left_rows(candidates["left"].take(outcome.firsts))
+        return outcome
+
+    def _operator_step(
+        self, rows: Mapping[Side, Rows], moment: Moment, candidates: Mapping[Side, Candidates]
+    ) -> Generator[Pairs, None, StepOutcome]:
+        """The operator's step; pairs are positions among the candidates."""
+        residual, chunk = self._residual(candidates), self.writer.chunk_rows(candidates)
+        if not isinstance(self.operator, Operator):
+            return self.operator.step(rows["left"], rows["right"], moment, residual=residual, chunk=chunk)
+        semi = self.plan.how == "left_semi"
+        return self.operator.step(
+            rows["left"],
+            rows["right"],
+            moment,
+            pairs=not semi,
+            residual=residual,
+            chunk=chunk,
+            firsts=semi,
+        )
+
+    def _residual(self, candidates: Mapping[Side, Candidates]) -> Residual | None:
+        """The condition on pairs beside equal keys and the window."""
+        if not self.plan.checked and self.plan.where is None:
+            return None
+
+        def holds(pairs: Pairs) -> Array:
+            mask = np.ones(len(pairs.left), bool)
+            if self.plan.checked:
+                left, right = (candidates[s].column(CHECK, getattr(pairs, s)) for s in SIDES)
+                mask &= left.to_numpy(zero_copy_only=False) == right.to_numpy(zero_copy_only=False)
+            if self.plan.where is not None:
+                mask &= self.plan.where.holds(
+                    lambda side, name: candidates[side].column(name, getattr(pairs, side))
+                )
+            return mask
+
+        return holds
+
+    def _unmatched(
+        self, outcome: StepOutcome, candidates: Mapping[Side, Candidates]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of an outer join that left without a match."""
+        for side in SIDES:
+            if self.plan.keeps_unmatched(other_side(side)) and len(outcome.evicted[side].rows):
+                self.evicted_partners.record(outcome.evicted[side].rows)
+        for side in SIDES:
+            if not self.plan.keeps_unmatched(side):
+                continue
+            for departed, evicted in ((outcome.expired[side], False), (outcome.evicted[side], True)):
+                waiting = departed.rows.matches == 0
+                if waiting.any():
+                    rows = departed.rows.take(waiting)
+                    # An evicted row may have matched later.
+                    uncertain = np.ones(len(rows), bool) if evicted else self.evicted_partners.possible(rows)
+                    yield self.writer.unmatched(
+                        side, candidates[side].take(departed.places[waiting]), uncertain
+                    )
+
+    def _reservoir(self) -> Iterator[pa.RecordBatch]:
+        if self.sample:
+            yield self.sample.packed(self.clock.batch)
+
+
+def _sampling(plan: BucketPlan, sampling: SamplePlan) -> tuple[SamplingOperator, BucketReservoir | None]:
+    """The operator of a sample, and its reservoir, if it has one."""
+    # Loaded here: a join without a sample needs no samplers.
+    from tidegate.engine.sampling_operator import SamplingOperator  # noqa: PLC0415
+    from tidegate.spark.sample.bucket_reservoir import BucketReservoir  # noqa: PLC0415
+
+    operator = SamplingOperator(plan.join, sampling.sampler)
+    if not sampling.reservoir:
+        return operator, None
+    reservoir = sampling.reservoir.start(plan.join.seed, plan.join.partition)
+    return operator, BucketReservoir(reservoir, sampling.by)

@@ -1,0 +1,44 @@
+"""For outer joins: whether a row without a match may have had a partner that was evicted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.draws import mix
+from tidegate.engine.operator import Join
+from tidegate.types import FOREVER, SIDES, Rows, other_side
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Side
+
+_SLOTS: Final = 1024
+
+
+class EvictedPartners:
+    """Until when evicted rows of each side could have matched, by a hash of their keys.
+
+    Keys share slots, so a row may be called uncertain that is not; never the other way round.
+    """
+
+    def __init__(self, join: Join) -> None:
+        self._join = join
+        self.until: dict[Side, Array] = {side: np.full(_SLOTS, -FOREVER, np.int64) for side in SIDES}
+
+    def record(self, evicted: Rows) -> None:
+        """Remember until when evicted rows could have matched."""
+        span = self._join.window.left if evicted.side == "left" else self._join.window.right
+        until = evicted.time + span if isinstance(span, int) else np.full(len(evicted), FOREVER)
+        np.maximum.at(self.until[evicted.side], self._slots(evicted.key), until)
+
+    def possible(self, rows: Rows) -> Array:
+        """Whether a row of the other side with the same hash was evicted whose window reached these rows."""
+        possible: Array = self.until[other_side(rows.side)][self._slots(rows.key)] >= rows.time
+        return possible
+
+    def _slots(self, keys: Array) -> Array:
+        if self._join.condition != "=":
+            return np.zeros(len(keys), np.int64)
+        slots: Array = mix(keys.view(np.uint64)) % np.uint64(_SLOTS)
+        return slots.astype(np.int64)

@@ -1,0 +1,113 @@
+"""The stateful operator that Spark runs: one state, one timer and one `BucketJoin` a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from tidegate.spark.join.bucket import BucketJoin
+from tidegate.spark.join.persistence import load, save
+from tidegate.spark.join.plan import QueryPlan
+from tidegate.spark.join.valuation import WatchedFiles
+from tidegate.spark.packing.packed_rows import (
+    NO_LIMIT,
+    BatchJob,
+    gathered,
+    packed,
+    result,
+    to_bytes,
+    unlabelled,
+)
+from tidegate.spark.pool.folder import PoolClient
+from tidegate.spark.state.chunks import MICROS, Chunks, batch_number, local_property
+from tidegate.types import SIDES
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+
+    from tidegate.types import Side
+
+
+class Processor(StatefulProcessor):
+    """Runs a query's buckets in Spark's `transformWithStateInPandas`."""
+
+    def __init__(self, plan: QueryPlan) -> None:
+        self._plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state."""
+        self._plan = self._plan.for_task()
+        self._handle = handle
+        self._stepped: set[int] = set()
+        self._chunks = Chunks(handle)
+        member, query = self._plan.member, local_property("sql.streaming.queryId")
+        self._files = WatchedFiles()
+        self._pool = PoolClient(member, self._plan.buckets, query or "") if member else None
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,  # noqa: ANN401 - Spark's signature
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """Take the arrivals of a micro-batch as one step."""
+        watermark = timerValues.getCurrentWatermarkInMs() * MICROS
+        self._stepped.add(key[0])
+        yield from self._run(key[0], gathered(packed(rows), SIDES), watermark)
+
+    def handleExpiredTimer(  # noqa: N802 - Spark's name
+        self,
+        key: Any,  # noqa: ANN401 - Spark's signature
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
+    ) -> Iterator[pd.DataFrame]:
+        """Let unmatched rows leave whose window has passed, although no row arrived."""
+        # Timers come after the rows of a micro-batch, with the same watermark: a step has done their work.
+        if key[0] not in self._stepped:
+            yield from self._run(key[0], iter([{}]), timerValues.getCurrentWatermarkInMs() * MICROS)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _run(
+        self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int
+    ) -> Iterator[pd.DataFrame]:
+        old = self._chunks.read()
+        bucket = load(self._plan.of(label), old[0], self._files)
+        bucket.clock.advance(batch_number(), watermark)
+        if self._pool:
+            bucket.request_grant(self._pool)
+        for tables in steps:
+            for batch in bucket.step(tables, watermark):
+                yield pd.DataFrame({"payload": [to_bytes(batch)]})
+        for batch in bucket.end_batch():
+            yield pd.DataFrame({"payload": [to_bytes(batch)]})
+        self._set_timer(bucket, watermark)
+        self._chunks.write(save(bucket), old[1])
+
+    def _set_timer(self, bucket: BucketJoin, watermark: int) -> None:
+        """Wake up when the next unmatched row may leave: once the watermark is past its last joinable time."""
+        end = bucket.next_expiry()
+        if end is None:
+            return
+        due = max(end, watermark) // MICROS + 1
+        if bucket.timer <= watermark // MICROS or due < bucket.timer:
+            bucket.timer = due
+            self._handle.registerTimer(due)
+
+
+def batch_job(plan: QueryPlan, size: int) -> BatchJob:
+    """What runs one bucket of a batch job: all rows in order of time, in steps of `size` rows."""
+
+    def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        bucket = BucketJoin(plan.of(key[0].as_py()))
+        for tables in gathered(unlabelled(batches), SIDES, NO_LIMIT):
+            for part in bucket.intake.in_steps(tables, size):
+                yield from map(result, bucket.step(part, None))
+        yield from map(result, bucket.finish())
+
+    return run

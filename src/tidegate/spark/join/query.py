@@ -1,0 +1,438 @@
+"""The way of every join on Spark: check and key two DataFrames, pack, run the buckets, unpack."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StructField, StructType
+
+from tidegate.engine.operator import Join
+from tidegate.spark.frames.explained_plan import analysed
+from tidegate.spark.frames.side import Keyed, On, SideFrame, check_frame, keyed, quoted
+from tidegate.spark.join.equalities import compares, pairs_compared
+from tidegate.spark.join.importance import parts as importance_parts
+from tidegate.spark.join.pair_condition import PairCondition
+from tidegate.spark.join.plan import (
+    OUTER,
+    UNCERTAIN,
+    BucketPlan,
+    How,
+    Output,
+    QueryPlan,
+    SamplePlan,
+    SideColumns,
+)
+from tidegate.spark.join.processor import Processor, batch_job
+from tidegate.spark.join.valuation import Valuation
+from tidegate.spark.join.where import SPARK, EntangledError, check, parse, take_apart
+from tidegate.spark.packing.buckets import bucket_count
+from tidegate.spark.packing.columns import travelled
+from tidegate.spark.packing.packed_rows import PACKED, RESULTS, Pack, unpack
+from tidegate.spark.pool.pool import PoolMember
+from tidegate.spark.sample.bucket_reservoir import merge
+from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
+from tidegate.spark.session.configuration import check_provider, partitions_of, warn_of_partitions
+from tidegate.spark.state.layout import NAME, checked_name
+from tidegate.types import SIDES, Condition, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import timedelta
+
+    import pyarrow as pa
+    from sqlglot import exp
+
+    from tidegate.types import Side
+
+_LONG_WATERMARK: Final = 10
+
+
+@dataclass(frozen=True)
+class Query:
+    """Two DataFrames that are to be joined, checked and keyed: what every kind of join begins with.
+
+    Parameters
+    ----------
+    frames
+        The two sides.
+    keys
+        What rows are matched and dealt out by.
+    streaming
+        Whether both are streaming; else both are batch.
+    step
+        Of a batch query: how many rows are handled together.
+    """
+
+    frames: dict[Side, SideFrame]
+    keys: Keyed
+    streaming: bool
+    step: int
+
+    @classmethod
+    def of(
+        cls,
+        left: DataFrame,
+        right: DataFrame,
+        *,
+        on: On,
+        time: str | tuple[str, str],
+        condition: Condition,
+        by: str | tuple[str, str] | None,
+        lateness: str | timedelta | None,
+        step: int,
+    ) -> Self:
+        """Check what is given, as in `tidegate.join`."""
+        if isinstance(step, bool) or not isinstance(step, int) or step < 1:
+            raise InputError(f"step={step!r} is not a number of rows; give at least 1")
+        streaming = _streaming(left, right)
+        if compares(on):
+            if condition != "=":
+                raise InputError(
+                    f"on={str(on)!r} compares by ==, and condition={condition!r}; name the columns in on="
+                )
+            on = pairs_compared(on, left, right)
+        times = _two_names(time, "time")
+        frames: dict[Side, SideFrame] = {
+            side: SideFrame.of(side, frame, at, lateness, streaming=streaming)
+            for side, frame, at in zip(SIDES, (left, right), times, strict=True)
+        }
+        _check_times(frames)
+        keys = keyed(frames["left"], frames["right"], on, condition, by)
+        return cls(frames, keys, streaming, step)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether keys are numbers as they are."""
+        return not self.keys.checked
+
+    def buckets(self, wanted: int | None) -> int:
+        """How many buckets the query has."""
+        spark = self.frames["left"].frame.sparkSession
+        return _buckets(wanted, self.keys.dealt_by, partitions_of(spark))
+
+    def run(
+        self,
+        core: Join,
+        buckets: int,
+        *,
+        how: How,
+        where: str | None,
+        suffix: str,
+        valuation: Valuation | None = None,
+        member: PoolMember | None = None,
+        sampling: SamplePlan | None = None,
+        name: str = NAME,
+        fixed: bool = True,
+    ) -> DataFrame:
+        """The results of this join, as a DataFrame; `fixed` says whether the number of buckets was given."""
+        frames, keys = self.frames, self.keys
+        fixed = fixed or keys.dealt_by is None or not self.streaming
+        if self.streaming:
+            check_provider(frames["left"].frame.sparkSession)
+            warn_of_partitions(frames["left"].frame.sparkSession, buckets, stacklevel=3)
+            _warn_watermarks(frames, core)
+        filtered, parts = _taken_apart(where, frames, how)
+        if filtered is not None and sampling and sampling.reservoir:
+            raise InputError(
+                f"where={where!r} can only be asked of whole results, and a reservoir would hold what it rejects; "
+                "write it as comparisons of l. with r., or filter the sides before"
+            )
+        schema, output = _result(frames, keys, how, suffix, _told(how, sampling))
+        if sampling:
+            sampling = sampling.placed(schema.names[: len(output)], output)
+        plan = QueryPlan(
+            BucketPlan(
+                join=core,
+                how=how,
+                left=SideColumns(frames["left"].columns, frames["left"].time_column),
+                right=SideColumns(frames["right"].columns, frames["right"].time_column),
+                output=output,
+                checked=keys.checked,
+                where=parts,
+                layout=_layout(frames, buckets, how, keys, parts)
+                | {"importance": _expressions(valuation), "name": checked_name(name)}
+                | ({"sample": sampling.described} if sampling else {})
+                | (
+                    {"reservoir": {"columns": _plain(schema, output)}}
+                    if sampling and sampling.reservoir
+                    else {}
+                ),
+                valuation=valuation,
+                sampling=sampling,
+            ),
+            buckets,
+            member,
+            fixed,
+        )
+        plan.check()
+        packed = [
+            frames[side]
+            .packed(
+                keys.expressions(side),
+                (getattr(parts, side) if parts else {}) | importance_parts(valuation, side),
+            )
+            .mapInArrow(Pack(number, buckets, keys.dealt_by, fixed), PACKED)
+            for number, side in enumerate(SIDES)
+        ]
+        grouped = packed[0].union(packed[1]).groupBy("bucket")
+        if self.streaming:
+            results = grouped.transformWithStateInPandas(Processor(plan), RESULTS, "Append", "EventTime")
+        else:
+            results = grouped.applyInArrow(batch_job(plan, self.step), RESULTS)
+        if sampling and sampling.reservoir:
+            # In one place: which results are of the sample depends on what all buckets hold.
+            return _unpacked(results.repartition(1), merge, schema, frames, output, filtered)
+        return _unpacked(results, unpack, schema, frames, output, filtered)
+
+
+def _streaming(left: DataFrame, right: DataFrame) -> bool:
+    for side, frame in zip(SIDES, (left, right), strict=True):
+        check_frame(frame, side)
+    if left.isStreaming != right.isStreaming:
+        stream, batch = SIDES if left.isStreaming else SIDES[::-1]
+        raise InputError(
+            f"{stream} is streaming and {batch} is not; read both with spark.readStream, or both with spark.read"
+        )
+    return bool(left.isStreaming)
+
+
+def _two_names(value: object, what: str) -> tuple[str, str]:
+    if isinstance(value, str):
+        return value, value
+    if (
+        isinstance(value, tuple | list)
+        and len(value) == len(SIDES)
+        and all(isinstance(v, str) for v in value)
+    ):
+        return value[0], value[1]
+    raise InputError(f"{what}={value!r} is not a column; give its name, or (left, right) where names differ")
+
+
+def _check_times(frames: dict[Side, SideFrame]) -> None:
+    kinds = {side: frame.by_name(frame.time).dataType.simpleString() for side, frame in frames.items()}
+    if kinds["left"] != kinds["right"]:
+        raise InputError(
+            f"the left time is {kinds['left']}, the right one {kinds['right']}; cast one, "
+            f'e.g. F.col({frames["right"].time!r}).cast("{kinds["left"]}")'
+        )
+
+
+def _buckets(buckets: int | None, dealt_by: str | None, partitions: int) -> int:
+    """How many buckets a query has whose rows are dealt out by this column."""
+    if dealt_by is None:
+        if (buckets or 1) != 1:
+            raise InputError(f"buckets={buckets} need by=: without it every row may match every other")
+        warnings.warn(
+            "a condition without equality and without by= runs in one bucket, on one core; "
+            "name a column with by= to distribute it",
+            stacklevel=4,
+        )
+        return 1
+    return bucket_count(buckets, partitions)
+
+
+def _warn_watermarks(frames: dict[Side, SideFrame], core: Join) -> None:
+    spans = [abs(s) for s in (core.window.left, core.window.right) if isinstance(s, int)]
+    for frame in frames.values():
+        delay = frame.delay
+        if delay is not None and spans and delay > _LONG_WATERMARK * max(*spans, 1_000_000):
+            warnings.warn(
+                f"the {frame.side} watermark waits {delay / 1e6:g} s, far longer than the window of "
+                f"{max(spans) / 1e6:g} s: rows stay buffered that long; lower its delay if rows come sooner",
+                stacklevel=4,
+            )
+
+
+def _taken_apart(
+    where: str | None, frames: dict[Side, SideFrame], how: How
+) -> tuple[exp.Expression | None, PairCondition | None]:
+    """The condition as a filter on results, or taken apart for the pairs; an inner join can do with either."""
+    if where is None:
+        return None, None
+    tree = parse(where, frames["left"].names, frames["right"].names)
+    _check_understood(where, tree, frames)
+    try:
+        parts = take_apart(tree)
+        check(parts, {side: _part_types(frames[side], getattr(parts, side)) for side in SIDES}, where)
+    except EntangledError:
+        if how != "inner":
+            raise
+        return tree, None
+    return None, parts
+
+
+def _check_understood(where: str, tree: exp.Expression, frames: dict[Side, SideFrame]) -> None:
+    """Let Spark say, on no rows, what the condition is, and whether it reads what we read."""
+    both = frames["left"].empty().alias("l").crossJoin(frames["right"].empty().alias("r"))
+    try:
+        asked = both.select(F.expr(where).alias("holds"))
+        kind = asked.schema.fields[0].dataType
+    except PySparkException as error:
+        raise InputError(f"where={where!r}: {str(error).splitlines()[0]}") from error
+    if not isinstance(kind, BooleanType):
+        raise InputError(
+            f"where={where!r} is of type {kind.simpleString()}; write a condition, true or false"
+        )
+    understood = tree.sql(SPARK)
+    if _unnumbered(asked) != _unnumbered(both.select(F.expr(understood).alias("holds"))):
+        raise InputError(f"where={where!r} would be read as {understood!r}; write it in plainer SQL")
+
+
+def _unnumbered(frame: DataFrame) -> str:
+    """What Spark makes of a query, without the numbers that it gives to columns."""
+    return re.sub(r"#\d+L?", "", analysed(frame)).casefold()
+
+
+def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataType]:
+    schema = frame.empty().select(*(F.expr(sql).alias(name) for name, sql in parts.items())).schema
+    try:
+        for field in schema.fields:
+            if "collate" in field.dataType.simpleString():
+                raise EntangledError(
+                    f"where compares {field.dataType.simpleString()} between the sides; use lower(...)"
+                )
+        return {field.name: _arrow(field.dataType) for field in schema.fields}
+    except PySparkException as error:
+        raise EntangledError(
+            f"where: {str(error).splitlines()[0]}; cast it to a number or a string"
+        ) from error
+
+
+def _result(
+    frames: dict[Side, SideFrame], keys: Keyed, how: How, suffix: str, told: list[StructField]
+) -> tuple[StructType, tuple[Output, ...]]:
+    """The result's fields, where each comes from, and at the end what else is told of a result."""
+    left, right = frames["left"], frames["right"]
+    shared = dict(keys.shared)
+    fields: list[StructField] = []
+    output: list[Output] = []
+
+    def add(name: str, field: StructField, a: str | None, b: str | None, *, nullable: bool) -> None:
+        if name.casefold() in [f.name.casefold() for f in fields]:
+            raise InputError(
+                f"the result would have two columns {name!r}; rename one before the join, or choose another "
+                f"suffix than {suffix!r}"
+            )
+        fields.append(StructField(name, field.dataType, field.nullable or nullable, field.metadata))
+        output.append(Output(a, b, _arrow(left.travelling(field))))
+
+    for field in left.fields:
+        both = shared.get(field.name) if how != "left_semi" else None
+        other = right.column(both) if both else None
+        source, nullable = field, False
+        if how in ("right", "full"):
+            nullable = right.by_name(both).nullable if both else True
+            wider = keys.wider(field, right.by_name(both)) if both else field.dataType
+            source = StructField(field.name, wider, field.nullable, field.metadata)
+        add(field.name, source, left.column(field.name), other, nullable=nullable)
+    if how != "left_semi":
+        taken = {field.name.casefold() for field in left.fields}
+        for field in right.fields:
+            if field.name in shared.values():
+                continue
+            name = field.name + suffix if field.name.casefold() in taken else field.name
+            add(name, field, None, right.column(field.name), nullable=how in ("left", "full"))
+    for field in told:
+        if field.name in [f.name.casefold() for f in fields]:
+            raise InputError(f"an input has a column {field.name!r}, which the result adds; rename it first")
+    return StructType([*fields, *told]), tuple(output)
+
+
+def _plain(schema: StructType, output: tuple[Output, ...]) -> dict[str, Any]:
+    """The fields of a result that come from its rows, without notes."""
+    fields = [StructField(f.name, f.dataType) for f in schema.fields[: len(output)]]
+    described: dict[str, Any] = StructType(fields).jsonValue()
+    return described
+
+
+def _told(how: How, sampling: SamplePlan | None) -> list[StructField]:
+    """What results tell beside their rows' columns."""
+    kinds: dict[str, DataType] = {UNCERTAIN: BooleanType()} if how in OUTER else {}
+    if sampling:
+        kinds |= {PROBABILITY: DoubleType(), WEIGHT: DoubleType(), OWNER: LongType(), SHOWN: DoubleType()}
+    if sampling and sampling.reservoir:
+        kinds |= {BATCH: LongType()}
+    return [StructField(name, kind, nullable=False) for name, kind in kinds.items()]
+
+
+def _arrow(kind: DataType) -> pa.DataType:
+    return travelled(to_arrow_type(kind, timezone="UTC"))
+
+
+def _layout(
+    frames: dict[Side, SideFrame], buckets: int, how: How, keys: Keyed, where: PairCondition | None
+) -> dict[str, object]:
+    layout: dict[str, object] = {"buckets": buckets, "how": how, "on": keys.described}
+    layout["where"] = None if where is None else [where.left, where.right, repr(where.tree)]
+    layout["time"] = [frame.time for frame in frames.values()]
+    for side, frame in frames.items():
+        layout[f"{side} columns"] = frame.described
+    return layout
+
+
+def _expressions(valuation: Valuation | None) -> dict[Side, dict[str, str]] | None:
+    """The expressions whose values buffered rows carry along."""
+    return valuation.computed if valuation and any(valuation.computed.values()) else None
+
+
+def _unpacked(
+    results: DataFrame,
+    unpack: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: StructType,
+    frames: dict[Side, SideFrame],
+    output: tuple[Output, ...],
+    filtered: exp.Expression | None,
+) -> DataFrame:
+    """Bring results back to the user's names and types."""
+    owners = [frames["left"] if out.left is not None else frames["right"] for out in output]
+    sources = [out.left or out.right or "" for out in output]
+    carriers = [owner.carrier(source) for owner, source in zip(owners, sources, strict=True)]
+    if not any(carriers):
+        frame = results.mapInArrow(unpack, schema)
+    else:
+        travelling = StructType(
+            [
+                StructField(
+                    f.name, owners[i].travelling(f) if i < len(output) else f.dataType, f.nullable, f.metadata
+                )
+                for i, f in enumerate(schema.fields)
+            ]
+        )
+        frame = results.mapInArrow(unpack, travelling)
+        expressions = []
+        told = [None] * (len(schema.fields) - len(carriers))
+        for field, how in zip(schema.fields, [*carriers, *told], strict=True):
+            column = F.col(quoted(field.name))
+            back = how.returned(column, nullable=field.nullable) if how else column
+            expressions.append(back.alias(field.name, metadata=field.metadata))
+        frame = frame.select(*expressions)
+    if filtered is None:
+        return frame
+    return frame.where(_on_results(filtered, frames, schema, output))
+
+
+def _on_results(
+    tree: exp.Expression, frames: dict[Side, SideFrame], schema: StructType, output: tuple[Output, ...]
+) -> str:
+    """The condition over the result's columns."""
+    from sqlglot import exp  # noqa: PLC0415 - a type elsewhere
+
+    names: dict[tuple[str, str], str] = {}
+    for field, out in zip(schema.fields, output, strict=False):
+        for alias, side, column in (("l", "left", out.left), ("r", "right", out.right)):
+            if column is not None:
+                names[alias, frames[side].names[frames[side].columns.index(column)]] = field.name  # type: ignore[index]
+
+    def renamed(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.Column):
+            return exp.column(names[node.table, node.name], quoted=True)
+        return node
+
+    return tree.transform(renamed).sql(SPARK)

@@ -1,0 +1,182 @@
+"""`where=`: a further condition on pairs, written as a Spark SQL expression.
+
+The expression is parsed and taken apart. A part that uses one side only is computed by Spark beforehand, as a hidden
+column of that side, with all of Spark's functions. The operators that use both sides become a `PairCondition`, which
+workers evaluate. Nothing is ever evaluated as Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Final, cast
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from tidegate.spark.join.pair_condition import Node, PairCondition, evaluated
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Side
+
+_COMPARE: Final[dict[type[exp.Expression], str]] = {
+    exp.EQ: "equal",
+    exp.NEQ: "not_equal",
+    exp.LT: "less",
+    exp.LTE: "less_equal",
+    exp.GT: "greater",
+    exp.GTE: "greater_equal",
+}
+_CONNECT: Final[dict[type[exp.Expression], str]] = {exp.And: "and_kleene", exp.Or: "or_kleene"}
+_UNARY: Final[dict[type[exp.Expression], str]] = {exp.Not: "invert", exp.Abs: "abs_checked"}
+_ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
+    exp.Add: "add_checked",
+    exp.Sub: "subtract_checked",
+    exp.Mul: "multiply_checked",
+}
+
+
+class _SparkFour(Spark):
+    """Spark since version 4: a doubled quote stands for one."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
+
+
+SPARK: Final = _SparkFour
+
+
+class EntangledError(InputError):
+    """An operator uses both sides and cannot be evaluated on pairs."""
+
+
+def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
+    """Parse an expression over `l.` and `r.`, and qualify its bare names; such a name must be on one side only.
+
+    Examples
+    --------
+    >>> parse("amount > r.price", ["amount"], ["price"]).sql(SPARK)
+    '`l`.`amount` > `r`.`price`'
+    """
+    try:
+        trees = sqlglot.parse(text, read=SPARK)
+    except sqlglot.errors.SqlglotError as error:
+        raise InputError(f"where={text!r} cannot be parsed: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"where={text[:80]!r}... is nested too deep to be parsed; simplify it") from error
+    tree = trees[0] if len(trees) == 1 else None
+    if tree is None:
+        raise InputError(f"where={text!r} cannot be parsed as one condition; write a single expression")
+    owners = {"l": {n.casefold(): n for n in left}, "r": {n.casefold(): n for n in right}}
+
+    def qualified(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Column):
+            return node
+        words = [part.name for part in node.parts]
+        if words[0].casefold() in owners and len(words) > 1:
+            alias, name, *fields = words[0].casefold(), *words[1:]
+        else:
+            name, *fields = words
+            found = [alias for alias, names in owners.items() if name.casefold() in names]
+            if len(found) != 1:
+                where = "both sides" if found else "neither side"
+                raise InputError(f"where={text!r}: column {name!r} is on {where}; write l.{name} or r.{name}")
+            alias = found[0]
+        if name.casefold() not in owners[alias]:
+            known = ", ".join([f"l.{n}" for n in left] + [f"r.{n}" for n in right])
+            raise InputError(f"where={text!r}: there is no column {alias}.{name}; there are {known}")
+        column: exp.Expression = exp.column(owners[alias][name.casefold()], table=alias, quoted=True)
+        for field in fields:
+            column = exp.Dot(this=column, expression=exp.to_identifier(field, quoted=True))
+        return column
+
+    return tree.transform(qualified)
+
+
+def sides_of(tree: exp.Expression) -> set[Side]:
+    """Which sides an expression uses."""
+    return {"left" if column.table == "l" else "right" for column in tree.find_all(exp.Column)}
+
+
+def take_apart(tree: exp.Expression) -> PairCondition:
+    """Separate what one side can compute from what needs both.
+
+    Examples
+    --------
+    >>> where = take_apart(parse("l.a != 0 and r.b > 10 / l.a", ["a"], ["b"]))
+    >>> where.left["w1"]
+    'CASE WHEN (`a` <> 0) THEN 10 / `a` END'
+    """
+    parts: dict[Side, dict[str, str]] = {"left": {}, "right": {}}
+    return PairCondition(_node(tree, parts, {"left": [], "right": []}), parts["left"], parts["right"])
+
+
+def _bare(tree: exp.Expression) -> str:
+    """The SQL of a one-sided expression, over the columns of its side."""
+    stripped = tree.copy().transform(
+        lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
+    )
+    return cast("str", stripped.sql(SPARK))
+
+
+def _node(tree: exp.Expression, parts: dict[Side, dict[str, str]], guards: dict[Side, list[str]]) -> Node:
+    sides = sides_of(tree)
+    if len(sides) <= 1:
+        side: Side = next(iter(sides), "left")
+        name = f"w{len(parts[side])}"
+        sql = _bare(tree)
+        # Spark stops once AND or OR is decided, so a later part that could fail must not be computed.
+        guard = " AND ".join(guards[side])
+        parts[side][name] = f"CASE WHEN {guard} THEN {sql} END" if guard else sql
+        return ("column", side, name)
+    if isinstance(tree, exp.Paren):
+        return _node(tree.this, parts, guards)
+    if type(tree) in _UNARY:
+        return (_UNARY[type(tree)], _node(tree.this, parts, guards))
+    if isinstance(tree, exp.Between):
+        low = exp.GTE(this=tree.this.copy(), expression=tree.args["low"].copy())
+        high = exp.LTE(this=tree.this.copy(), expression=tree.args["high"].copy())
+        return ("and_kleene", _node(low, parts, guards), _node(high, parts, guards))
+    if type(tree) in _CONNECT:
+        return _connected(tree, parts, guards)
+    for kinds in (_COMPARE, _ARITHMETIC):
+        if type(tree) in kinds:
+            return (kinds[type(tree)], _node(tree.this, parts, guards), _node(tree.expression, parts, guards))
+    raise EntangledError(
+        f"where: {tree.sql(SPARK)!r} uses both sides; between the sides use comparisons, AND, OR, NOT, "
+        "BETWEEN, +, -, * and abs (within one side any Spark SQL expression will do)"
+    )
+
+
+def _connected(
+    tree: exp.Expression, parts: dict[Side, dict[str, str]], guards: dict[Side, list[str]]
+) -> Node:
+    """A chain of ANDs or of ORs, in which what comes first guards what follows on the same side."""
+    joined: Node | None = None
+    for term in cast("Iterator[exp.Expression]", tree.flatten()):
+        node = _node(term, parts, guards)
+        joined = node if joined is None else (_CONNECT[type(tree)], joined, node)
+        decided = sides_of(term)
+        if len(decided) == 1:
+            side = next(iter(decided))
+            sql = _bare(term)
+            guard = f"({sql})" if isinstance(tree, exp.And) else f"NOT coalesce({sql}, false)"
+            guards = guards | {side: [*guards[side], guard]}
+    return joined or ()
+
+
+def check(where: PairCondition, types: dict[Side, dict[str, pa.DataType]], text: str) -> None:
+    """Evaluate a condition on no pairs, to refuse types that it cannot be computed on."""
+    try:
+        result = evaluated(where.tree, lambda side, name: pa.nulls(0, types[side][name]))
+    except pa.ArrowException as error:
+        raise EntangledError(
+            f"where={text!r} cannot be evaluated between the sides ({str(error).splitlines()[0]}); "
+            "cast both to one type of number, string, date or time"
+        ) from error
+    if not pa.types.is_boolean(result.type):
+        raise EntangledError(
+            f"where={text!r} is of type {result.type}, not a condition; compare it with something"
+        )

@@ -1,0 +1,1 @@
+"""Lookups on Spark: a stream against a relation through a bounded cache."""

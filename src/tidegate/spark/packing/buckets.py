@@ -1,0 +1,70 @@
+"""Buckets: how rows are dealt to the parallel instances of a join.
+
+A bucket is a group of keys with one operator, one state and one share of the budget. Spark places groups by a
+hash of their label, which can put two labels on one core; labels are chosen here so that they spread evenly
+over any usual number of partitions. They depend on the number of buckets alone, so that a restart finds its
+state.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.draws import mix
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+MOST_BUCKETS: Final = 64
+"""How many buckets a query has at most, unless a number is given."""
+_TOO_MANY: Final = 4096
+_EVEN: Final = 6720
+"""Labels count up modulo this number, and so modulo each of its divisors: 1 to 8, 10, 12, 16, 20, 24, 32, 64."""
+
+
+def bucket_count(buckets: int | None, partitions: int) -> int:
+    """The number of buckets of a query: the given one, or else as many as there are partitions."""
+    if buckets is None:
+        return min(partitions, MOST_BUCKETS)
+    if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _TOO_MANY:
+        raise InputError(f"buckets={buckets!r} is not a number of buckets; give 1 to {_TOO_MANY}")
+    return buckets
+
+
+@cache
+def labels(buckets: int) -> tuple[int, ...]:
+    """Labels of which the i-th falls into partition `i % n`, for every n that divides 6720.
+
+    Examples
+    --------
+    >>> [int(spark_hash(np.array([label]))[0] % 4) for label in labels(8)]
+    [0, 1, 2, 3, 0, 1, 2, 3]
+    """
+    # Some thirty candidates a spot: none is left without.
+    spots = spark_hash(np.arange(32 * _EVEN, dtype=np.int32)).astype(np.int64) % _EVEN
+    first = dict(zip(*np.unique(spots, return_index=True), strict=True))
+    return tuple(int(first[np.int64(bucket)]) for bucket in range(buckets))
+
+
+def bucket_of(keys: Array, buckets: int) -> Array:
+    """The bucket of each 64-bit key."""
+    mixed: Array = mix(keys.view(np.uint64)) % np.uint64(buckets)
+    return mixed.astype(np.uint16)
+
+
+def spark_hash(values: Array) -> Array:
+    """Spark's `hash` of 32-bit integers: Murmur3 with seed 42."""
+
+    def rotated(x: Array, by: int) -> Array:
+        return (x << np.uint32(by)) | (x >> np.uint32(32 - by))
+
+    k = rotated(values.astype(np.int32).view(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    h = rotated(np.uint32(42) ^ k, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    h ^= np.uint32(4)
+    h = (h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    h = (h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return (h ^ (h >> np.uint32(16))).view(np.int32)

@@ -1,0 +1,141 @@
+"""What does not go together in a pipeline file, although each value is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from tidegate.engine.operator import Join
+from tidegate.spark.join.importance import check_needs
+from tidegate.spark.pipeline.models import JoinConfig, Pipeline, SinkConfig, SourceConfig
+from tidegate.spark.pipeline.values import FILE_FORMATS, STREAM_FORMATS
+from tidegate.types import SIDES, InputError, Side, Window
+
+Problems: TypeAlias = Iterator[tuple[str, str]]
+"""Pairs of a key and a message."""
+
+_WITH_SCHEMA: Final = ("text", "avro")
+_WITHOUT_PATH: Final = (*STREAM_FORMATS, "kafka", "console", "noop")
+_WITHOUT_CHECKPOINT: Final = ("console", "noop")
+_INFERENCE: Final = "spark.sql.streaming.schemaInference"
+_NEEDED_OPTIONS: Final = {"socket": ("host", "port"), "kafka": ("kafka.bootstrap.servers",)}
+_TOPICS: Final = ("subscribe", "subscribePattern", "assign")
+
+
+def conflicts(pipeline: Pipeline) -> Problems:
+    """Every key that conflicts with another or that another one requires."""
+    if {"master", "remote"} <= pipeline.spark.model_fields_set:
+        yield "spark.remote", "conflicts with spark.master; keep one of them"
+    for side in SIDES:
+        yield from _of_timing(pipeline, side)
+        yield from _of_source(pipeline, side)
+    yield from _of_join(pipeline.join)
+    yield from _of_sink(pipeline.sink, streaming=pipeline.streaming)
+    trigger, sink, checkpoint = pipeline.trigger, pipeline.sink, pipeline.checkpoint
+    if trigger.available_now and trigger.processing_time is not None:
+        yield "trigger.processing_time", "conflicts with trigger.available_now; keep one of them"
+    if pipeline.streaming and checkpoint is None and sink.format not in _WITHOUT_CHECKPOINT:
+        yield (
+            "checkpoint",
+            'missing; give a folder for the progress of the stream: checkpoint = "out/checkpoint"',
+        )
+    yield from _of_paths(pipeline)
+
+
+def _of_timing(pipeline: Pipeline, side: Side) -> Problems:
+    source, join = pipeline.source(side), pipeline.join
+    if not pipeline.time(side):
+        yield (
+            f"{side}.time",
+            'missing; name the column of event time: time = "...", or join.time for both sides',
+        )
+    elif source.time is not None and join.time is not None:
+        yield f"{side}.time", "conflicts with join.time; keep one of them"
+    if pipeline.streaming and pipeline.lateness(side) is None:
+        yield (
+            f"{side}.lateness",
+            (
+                'missing; give how late a row may arrive, so that old state can be removed: lateness = "10 minutes", '
+                "or join.lateness for both sides"
+            ),
+        )
+
+
+def _of_location(name: str, config: SourceConfig | SinkConfig) -> Problems:
+    if config.table is not None:
+        for key in ("format", "path"):
+            if getattr(config, key) is not None:
+                yield f"{name}.{key}", f"conflicts with {name}.table {config.table!r}; keep one of them"
+    elif config.format is None:
+        yield (
+            f"{name}.format",
+            f'missing; write format = "parquet" (or {", ".join(FILE_FORMATS[1:4])}, kafka, ...)',
+        )
+    elif config.format in FILE_FORMATS and config.path is None:
+        yield f"{name}.path", f"missing; {config.format} needs one"
+    elif config.format in _WITHOUT_PATH and config.path is not None:
+        yield f"{name}.path", f"{config.format} takes no path; remove it"
+    for option in _NEEDED_OPTIONS.get(config.format or "", ()):
+        if option not in config.options:
+            yield f"{name}.options", f'{config.format} needs {option}: options."{option}" = "..."'
+
+
+def _of_source(pipeline: Pipeline, side: Side) -> Problems:
+    source, streaming = pipeline.source(side), pipeline.streaming
+    yield from _of_location(side, source)
+    form = source.format
+    if form in STREAM_FORMATS and not streaming:
+        yield f"{side}.format", f"{form} is a stream only; remove streaming = false, or read files"
+    if form in (*STREAM_FORMATS, "kafka", "text") and source.ddl is not None:
+        yield f"{side}.schema", f"{form} has a schema of its own; remove this one, and use select"
+    inferred = pipeline.spark.conf.get(_INFERENCE) == "true" or form in _WITH_SCHEMA
+    if streaming and form in FILE_FORMATS and source.ddl is None and not inferred:
+        yield f"{side}.schema", 'missing; a stream of files needs one: schema = "id BIGINT, at TIMESTAMP"'
+    if form == "kafka" and not any(topic in source.options for topic in _TOPICS):
+        yield f"{side}.options", f"kafka needs one of {', '.join(_TOPICS)}"
+
+
+def _of_join(join: JoinConfig) -> Problems:
+    try:
+        Join(Window(0, 0), join.budget, join.policy, join.split)
+    except InputError as error:
+        yield "join.split", str(error)
+    if join.budget is not None and join.buckets is not None:
+        try:
+            join.budget.divided(join.buckets)
+        except InputError as error:
+            yield "join.buckets", str(error)
+    if join.condition == "=" and join.by is not None:
+        yield "join.by", 'needs a condition other than "="; add its columns to join.on instead'
+    if join.condition != "=":
+        if not isinstance(join.on, str) and len(join.on) != 1:
+            yield "join.on", f"the condition compares one column, got {len(join.on)}; name one"
+        if join.by is None and (join.buckets or 1) != 1:
+            yield (
+                "join.buckets",
+                f"{join.buckets} buckets need join.by: without it every row may match every other",
+            )
+    try:
+        check_needs(join.policy, join.importance)
+    except InputError as error:
+        yield "join.importance", str(error)
+
+
+def _of_sink(sink: SinkConfig, *, streaming: bool) -> Problems:
+    yield from _of_location("sink", sink)
+    if streaming and sink.mode not in (None, "append"):
+        yield "sink.mode", f'{sink.mode!r} is for batches; a stream writes with "append"'
+    if sink.format == "kafka" and not sink.select:
+        yield "sink.select", 'missing; kafka writes a column value: select = ["to_json(struct(*)) as value"]'
+
+
+def _of_paths(pipeline: Pipeline) -> Problems:
+    """A stream must not read what it writes."""
+    sink, checkpoint = pipeline.sink.path, pipeline.checkpoint
+    if sink and sink == checkpoint:
+        yield "checkpoint", "is the same as sink.path; give each a folder of its own"
+    for side in SIDES:
+        path = pipeline.source(side).path
+        if path and path in (sink, checkpoint):
+            other = "sink.path" if path == sink else "checkpoint"
+            yield f"{side}.path", f"is the same as {other}; give each a folder of its own"

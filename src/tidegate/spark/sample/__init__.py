@@ -1,0 +1,1 @@
+"""Samples of joins on Spark: the functions `sample`, `estimate` and `reservoir`."""

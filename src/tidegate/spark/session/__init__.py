@@ -1,0 +1,1 @@
+"""Spark sessions: settings, local sessions, and errors of Spark in plain words."""

@@ -1,0 +1,97 @@
+"""Spark sessions on this machine, for the command line, the demo, experiments and tests.
+
+All of them use `LOCAL_SETTINGS`. Its time-outs are long because a busy machine is not a broken one. With more
+processes than cores, a Python worker may take many seconds to start, and the JVM may miss heartbeats.
+
+One limit of Spark cannot be raised. Before a query with a stateful Python operator runs, Spark starts a Python
+process beside the driver, which must connect within 10 seconds. (Workers of tasks are forked by Spark's daemon and
+have no such limit.) If the machine is too busy for that, the query fails before it has read a row, and can be
+started again: see `start_timed_out` in `spark_errors`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tidegate.spark.session.configuration import configure
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL_SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    # Driver and executor are one process here: a missed heartbeat means that the machine is busy.
+    "spark.network.timeout": "1800s",
+    "spark.executor.heartbeatInterval": "120s",
+    # How long a Python worker and the JVM wait for each other's password (15 seconds by default).
+    "spark.python.authenticate.socketTimeout": "300s",
+    "spark.sql.broadcastTimeout": "1800s",
+}
+"""Settings of Spark for a session on this machine."""
+
+SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java options for a session of a minute or two, where thorough compilation takes longer than it saves."""
+
+
+def local_session(
+    app: str, *, cores: int | None = None, memory: str = "2g", java: str = "", log: Path | None = None
+) -> SparkSession:
+    """Start a quiet Spark on this machine, configured for streaming joins.
+
+    Parameters
+    ----------
+    app
+        The name of the application.
+    cores
+        How many cores to use; all by default. Spark starts up to two Python workers for each.
+    memory
+        The memory of Spark's Java process.
+    java
+        Options for it; `SHORT_LIVED` for a session of a minute or two.
+    log
+        File for Spark's log; none by default.
+    """
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - starting a session is what needs it
+
+    from tidegate.spark.session.java import needs_java  # noqa: PLC0415 - as above
+
+    # Workers run this very Python, whatever `python3` means on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    count = cores or os.cpu_count() or 1
+    builder = SparkSession.builder.master(f"local[{count}]").appName(app)
+    confs = LOCAL_SETTINGS | {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": java}
+    for name, value in confs.items():
+        builder = builder.config(name, value)
+    with needs_java(), output_redirected(log):
+        spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR" if log else "OFF")
+    return configure(spark, partitions=count)
+
+
+@contextlib.contextmanager
+def output_redirected(log: Path | None) -> Iterator[None]:
+    """Start programs with their output in a file, or nowhere: Spark's processes keep the output they start with."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(stream) for stream in (1, 2)]
+    target = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        for stream in (1, 2):
+            os.dup2(target, stream)
+        yield
+    finally:
+        for stream, old in zip((1, 2), kept, strict=True):
+            os.dup2(old, stream)
+            os.close(old)
+        os.close(target)

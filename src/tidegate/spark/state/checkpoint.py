@@ -1,0 +1,187 @@
+"""The state of a join, a sample or an alarm in a checkpoint: which of a query's operators it is, and what is wrong.
+
+Spark numbers the stateful operators of a query from its end. A join is found by what Spark's metadata say of its
+state, and told from other joins of the query by the name that its buckets saved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from tidegate.engine.snapshot import unpack
+from tidegate.spark.alert.bucket import ALERT
+from tidegate.spark.join.persistence import SavedBucket
+from tidegate.spark.session.spark_errors import UNREADABLE, error_log_muted, root_cause
+from tidegate.spark.state.chunks import CHUNKS, reassembled
+from tidegate.spark.state.layout import NAME, name_of
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SHOWN: Final = 300
+_ANEW: Final = "restore the checkpoint from a copy, or start the query with a new checkpointLocation"
+_DESCRIBED: Final = "bucket int, name string, layout string, policy string, problem string"
+
+
+@dataclass(frozen=True)
+class FoundState:
+    """The state of one operator.
+
+    Parameters
+    ----------
+    number
+        Of the operator, as Spark counts those of the query.
+    states
+        The states of its buckets, each in its chunks.
+    name
+        What `name=` said.
+    layout
+        What it says of itself; empty where nothing was saved yet.
+    policy
+        The label of its policy, if it has one.
+    """
+
+    number: int
+    states: DataFrame
+    name: str = NAME
+    layout: dict[str, Any] | None = None
+    policy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name!r} (operator {self.number})"
+
+
+def find_state(
+    checkpoint: str | Path, session: SparkSession, name: str | int | None, caller: str
+) -> FoundState:
+    """The state that is asked for: by its name, by the operator's number, or the only one that there is."""
+    with error_log_muted():
+        found = [
+            _described(checkpoint, number, _states(checkpoint, session, number))
+            for number in _numbers(checkpoint, session)
+        ]
+    found.sort(key=lambda one: (one.name, one.number))
+    listed = ", ".join(map(str, found))
+    chosen = [one for one in found if name is None or name in (one.name, one.number)]
+    if not chosen:
+        raise InputError(f"the query at {str(checkpoint)!r} has no {name!r}; there is {listed}")
+    if len(chosen) > 1:
+        wanted = f"name=, as in {caller}(..., name=...)" if name is None else "name=, once a name of its own"
+        raise InputError(
+            f"the query at {str(checkpoint)!r} has several joins: {listed}; give {wanted}, or the operator's number"
+        )
+    return chosen[0]
+
+
+def _numbers(checkpoint: str | Path, session: SparkSession) -> list[int]:
+    """The numbers of our operators, by the state variable that only they have."""
+    with _reading(checkpoint, begun=False):
+        operators = session.read.format("state-metadata").load(str(checkpoint)).collect()
+    ours = [row.operatorId for row in operators if _is_ours(row.operatorProperties)]
+    if not operators:
+        raise InputError(
+            f"there is no state at {str(checkpoint)!r}; give the checkpointLocation of a query that has run at least "
+            "one micro-batch"
+        )
+    if not ours:
+        others = ", ".join(dict.fromkeys(row.operatorName for row in operators))
+        raise InputError(
+            f"the query at {str(checkpoint)!r} has no tidegate operator (it has {others}); give the "
+            "checkpointLocation of a query with tidegate.join, sample or alert"
+        )
+    return sorted(set(ours))
+
+
+def _is_ours(properties: str | None) -> bool:
+    variables = json.loads(properties or "{}").get("stateVariables", [])
+    return any((of["stateName"], of["stateVariableType"]) == (CHUNKS, "MapState") for of in variables)
+
+
+def _states(checkpoint: str | Path, session: SparkSession, number: int) -> DataFrame:
+    chunks = session.read.format("statestore").option("stateVarName", CHUNKS).option("operatorId", number)
+    with _reading(checkpoint, begun=False):
+        return (
+            chunks.load(str(checkpoint))
+            .groupBy("key.bucket")
+            .agg(
+                F.array_sort(F.collect_list(F.struct("user_map_key.i", "user_map_value.payload"))).alias(
+                    "chunks"
+                )
+            )
+        )
+
+
+def _described(checkpoint: str | Path, number: int, states: DataFrame) -> FoundState:
+    """What the saved buckets say of themselves, all of them looked at."""
+    with _reading(checkpoint, begun=True):
+        buckets = states.mapInArrow(_descriptions, _DESCRIBED).collect()
+    damaged = next((row for row in buckets if row.problem is not None), None)
+    if damaged is not None:
+        raise InputError(
+            f"the state at {str(checkpoint)!r} cannot be read: bucket {damaged.bucket} of operator {number} has "
+            f"{damaged.problem[:_SHOWN]}; {_ANEW}"
+        )
+    if not buckets:
+        return FoundState(number, states)
+    # Buckets to which nothing came since a name was given still have none.
+    names = sorted({row.name for row in buckets} - {NAME})
+    first = buckets[0]
+    return FoundState(number, states, (names or [NAME])[0], json.loads(first.layout), first.policy)
+
+
+def _descriptions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = [_description(row["bucket"], row["chunks"]) for row in batch.to_pylist()]
+        kinds = (pa.int32(), *[pa.string()] * 4)
+        columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
+        yield pa.record_batch(
+            [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)],
+            [f"n{i}" for i in range(len(kinds))],
+        )
+
+
+def _description(
+    bucket: int, chunks: list[dict[str, bytes]]
+) -> tuple[int, str | None, str | None, str | None, str | None]:
+    try:
+        data = reassembled([chunk["payload"] for chunk in chunks])
+        state = unpack(data)
+        layout = json.loads(state["layout"].tobytes())
+        policy = "" if layout.get("kind") == ALERT else _policy(data)
+    except Exception as error:  # noqa: BLE001 - told on the driver, whatever damage gave rise to it
+        return bucket, None, None, None, f"{type(error).__name__}: {error}".replace("\n", " ")
+    return bucket, name_of(layout), json.dumps(layout), policy, None
+
+
+def _policy(data: bytes) -> str:
+    """The label of a saved bucket's policy, once all of the state has been read."""
+    saved = SavedBucket.of(data)
+    saved.operator  # noqa: B018 - read for what it raises
+    saved.sample  # noqa: B018 - as above
+    return saved.settings.policy
+
+
+@contextlib.contextmanager
+def _reading(checkpoint: str | Path, *, begun: bool) -> Iterator[None]:
+    """Tell in a few lines why a checkpoint cannot be read; Spark's own words stay in the error's `__context__`."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        cause = " ".join(root_cause(error).split()).removeprefix(f"{UNREADABLE}: ")[:_SHOWN]
+        if begun:
+            raise InputError(f"the state at {str(checkpoint)!r} cannot be read: {cause}; {_ANEW}") from None
+        raise InputError(
+            f"no state can be read at {str(checkpoint)!r} ({cause}); give the checkpointLocation of a query that has "
+            f"run at least one micro-batch, or, if it is this one, {_ANEW}"
+        ) from None

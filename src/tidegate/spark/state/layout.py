@@ -1,0 +1,40 @@
+"""The layout of a saved state: which operator wrote it, and whether a query may go on from it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tidegate.types import InputError
+
+NAME: Final = "tidegate"
+"""The name of a join that was given none."""
+
+
+def name_of(layout: dict[str, Any]) -> str:
+    """The name of the join that saved a state."""
+    return str(layout.get("name", NAME))
+
+
+def checked_name(name: object) -> str:
+    """The name that a join is given, if it is one."""
+    if not isinstance(name, str) or not name:
+        raise InputError(f"name={name!r} is no name; give a text such as 'bids'")
+    return name
+
+
+def check_layout(saved: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse to go on from a state that another query wrote, and name what differs."""
+    if name_of(saved) not in (NAME, name_of(wanted)):
+        # Spark goes by the order of a query's operators: these may have changed places.
+        raise InputError(
+            f"the checkpoint has the state of {name_of(saved)!r} where the query now has {name_of(wanted)!r}; give "
+            "the joins of the query the order and names that they had, or start with a new checkpointLocation"
+        )
+    for name, value in wanted.items():
+        if name == "name":
+            continue
+        if saved.get(name) != value:
+            raise InputError(
+                f"the checkpoint was written with {name}={saved.get(name)!r}, the query now has {value!r}; "
+                f"change it back, or start with a new checkpointLocation"
+            )

@@ -1,0 +1,123 @@
+"""The operator that samples: conditions, windows, residuals, bytes, other samplers' state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tidegate as tg
+from tests.sampling.workload import stream
+from tidegate.engine.encode import encode
+from tidegate.engine.operator import Join, collected
+from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.sampling import EqCluster, PpsCluster, Uniform
+from tidegate.streams import Trace
+from tidegate.types import Array, Budget, Condition, Last, Pairs, Sampled, Window, WindowSpan
+
+LEFT, RIGHT = stream(150, 1), stream(150, 2)
+
+
+@pytest.mark.parametrize("window", [(20, 10), (20, 0), (0, 20), (20, -5), (Last(20), Last(9)), (None, 5)])
+def test_a_whole_sample_is_the_join_in_every_window(window: tuple[WindowSpan, WindowSpan]) -> None:
+    exact = tg.simulate(LEFT, RIGHT, window=window, collect=True).pairs
+    assert exact is not None
+    wanted = sorted(zip(exact.left.tolist(), exact.right.tolist(), strict=True))
+    for sampler in (EqCluster(p=1.0), Uniform(p=1.0), PpsCluster()):
+        for step in (1, 40):
+            found = tg.simulate_sample(LEFT, RIGHT, window=window, sampler=sampler, step=step).pairs
+            assert sorted(zip(found.left.tolist(), found.right.tolist(), strict=True)) == wanted
+            assert (found.probability == 1).all()
+
+
+def test_without_a_fraction_and_a_budget_a_burst_is_waited_for_to_its_end() -> None:
+    rare, burst = np.arange(1000), 2000 + np.arange(1000)
+    burst[500:540] = 499
+    left, right = ({"key": keys, "time": np.arange(1000)} for keys in (rare, burst))
+    found = tg.simulate_sample(left, right, window=(100, 100), step=10)
+    assert (found.results, found.exact) == (40, 40)
+    assert (found.pairs.probability == 1).all()
+
+
+def test_a_reservoir_that_needs_a_part_lets_rows_go_that_would_wait_for_all() -> None:
+    operator = SamplingOperator(Join(Window(60, 60)), Uniform())
+    run(operator, 10)
+    whole = operator.rows
+    operator = SamplingOperator(Join(Window(60, 60)), Uniform())
+    operator.sampling.cap(0.0005)
+    run(operator, 10)
+    assert whole > 110
+    assert operator.rows < whole / 2
+
+
+def test_a_whole_cluster_sample_is_the_join_by_every_condition() -> None:
+    conditions: tuple[Condition, ...] = ("<", "!=", tg.Band(-1, 1))
+    for condition in conditions:
+        exact = tg.simulate(LEFT, RIGHT, window=(9, 9), condition=condition).results
+        found = tg.simulate_sample(
+            LEFT, RIGHT, window=(9, 9), condition=condition, sampler=EqCluster(p=1.0), step=20
+        )
+        assert found.results == exact
+        half = tg.simulate_sample(
+            LEFT, RIGHT, window=(9, 9), condition=condition, sampler=Uniform(p=0.5), step=20
+        )
+        assert half.estimate == pytest.approx(exact, rel=0.15)
+
+
+def run(operator: SamplingOperator, step: int, *, residual: bool = False) -> list[tuple[int, int]]:
+    arrivals = encode(Trace.of(LEFT), Trace.of(RIGHT), operator.join.window, "=", None).arrivals
+    found: list[tuple[int, int]] = []
+    for left, right, moment in arrivals.steps(arrivals.cuts(step), whole_instants=False):
+        old = (buffer.rows.id for buffer in operator.buffers.values())
+        ids = [np.concatenate(both) for both in zip(old, (left.id, right.id), strict=True)]
+
+        def odd(pairs: Pairs, ids: list[Array] = ids) -> Array:
+            mask: Array = (ids[0][pairs.left] + ids[1][pairs.right]) % 3 == 1
+            return mask
+
+        for chunk in collected(operator.step(left, right, moment, residual=odd if residual else None))[0]:
+            assert isinstance(chunk, Sampled)
+            pairs = list(zip(ids[0][chunk.left].tolist(), ids[1][chunk.right].tolist(), strict=True))
+            assert chunk.owner.tolist() == [min(pair) for pair in pairs]
+            found += pairs
+    return sorted(found)
+
+
+@pytest.mark.parametrize("sampler", [Uniform(p=0.4, rates=(1, 1)), EqCluster(p=0.4)], ids=lambda s: s.name)
+def test_what_a_residual_condition_rejects_is_no_match(sampler: tg.sampling.Sampler) -> None:
+    join = Join(Window(30, 20), seed=4)
+    sample = run(SamplingOperator(join, EqCluster(p=1.0)), 10, residual=True)
+    assert all((left + right) % 3 == 1 for left, right in sample)
+    one, many = (run(SamplingOperator(join, sampler), step, residual=True) for step in (10, 1000))
+    assert set(one) <= set(sample)
+    if sampler.name == "eq_cluster":
+        assert one == many
+    assert 0.2 < len(one) / len(sample) < 0.6
+
+
+def test_uniform_takes_three_bytes_a_row_where_they_suffice() -> None:
+    operator = SamplingOperator(Join(Window(30, 20)), Uniform(p=0.4))
+    run(operator, 50)
+    rows = operator.buffers["left"].rows
+    assert len(rows)
+    assert rows.row_bytes == 32 + 3
+    sparse = SamplingOperator(Join(Window(30, 20)), Uniform(p=0.001, rates=(1000, 1000)))
+    run(sparse, 50)
+    wide = sparse.buffers["left"].rows
+    assert wide.notes["wait"].dtype.itemsize > 1
+    assert wide.notes["wait"].max() > 255
+
+
+def test_a_budget_in_bytes_is_kept_and_used() -> None:
+    report = tg.simulate_sample(LEFT, RIGHT, window=(60, 60), budget="1 kB", sampler="uniform", step=10)
+    assert 500 < report.peak_bytes <= 1000
+
+
+def test_another_samplers_rows_are_dropped() -> None:
+    join = Join(Window(30, 20), Budget(rows=20))
+    first = SamplingOperator(join, "uniform")
+    run(first, 50)
+    assert first.rows
+    other = SamplingOperator(join, "eq_cluster")
+    other.restore(first.snapshot())
+    assert not other.rows
+    assert other.state.arrived == first.state.arrived

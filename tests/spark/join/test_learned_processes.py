@@ -1,0 +1,129 @@
+"""On Spark heeb finds the trend or walk of a numeric key in every bucket; a key that travels as a hash has shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tidegate as tg
+from tests.spark import buckets_by_hand as by_hand
+from tests.spark import streams
+from tests.spark.buckets_by_hand import Arrival, Batch, Hand
+from tidegate.engine.operator import Operator
+from tidegate.policies import Heeb
+from tidegate.spark.join.persistence import SavedBucket, save
+from tidegate.types import SIDES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BATCHES, ROWS, BUCKETS = 4, 500, 2
+
+
+def source(folder: Path, kind: pa.DataType) -> None:
+    """Keys that rise by one every ten milliseconds, on the right seven seconds later, and scatter."""
+    for lag, side in zip((0, 700), SIDES, strict=True):
+        rng = np.random.default_rng(lag)
+        rows = np.arange(BATCHES * ROWS)
+        keys = pa.array(np.round(rows - lag + rng.normal(0, 20, len(rows))).astype(np.int64)).cast(kind)
+        times = pa.array([streams.at(10 * i) for i in rows.tolist()], pa.timestamp("us", "UTC"))
+        table = pa.table({"k": keys, "t": times})
+        streams.write(folder / side, [table.slice(i * ROWS, ROWS) for i in range(BATCHES)])
+
+
+def wandering(folder: Path) -> None:
+    """Keys that walk, and on the right follow after half a second."""
+    rng = np.random.default_rng(5)
+    rows = BATCHES * ROWS
+    walk = np.cumsum(np.round(rng.normal(0, 3, rows + 50)).astype(np.int64))
+    for lag, side in zip((0, 50), SIDES, strict=True):
+        keys = walk[50 - lag : 50 - lag + rows]
+        times = pa.array([streams.at(10 * i) for i in range(rows)], pa.timestamp("us", "UTC"))
+        table = pa.table({"k": keys, "t": times})
+        streams.write(folder / side, [table.slice(i * ROWS, ROWS) for i in range(BATCHES)])
+
+
+def run(spark: SparkSession, folder: Path, checkpoint: Path, policy: str) -> int:
+    sides = [streams.read(spark, folder / side, "t", "0 seconds") for side in SIDES]
+    window = ("30 seconds", "30 seconds")
+    joined = tg.join(*sides, on="k", time="t", window=window, budget=80, policy=policy, buckets=BUCKETS)
+    return len(streams.run(joined, checkpoint))
+
+
+def believed(spark: SparkSession, checkpoint: Path) -> dict[tuple[int, str, str], float]:
+    told = tg.inspect(checkpoint, "model", spark=spark).collect()
+    return {
+        (row.bucket, row.side, row.model): row.value for row in told if row.model not in ("rate", "share")
+    }
+
+
+def test_a_bucket_that_restarts_goes_on_and_a_saved_one_tells() -> None:
+    rng = np.random.default_rng(1)
+    keys = {
+        side: np.round(np.arange(600) + rng.normal(0, 9, 600)).astype(np.int64).tolist() for side in SIDES
+    }
+    plan = by_hand.plan((10**7, 10**7), budget=30, policy="heeb")
+    through, again = Hand(plan), Hand(plan)
+    for begin in range(0, 600, 60):
+        batch: Batch = {
+            side: [Arrival(keys[side][i], 10_000 * i, f"{side} {i}") for i in range(begin, begin + 60)]
+            for side in SIDES
+        }
+        for hand in (through, again):
+            hand.step(batch, None)
+        again.restart()
+        assert save(again.bucket) == save(through.bucket)
+    assert again.results == through.results
+    saved = SavedBucket.of(save(again.bucket))
+    scorer = saved.scorer(Heeb)
+    assert saved.settings.numeric
+    assert scorer is not None
+    told = {(some.side, some.model): some.value for some in scorer.policy.learned()}
+    for side in SIDES:
+        assert told[side, "LinearTrend.speed"] == pytest.approx(1, rel=0.05)
+        assert told[side, "rate"] == pytest.approx(1e-4, rel=0.05)
+        rows = saved.operator.buffers[side].rows
+        running, now = through.bucket.operator, saved.progress.now
+        assert isinstance(running, Operator)
+        assert np.array_equal(scorer.policy.scores(rows, now), running.policy.scores(rows, now))
+
+
+@pytest.mark.spark
+def test_a_numeric_key_that_drifts(spark: SparkSession, tmp_path: Path) -> None:
+    source(tmp_path, pa.int64())
+    found = {name: run(spark, tmp_path, tmp_path / name, name) for name in ("heeb", "prob")}
+    assert found["heeb"] > 100 > found["prob"]
+    told = believed(spark, tmp_path / "heeb")
+    for bucket in range(BUCKETS):
+        for side in SIDES:
+            # By rows of the bucket, each of which stands for one of the other's.
+            assert told[bucket, side, "LinearTrend.speed"] == pytest.approx(BUCKETS, rel=0.25)
+            assert told[bucket, side, "LinearTrend.noise.sigma"] == pytest.approx(20, rel=0.25)
+    scores = [row.score for row in tg.inspect(tmp_path / "heeb", spark=spark).collect()]
+    assert len(scores) == 80
+    assert max(scores) > 0
+
+
+@pytest.mark.spark
+def test_a_numeric_key_that_walks(spark: SparkSession, tmp_path: Path) -> None:
+    wandering(tmp_path)
+    assert run(spark, tmp_path, tmp_path / "heeb", "heeb") > 0
+    told = believed(spark, tmp_path / "heeb")
+    for bucket in range(BUCKETS):
+        for side in SIDES:
+            # From row to row of the bucket, which are as many steps of the walk as there are buckets.
+            assert told[bucket, side, "RandomWalk.step.sigma"] == pytest.approx(3 * BUCKETS**0.5, rel=0.1)
+            assert told[bucket, side, "RandomWalk.drift"] == pytest.approx(0, abs=0.3)
+
+
+@pytest.mark.spark
+def test_a_key_that_is_a_text_has_shares(spark: SparkSession, tmp_path: Path) -> None:
+    source(tmp_path, pa.string())
+    run(spark, tmp_path, tmp_path / "heeb", "heeb")
+    assert believed(spark, tmp_path / "heeb") == {}
+    shares = tg.inspect(tmp_path / "heeb", "model", spark=spark).where("model = 'share'").count()
+    assert shares > 0

@@ -1,0 +1,102 @@
+"""The reservoirs of several buckets as one sample, with the very merge that Spark runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.sampling.chi_square import deviations
+from tidegate.sampling import GroupedJoinReservoir, JoinReservoir
+from tidegate.spark.packing.packed_rows import from_bytes, to_bytes
+from tidegate.spark.sample.bucket_reservoir import BucketReservoir, sample_of
+from tidegate.types import Array
+
+RUNS, SIZE = 400, 6
+BUCKETS = (30, 1.0), (9, 0.7), (0, 0.4)
+"""How many results each has, and with what fraction it is sampled; the last has none but a bound."""
+RESULTS = sum(count for count, _ in BUCKETS)
+
+
+def results(numbers: Array, fraction: float) -> pa.RecordBatch:
+    """Results as a bucket finds them."""
+    chance = np.full(len(numbers), fraction)
+    columns = {"o0": numbers, "probability": chance, "weight": 1 / chance, "owner": numbers // 2}
+    columns["shown"] = chance
+    return pa.record_batch({name: pa.array(column) for name, column in columns.items()})
+
+
+def told(number: int, seed: int, size: int = SIZE) -> pa.Table:
+    """What a bucket sends after two micro-batches."""
+    held = BucketReservoir(JoinReservoir(size, 1000).start(seed, number))
+    first = sum(count for count, _ in BUCKETS[:number])
+    count, fraction = BUCKETS[number]
+    for part in np.array_split(np.arange(first, first + count), 2):
+        shown = part[np.random.default_rng([seed, *part]).random(len(part)) < fraction]
+        if len(shown):
+            held.offer(results(shown, fraction), np.full(len(shown), fraction), shown)
+        held.reservoir.offer(np.empty(0), lowest=fraction)
+    return from_bytes(to_bytes(held.packed(1)))
+
+
+def test_every_result_of_every_bucket_is_as_likely() -> None:
+    counts, totals, full = np.zeros(RESULTS), [], 0
+    for seed in range(RUNS, 2 * RUNS):
+        (sample,) = sample_of([told(number, seed) for number in range(3)])
+        totals.append(sum(sample.column("weight").to_pylist()))
+        if sample.num_rows == SIZE:
+            counts[sample.column("o0").to_numpy()] += 1
+            full += 1
+    assert full > 0.9 * RUNS
+    # Drawn without replacement, counts vary less than independent ones would.
+    due = counts.mean() + (counts - counts.mean()) / np.sqrt(1 - SIZE / RESULTS)
+    assert abs(deviations(due, counts.mean())) < 4
+    assert np.mean(totals) == pytest.approx(RESULTS, abs=2 * float(np.std(totals)) / RUNS**0.5)
+
+
+def test_a_bucket_without_results_bounds_the_others() -> None:
+    (sample,) = sample_of([told(0, 1, 50), told(2, 1, 50)])
+    assert set(sample.column("probability").to_pylist()) == {0.4}
+    (alone,) = sample_of([told(0, 1, 50)])
+    assert 0 < sample.num_rows < alone.num_rows == 30
+
+
+def test_the_order_of_buckets_means_nothing() -> None:
+    buckets = [told(number, 7) for number in range(3)]
+    (one,), (other,) = sample_of(buckets), sample_of(buckets[::-1])
+    assert one.equals(other)
+    assert one.schema.names == ["o0", "probability", "weight", "owner", "shown", "batch"]
+    assert one.column("batch").to_pylist() == [1] * SIZE
+
+
+def test_groups_are_told_by_their_values_and_saved() -> None:
+    cities = np.array(["Oslo", "Rome", None], object)
+    buckets = []
+    for number in range(2):
+        held = BucketReservoir(GroupedJoinReservoir(24, 1000, 5).start(3, number), ("o1",))
+        for ids in np.array_split(np.arange(1000 * number, 1000 * number + 900), 3):
+            batch = results(ids, 1.0)
+            names = pa.array(cities[np.minimum(ids % 100 // 49, 2)])
+            columns = [batch.column(0), names, *batch.columns[1:]]
+            shown = pa.record_batch(columns, ["o0", "o1", *batch.schema.names[1:]])
+            held.offer(shown, np.ones(len(ids)), ids)
+            assert held.rows is not None
+            assert held.rows.num_rows == len(held.reservoir) <= 24
+        saved = BucketReservoir.of(held.snapshot())
+        assert saved is not None
+        assert saved.packed(1).equals(held.packed(1), check_metadata=True)
+        buckets.append(from_bytes(to_bytes(held.packed(1))))
+    (sample,), (other,) = sample_of(buckets), sample_of(buckets[::-1])
+    assert sample.equals(other)
+    counts = Counter(sample.column("o1").to_pylist())
+    assert set(counts) == {"Oslo", "Rome", None}
+    assert min(counts.values()) >= 5
+    assert sample.num_rows <= 24
+    assert sample.schema.names == ["o0", "o1", "probability", "weight", "owner", "shown", "batch"]
+
+
+def test_buckets_without_results_have_no_sample() -> None:
+    assert not list(sample_of([told(2, 0)]))
+    assert not list(sample_of([]))

@@ -1,0 +1,76 @@
+"""A part of the package loads only what it needs."""
+
+import subprocess
+import sys
+
+import pytest
+
+JOINS = ("checks", "policies", "sampling", "models", "caching", "relations", "experiments", "engine.operator")
+
+
+def loaded(code: str) -> set[str]:
+    """The modules that a new interpreter has loaded after this code."""
+    program = f"import sys\n{code}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    return set(done.stdout.split())
+
+
+def below(modules: set[str], *packages: str) -> list[str]:
+    """Those of the modules that are one of these packages of tidegate, or in one."""
+    names = [f"tidegate.{package}" for package in packages]
+    return sorted(one for one in modules if any(one == name or one.startswith(name + ".") for name in names))
+
+
+def test_import_loads_only_the_vocabulary() -> None:
+    ours = {name for name in loaded("import tidegate") if name.split(".")[0] == "tidegate"}
+    assert ours == {"tidegate", "tidegate.types", "tidegate.lazy_package"}
+
+
+@pytest.mark.parametrize(
+    "code", ["import tidegate; tidegate.alert", "from tidegate.spark.alert.alert import alert"]
+)
+def test_alert_loads_no_samplers_and_no_policies(code: str) -> None:
+    assert below(loaded(code), *JOINS, "spark.join", "spark.sample", "spark.pool", "spark.lookup") == []
+
+
+def test_what_a_worker_runs_for_an_alert_loads_no_parser_and_no_edge_filter() -> None:
+    modules = loaded("from tidegate.spark.alert.processor import AlertProcessor")
+    assert below(modules, *JOINS, "spark.join", "spark.frames", "alerts.edge") == []
+    assert "sqlglot" not in modules
+
+
+def test_the_edge_filter_loads_nothing_of_spark_and_no_proofs() -> None:
+    modules = loaded("from tidegate.alerts.edge import Edge")
+    assert below(modules, *JOINS, "spark", "alerts.certification", "alerts.search", "streams") == []
+    assert modules.isdisjoint({"pyspark", "pandas", "sqlglot"})
+
+
+def test_the_command_edge_loads_nothing_of_spark_and_no_policies() -> None:
+    run = "import os; os.dup2(os.open(os.devnull, os.O_RDONLY), 0); import tidegate.cli\n"
+    run += "tidegate.cli.app(['edge', '--omega', '4'], standalone_mode=False)"
+    modules = loaded(run)
+    assert below(modules, *JOINS, "spark", "alerts.certification") == []
+    assert modules.isdisjoint({"pyspark", "sqlglot"})  # pyarrow loads pandas where it is installed
+
+
+def test_public_names_are_listed_before_they_are_loaded() -> None:
+    code = "import tidegate as tg; assert {'join', 'alert', 'policies', '__version__'} <= set(dir(tg))"
+    assert below(loaded(code), "spark", "policies") == []
+
+
+def test_a_function_is_not_hidden_by_the_module_of_its_name() -> None:
+    code = "import tidegate.engine.simulate, tidegate; assert tidegate.engine.simulate is tidegate.simulate"
+    assert "tidegate.engine.simulate" in loaded(code)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as raised:
+        loaded("import tidegate; tidegate.nothing")
+    assert "module 'tidegate' has no attribute 'nothing'" in raised.value.stderr
+
+
+@pytest.mark.spark
+def test_a_worker_of_a_join_loads_no_samplers_and_no_parser() -> None:
+    modules = loaded("import tidegate.spark.join.processor")
+    assert below(modules, "sampling", "experiments", "caching", "alerts") == []
+    assert "sqlglot" not in modules
