@@ -21,7 +21,7 @@ from rich.table import Table
 import tidegate as tg
 from tidegate.spark.session.configuration import PROVIDER
 from tidegate.spark.session.local import local_session
-from tidegate.spark.state.chunks import CHUNKS
+from tidegate.spark.state.values import CHUNKS
 
 ROWS = 375_000
 SECONDS = 60

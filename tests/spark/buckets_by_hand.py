@@ -11,8 +11,11 @@ import pyarrow as pa
 
 from tidegate.engine.operator import Join
 from tidegate.spark.join.bucket import BucketJoin
-from tidegate.spark.join.persistence import load, save
+from tidegate.spark.join.persistence import SavedBucket, load, save
 from tidegate.spark.join.plan import BucketPlan, Output, SideColumns
+from tidegate.spark.state.log import StateLog
+from tidegate.spark.state.values import DictValues
+from tidegate.streams.row_sizes import row_sizes
 from tidegate.types import SIDES, Band, Window
 
 if TYPE_CHECKING:
@@ -81,6 +84,25 @@ class Result(NamedTuple):
     uncertain: bool
 
 
+def saved(bucket: BucketJoin) -> SavedBucket:
+    """The state of a bucket, written and read back."""
+    values = DictValues()
+    save(bucket, StateLog(values, local=False))
+    found = SavedBucket.read(StateLog(values, local=False))
+    assert found is not None
+    return found
+
+
+def content(bucket: BucketJoin | SavedBucket) -> dict[str, Any]:
+    """All that the state of a bucket says, to compare it with another's."""
+    state = bucket if isinstance(bucket, SavedBucket) else saved(bucket)
+    found: dict[str, Any] = {name: (values.dtype, values.tobytes()) for name, values in state.arrays.items()}
+    for side, store in state.payload.items():
+        ids = state.arrays[f"rows.{side}.id"]
+        found[side] = store.take(ids).to_pylist() if len(ids) else []
+    return found
+
+
 @dataclass
 class Hand:
     """Feeds a bucket micro-batches, and keeps what it gives."""
@@ -89,9 +111,12 @@ class Hand:
     bucket: BucketJoin = field(init=False)
     results: list[Result] = field(default_factory=list)
     chunks: list[int] = field(default_factory=list)
+    values: DictValues = field(default_factory=DictValues)
+    log: StateLog = field(init=False)
 
     def __post_init__(self) -> None:
         self.bucket = BucketJoin(self.plan)
+        self.log = StateLog(self.values, local=False)
 
     def step(self, batch: Batch, watermark: int | None = 0, zone: str = "UTC") -> None:
         if watermark is not None:
@@ -104,7 +129,9 @@ class Hand:
 
     def restart(self, plan: BucketPlan | None = None) -> None:
         self.plan = plan or self.plan
-        self.bucket = load(self.plan, save(self.bucket))
+        save(self.bucket, self.log)
+        self.log = StateLog(self.values, local=False)
+        self.bucket = load(self.plan, SavedBucket.read(self.log))
 
     def _keep(self, batches: Any) -> None:  # noqa: ANN401 - an iterator of Arrow's
         for batch in batches:
@@ -137,7 +164,11 @@ class Hand:
     def bytes(self) -> int:
         """What is really held: the operator's columns and all others."""
         own = (int(column.nbytes) for side in SIDES for column in self._columns(side))
-        return sum(own) + sum(int(table.nbytes) for table in self.bucket.payload.values())
+        return sum(own) + sum(self._payload_bytes(side) for side in SIDES)
+
+    def _payload_bytes(self, side: Side) -> int:
+        ids = self.bucket.operator.buffers[side].rows.id
+        return int(row_sizes(self.bucket.payload[side].take(ids)).sum()) if len(ids) else 0
 
     def _columns(self, side: Side) -> list[Any]:
         return list(self.bucket.operator.buffers[side].rows.columns().values())

@@ -12,7 +12,7 @@ import numpy as np
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark.buckets_by_hand import Arrival, Batch
 from tidegate.spark.join.bucket import BucketJoin
-from tidegate.spark.join.persistence import load, save
+from tidegate.spark.join.persistence import SavedBucket, load
 from tidegate.spark.pool.folder import PoolClient
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Running:
     window: tuple[int, int]
     policy: Policy | str
     batch: int = 0
-    states: dict[int, bytes] = field(default_factory=dict)
+    states: dict[int, SavedBucket] = field(default_factory=dict)
     results: int = 0
 
     def plan(self, bucket: int) -> BucketPlan:
@@ -69,7 +69,7 @@ class Running:
             }
             tables = {side: by_hand.table(rows) for side, rows in mine.items() if rows}
             self.results += sum(part.num_rows for part in bucket.step(tables, 0))
-            done[number] = save(bucket)
+            done[number] = by_hand.saved(bucket)
         self.states, self.batch = done, self.batch + 1
 
     def loaded(self) -> list[BucketJoin]:

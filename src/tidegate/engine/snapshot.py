@@ -41,14 +41,14 @@ def pack(arrays: Mapping[str, Array | bytes], *, compressed: bool = False) -> by
     return data
 
 
-def unpack(data: bytes) -> dict[str, Array]:
+def unpack(data: bytes | pa.Buffer) -> dict[str, Array]:
     """Read what `pack` wrote."""
     try:
         with pa.ipc.open_stream(data) as reader:
             batch = reader.read_next_batch()
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(
-            f"these {len(data)} bytes are not a snapshot ({error}); give what snapshot() returned"
+            f"these {memoryview(data).nbytes} bytes are not a snapshot ({error}); give what snapshot() returned"
         ) from error
     version = (batch.schema.metadata or {}).get(_KEY, b"none").decode()
     if version != str(VERSION):

@@ -22,6 +22,8 @@ from tests.spark.streams import at
 from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
 from tidegate.spark.alert.inspection import _counts
 from tidegate.spark.packing.buckets import labels
+from tidegate.spark.state.log import StateLog
+from tidegate.spark.state.values import DictValues
 from tidegate.streams.row_sizes import row_sizes
 
 if TYPE_CHECKING:
@@ -570,8 +572,9 @@ def test_a_bucket_keeps_to_its_budget_and_to_its_query() -> None:
         assert counted["shed"] + counted["omitted"] == bucket.counts[name]["arrived"] - 12
     layout = {"buckets": 1, "streams": ["a", "b"], "topology": [["a", "b"]], "on": []}
     bucket.plan = replace(bucket.plan, layout=layout)
-    saved = (1).to_bytes(4, "little") + bucket.save()
-    row = {"bucket": labels(1)[0], "chunks": [{"payload": saved}]}
+    values = DictValues()
+    StateLog(values, local=False).write_bytes(bucket.save())
+    row = {"bucket": labels(1)[0], "values": [{"name": n, "payload": p} for n, p in values.content.items()]}
     (told,) = _counts(iter([pa.RecordBatch.from_pylist([row])]))
     chances = told.column(told.num_columns - 1).to_pylist()
     assert all(0 < chance < 1 for chance in chances)

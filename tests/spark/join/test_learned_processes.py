@@ -15,7 +15,6 @@ from tests.spark import streams
 from tests.spark.buckets_by_hand import Arrival, Batch, Hand
 from tidegate.engine.operator import Operator
 from tidegate.policies import Heeb
-from tidegate.spark.join.persistence import SavedBucket, save
 from tidegate.types import SIDES
 
 if TYPE_CHECKING:
@@ -76,9 +75,9 @@ def test_a_bucket_that_restarts_goes_on_and_a_saved_one_tells() -> None:
         for hand in (through, again):
             hand.step(batch, None)
         again.restart()
-        assert save(again.bucket) == save(through.bucket)
+        assert by_hand.content(again.bucket) == by_hand.content(through.bucket)
     assert again.results == through.results
-    saved = SavedBucket.of(save(again.bucket))
+    saved = by_hand.saved(again.bucket)
     scorer = saved.scorer(Heeb)
     assert saved.settings.numeric
     assert scorer is not None

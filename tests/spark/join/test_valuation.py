@@ -32,7 +32,7 @@ from tidegate.importance import (
 from tidegate.importance.definition import walk
 from tidegate.policies import Importance, Need
 from tidegate.spark.join.bucket import BucketJoin
-from tidegate.spark.join.persistence import SavedBucket, load, save
+from tidegate.spark.join.persistence import load
 from tidegate.spark.join.valuation import Valuation
 from tidegate.types import SIDES, InputError, Side
 
@@ -70,10 +70,12 @@ def key_of(stream: list[Batch]) -> dict[str, int]:
 def importances(bucket: BucketJoin) -> dict[str, float]:
     """What each buffered row is worth, by its text."""
     found: dict[str, float] = {}
-    for side, table in bucket.payload.items():
-        worths = bucket.operator.buffers[side].rows.importance
-        assert worths is not None
-        found |= dict(zip(table.column("c2").to_pylist(), worths.tolist(), strict=True))
+    for side, store in bucket.payload.items():
+        rows = bucket.operator.buffers[side].rows
+        assert rows.importance is not None
+        if len(rows):
+            texts = store.take(rows.id).column("c2").to_pylist()
+            found |= dict(zip(texts, rows.importance.tolist(), strict=True))
     return found
 
 
@@ -195,7 +197,7 @@ def test_a_micro_batch_that_is_run_again_does_the_same_whatever_the_file_says(fi
     made = plan(file, budget=3)
     hand = Hand(made)
     step(hand, (0, 10, "left a"), (1, 10, "left b"), (2, 10, "left c"))
-    state = save(hand.bucket)
+    state = by_hand.saved(hand.bucket)
     arrivals: Batch = {"right": [Arrival(k, 11, f"right {k}") for k in range(3)]}
     seen = []
     for definition in (FIRST, SECOND, None):
@@ -233,7 +235,7 @@ def test_a_file_that_cannot_be_used_changes_nothing_and_is_told(
     for _ in range(2):
         step(hand, (1, 11, "right d"))
     assert set(importances(hand.bucket).values()) == {4.0}
-    saved = SavedBucket.of(save(hand.bucket)).importance
+    saved = by_hand.saved(hand.bucket).importance
     assert saved is not None
     assert (saved.redefined, saved.refused) == (0, 2)
     assert word in (saved.refusal or "")
@@ -245,7 +247,7 @@ def test_a_file_that_cannot_be_used_changes_nothing_and_is_told(
 def test_arrivals_that_cannot_be_valued_stop_the_query_until_the_file_is_mended(file: DefinitionFile) -> None:
     hand = Hand(plan(file, budget=9))
     step(hand, (1, 10, "left b"))
-    state = save(hand.bucket)
+    state = by_hand.saved(hand.bucket)
     for _ in range(2):
         with pytest.raises(InputError, match=r"right.key is 7, outside of the edges 0 to 3"):
             hand.step({"right": [Arrival(7, 11, "right x")]}, 0)
@@ -263,7 +265,7 @@ def test_a_restart_with_another_definition_revalues_at_once() -> None:
     hand.restart(by_hand.plan(budget=4))
     step(hand, (1, 11, "right c"))
     assert hand.bucket.operator.buffers["left"].rows.importance is None
-    assert SavedBucket.of(save(hand.bucket)).importance is None
+    assert by_hand.saved(hand.bucket).importance is None
     hand.restart(plan(FIRST, budget="1 KB"))
     assert importances(hand.bucket) == {"left a": 1.0, "left b": 4.0, "right c": 4.0}
     step(hand, (1, 12, "left d"))
@@ -299,5 +301,5 @@ def test_a_look_with_a_policy_that_needs_importance_where_there_is_none() -> Non
     hand = Hand(by_hand.plan(budget=4))
     step(hand, (1, 10, "left b"))
     with pytest.raises(InputError, match="needs the importance of each row"):
-        SavedBucket.of(save(hand.bucket)).scorer(Demanding())
-    assert SavedBucket.of(save(hand.bucket)).scorer(Importance())
+        by_hand.saved(hand.bucket).scorer(Demanding())
+    assert by_hand.saved(hand.bucket).scorer(Importance())

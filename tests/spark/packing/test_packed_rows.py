@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from tidegate.spark.packing import packed_rows as packing
 from tidegate.spark.packing.buckets import bucket_of, labels
 from tidegate.spark.packing.packed_rows import Pack, from_bytes, to_bytes, unpack
-from tidegate.spark.state.chunks import reassembled
-from tidegate.types import InputError
 
 Rows = list[tuple[int | None, int]]
 ROWS: st.SearchStrategy[Rows] = st.lists(
@@ -91,10 +89,3 @@ def test_results_are_unpacked_in_order(parts: list[Rows]) -> None:
 def test_a_slice_is_packed_without_what_it_was_cut_from() -> None:
     large = pa.Table.from_batches([batch([(i, i) for i in range(10_000)])])
     assert len(to_bytes(large.slice(5, 1))) < 2_000
-
-
-def test_a_missing_chunk_of_a_state_is_an_error() -> None:
-    whole = [(2).to_bytes(4, "little") + b"ab", b"cd"]
-    assert reassembled(whole) == b"abcd"
-    with pytest.raises(InputError, match=r"1 of the 2 chunks of a bucket's state.* new checkpointLocation"):
-        reassembled(whole[:1])

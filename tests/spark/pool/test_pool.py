@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame
 import tidegate as tg
 from tests.spark import streams
 from tidegate.spark.join.persistence import SavedBucket
-from tidegate.spark.state.chunks import CHUNKS, reassembled
+from tidegate.spark.state.log import saved_log
+from tidegate.spark.state.values import CHUNKS
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
@@ -70,16 +71,18 @@ def saved(spark: SparkSession, folder: Path, batches: range) -> dict[int, list[S
         .option("stateVarName", CHUNKS)
         .option("batchId", batch)
         .load(str(folder / "checkpoint"))
-        .selectExpr(f"{batch} as batch", "key.bucket", "user_map_key.i", "user_map_value.payload")
+        .selectExpr(f"{batch} as batch", "key.bucket", "user_map_key.name", "user_map_value.payload")
         for batch in batches
     ]
-    found: dict[int, dict[int, list[bytes]]] = {}
+    found: dict[int, dict[int, list[dict[str, Any]]]] = {}
     for row in sorted(reduce(DataFrame.union, frames).collect()):
-        found.setdefault(row.batch, {}).setdefault(row.bucket, []).append(bytes(row.payload))
-    return {
-        batch: [SavedBucket.of(reassembled(chunks)) for chunks in states.values()]
+        value = {"name": row.name, "payload": bytes(row.payload)}
+        found.setdefault(row.batch, {}).setdefault(row.bucket, []).append(value)
+    read = {
+        batch: [SavedBucket.read(saved_log(values)) for values in states.values()]
         for batch, states in found.items()
     }
+    return {batch: [state for state in states if state is not None] for batch, states in read.items()}
 
 
 def batches_of(folder: Path) -> int:

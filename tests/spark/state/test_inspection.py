@@ -19,7 +19,9 @@ from tests.spark import streams
 from tests.spark.buckets_by_hand import Arrival, Batch, Hand
 from tidegate.policies import Policy, Random
 from tidegate.spark.join import settings
-from tidegate.spark.join.persistence import SavedBucket, load, save
+from tidegate.spark.join.persistence import SavedBucket, save
+from tidegate.spark.state.log import StateLog
+from tidegate.spark.state.values import DictValues
 from tidegate.types import SIDES, Array, InputError, Rows, Step, Time
 
 if TYPE_CHECKING:
@@ -209,7 +211,7 @@ BATCH |= {"right": [Arrival(k, 20 + k, f"r{k}") for k in range(6)]}
 
 def scored(hand: Hand, policy: Policy | type[Policy] | None = None) -> list[float] | None:
     """The scores that are read from the saved state."""
-    scorer = SavedBucket.of(save(hand.bucket)).scorer(policy)
+    scorer = by_hand.saved(hand.bucket).scorer(policy)
     return None if scorer is None else [s for side in SIDES for s in scores(hand, scorer, side)]
 
 
@@ -240,7 +242,7 @@ class TestOneBucket:
     def test_a_policy_that_cannot_be_made_again_is_not_guessed(self, policy: Policy) -> None:
         hand = Hand(by_hand.plan(budget=9, policy=policy))
         hand.step(BATCH)
-        saved = SavedBucket.of(save(hand.bucket))
+        saved = by_hand.saved(hand.bucket)
         for kind in (None, Random, tg.policies.registered(saved.settings.policy)):
             assert saved.scorer(kind) is None
         own = [s for side in SIDES for s in scores(hand, hand.bucket.operator, side)]
@@ -262,9 +264,8 @@ class TestOneBucket:
     def test_settings_of_another_version_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         hand = Hand(by_hand.plan(budget=9))
         monkeypatch.setattr(settings, "VERSION", 9)
-        data = save(hand.bucket)
+        values = DictValues()
+        save(hand.bucket, StateLog(values, local=False))
         monkeypatch.undo()
         with pytest.raises(InputError, match=r"version 9, not 1; go on with the release that wrote it"):
-            SavedBucket.of(data)
-        with pytest.raises(InputError, match="version 9"):
-            load(hand.plan, data)
+            SavedBucket.read(StateLog(values, local=False))

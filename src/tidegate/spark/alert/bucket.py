@@ -21,9 +21,9 @@ from tidegate.alerts import KeyedAlarms, KeyedFinder, KeyedRows
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.spark.packing.columns import column, in_utc, micros
 from tidegate.spark.packing.packed_rows import CHECK, KEY, from_bytes, to_bytes
-from tidegate.spark.state.chunks import task_buckets
 from tidegate.spark.state.clock import Clock
 from tidegate.spark.state.layout import check_layout
+from tidegate.spark.state.task import task_buckets
 from tidegate.streams.row_sizes import row_sizes
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError

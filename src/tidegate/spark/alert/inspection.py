@@ -19,7 +19,7 @@ from tidegate.spark.alert.bucket import ALERT, COUNTS, arrivals
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.packing.columns import travelled
 from tidegate.spark.packing.packed_rows import from_bytes
-from tidegate.spark.state.chunks import reassembled
+from tidegate.spark.state.log import saved_logs
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError
 
@@ -67,11 +67,10 @@ def of_alert(states: DataFrame, what: str, layout: dict[str, Any]) -> DataFrame:
 
 def _saved(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, dict[str, Any], dict[str, Array]]]:
     """Number, layout and state of each bucket."""
-    for batch in batches:
-        for row in batch.to_pylist():
-            state = unpack(reassembled([chunk["payload"] for chunk in row["chunks"]]))
-            layout = json.loads(state["layout"].tobytes())
-            yield labels(layout["buckets"]).index(row["bucket"]), layout, state
+    for label, log in saved_logs(batches):
+        state = unpack(log.read_bytes() or b"")
+        layout = json.loads(state["layout"].tobytes())
+        yield labels(layout["buckets"]).index(label), layout, state
 
 
 def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,9 @@ from tidegate.spark.packing.packed_rows import (
     to_bytes,
     unlabelled,
 )
-from tidegate.spark.state.chunks import MICROS, Chunks, batch_number
+from tidegate.spark.state.log import StateLog
+from tidegate.spark.state.task import MICROS, batch_number
+from tidegate.spark.state.values import SparkValues
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import TimerValues
@@ -34,7 +36,7 @@ class AlertProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
         self._plan = self._plan.for_task()
-        self._chunks = Chunks(handle)
+        self._values = SparkValues(handle)
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -44,14 +46,14 @@ class AlertProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Take the arrivals of a micro-batch as one step."""
         watermark = timerValues.getCurrentWatermarkInMs() * MICROS
-        data, size = self._chunks.read()
-        bucket = AlertBucket.load(self._plan, data)
+        log = StateLog(self._values)
+        bucket = AlertBucket.load(self._plan, log.read_bytes())
         bucket.clock.advance(batch_number(), watermark)
         # All at once: in parts, what comes first would depend on how Spark shuffled.
         for tables in gathered(packed(rows), self._plan.streams, NO_LIMIT):
             for batch in bucket.step(tables, watermark):
                 yield pd.DataFrame({"payload": [to_bytes(batch)]})
-        self._chunks.write(bucket.save(), size)
+        log.write_bytes(bucket.save(), label=f"{bucket.clock.batch}")
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -6,7 +6,8 @@
 | `BucketValuation` | `valuation.py` | gives rows their importance |
 | `Operator` | the core | matches, buffers, evicts and expires |
 | `ResultWriter` | `output.py` | builds the batches of results |
-| `EvictedPartners` | `evicted_partners.py` | says which unmatched rows of an outer join are uncertain |
+| `EvictedPartners` | `evicted_partners.py` | decides which unmatched rows of an outer join are uncertain |
+| `PayloadStore` | `state/payload.py` | the columns of buffered rows that only results need |
 | `save`, `load` | `persistence.py` | the state between micro-batches |
 
 Nothing here depends on Spark. The streaming processor and the batch job both run this.
@@ -35,6 +36,7 @@ from tidegate.spark.packing.packed_rows import CHECK
 from tidegate.spark.pool.folder import PoolClient
 from tidegate.spark.pool.shares import Grant, measured_payoff
 from tidegate.spark.state.clock import Clock
+from tidegate.spark.state.payload import PayloadStore
 from tidegate.types import FOREVER, SIDES, Pairs, Rows, Sampled, other_side
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Side
 
 _NEVER: Final = -FOREVER
+_DEAD_BYTES: Final = 16 << 20
+"""Payload of rows that left, beyond as much as is held, that a micro-batch carries along before it drops it."""
 
 
 class BucketJoin:
@@ -58,7 +62,7 @@ class BucketJoin:
     Attributes
     ----------
     payload
-        By side, the columns of the buffered rows that the operator does not need, row by row beside its buffer.
+        By side, the columns of the buffered rows that the operator does not need, found by row id.
     now
         The latest event time so far, in microseconds.
     timer
@@ -75,7 +79,7 @@ class BucketJoin:
             self.operator, self.sample = _sampling(plan, plan.sampling)
         else:
             self.operator = Operator(plan.join)
-        self.payload: dict[Side, pa.Table] = {}
+        self.payload = {side: PayloadStore() for side in SIDES}
         self.intake = Intake(plan)
         self.valuation = BucketValuation(plan.valuation, self.operator, self.payload, files)
         self.writer = ResultWriter(plan)
@@ -110,14 +114,18 @@ class BucketJoin:
                 yield self.writer.unmatched(side, nulls, np.zeros(nulls.num_rows, bool))
         importance = self.valuation.of_arrivals(arrivals.joinable)
         rows = self.intake.rows(arrivals.joinable, sum(self.operator.state.arrived.values()), importance)
-        candidates = {side: Candidates(self.payload.get(side), arrivals.joinable.get(side)) for side in SIDES}
+        candidates = {
+            side: Candidates(
+                self.payload[side], self.operator.buffers[side].rows.id, arrivals.joinable.get(side)
+            )
+            for side in SIDES
+        }
         outcome = yield from self._matched(rows, self._moment(rows, watermark), candidates)
         yield from self._unmatched(outcome, candidates)
         if self.sample and not isinstance(self.operator, Operator):
             self.sample.settle(self.operator)
         for side in SIDES:
-            if candidates[side]:
-                self.payload[side] = candidates[side].take(outcome.kept(side))
+            self._store(side, rows[side].id, candidates[side].arrived)
 
     def end_batch(self) -> Iterator[pa.RecordBatch]:
         """End a micro-batch: yield the reservoir as it is now, and reload importance from watched files."""
@@ -132,7 +140,7 @@ class BucketJoin:
                 rows = self.operator.buffers[side].rows
                 waiting = np.flatnonzero(rows.matches == 0)
                 uncertain = self.evicted_partners.possible(rows.take(waiting))
-                yield self.writer.unmatched(side, self.payload[side].take(pa.array(waiting)), uncertain)
+                yield self.writer.unmatched(side, self.payload[side].take(rows.id[waiting]), uncertain)
 
     def next_expiry(self) -> int | None:
         """The smallest last joinable time among the rows that leave unmatched."""
@@ -142,6 +150,16 @@ class BucketJoin:
             if self.plan.keeps_unmatched(side) and len(self.operator.buffers[side]) and isinstance(span, int):
                 ends.append(int(self.operator.buffers[side].rows.time.min()) + span)
         return min(ends, default=None)
+
+    def _store(self, side: Side, arrived: Array, table: pa.Table | None) -> None:
+        """Keep the columns of the arrivals that were admitted; drop those of rows that left, if they are many."""
+        held, payload = self.operator.buffers[side].rows.id, self.payload[side]
+        if table is not None and len(arrived):
+            admitted = np.sort(held[held >= arrived[0]])
+            places = np.searchsorted(arrived, admitted)
+            payload.append(admitted, table if len(admitted) == len(arrived) else table.take(pa.array(places)))
+        if (payload.rows - 2 * len(held)) * payload.row_bytes > _DEAD_BYTES:
+            payload.compact(np.sort(held))
 
     def _moment(self, rows: Mapping[Side, Rows], watermark: int | None) -> Moment:
         """The time of a step; without a watermark, all rows of one time come together, and steps in order of time."""

@@ -1,17 +1,17 @@
-"""The state of a bucket between micro-batches: written, read back, and checked against the query.
+"""The state of a bucket between micro-batches: saved, loaded, and checked against the query.
 
-A state is named, versioned data (`tidegate.engine.snapshot`):
+A state is named arrays (`tidegate.spark.state.log`), and segments of payload:
 
 | name | content |
 |---|---|
-| `layout` | what a query must agree on to go on from the state |
+| `layout` | what a query must agree on to continue from the state |
 | `settings` | what ranking rows takes |
 | `progress` | counts and times |
-| `operator` | the operator's snapshot |
-| `payload.<side>` | the other columns of the buffered rows |
+| `rows.<side>.<column>` | the buffered rows: key, time, id, matches, and what the policy keeps of each |
+| `operator.<name>` | the rest of the operator's snapshot |
 | `evicted_until.<side>` | of an outer join: until when evicted rows could have matched |
 | `grant` | in a pool: what the bucket may hold |
-| `importance` | where rows have importance: the definition that holds |
+| `importance` | where rows have importance: the definition in force |
 | `sampling`, `reservoir...` | of a sample |
 """
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import pyarrow as pa
+import numpy as np
 
 from tidegate.engine.buffer import Buffer
 from tidegate.engine.join_state import JoinState
@@ -34,10 +34,12 @@ from tidegate.spark.join.intake import ArrivalCounts
 from tidegate.spark.join.plan import BucketPlan
 from tidegate.spark.join.settings import Settings
 from tidegate.spark.join.valuation import SavedImportance, WatchedFiles
-from tidegate.spark.packing.packed_rows import from_bytes, to_bytes
 from tidegate.spark.pool.shares import Grant
 from tidegate.spark.state.clock import Clock
+from tidegate.spark.state.difference import ROWS
 from tidegate.spark.state.layout import check_layout
+from tidegate.spark.state.log import StateLog
+from tidegate.spark.state.payload import PayloadStore
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Side
 
 VERSION: Final = 1
+_OPERATOR: Final = "operator."
 
 
 @dataclass(frozen=True)
@@ -79,38 +82,37 @@ class Progress:
 class SavedBucket:
     """A saved state, read without the query that wrote it."""
 
-    fields: dict[str, Array]
+    arrays: dict[str, Array]
     layout: dict[str, Any]
     settings: Settings
     progress: Progress
-    payload: dict[Side, pa.Table]
+    payload: dict[Side, PayloadStore]
     grant: Grant | None
     importance: SavedImportance | None
     sampling: dict[str, Any] | None
 
     @classmethod
-    def of(cls, data: bytes) -> Self:
-        """Read what `save` wrote."""
-        fields = unpack(data)
+    def read(cls, log: StateLog) -> Self | None:
+        """Read what `save` wrote; None if nothing is saved."""
+        arrays = log.read()
+        if arrays is None:
+            return None
         return cls(
-            fields,
-            json.loads(fields["layout"].tobytes()),
-            Settings.from_json(fields["settings"].tobytes()),
-            Progress.from_json(fields["progress"].tobytes()),
-            {
-                side: from_bytes(fields[f"payload.{side}"].tobytes())
-                for side in SIDES
-                if f"payload.{side}" in fields
-            },
-            Grant(**json.loads(fields["grant"].tobytes())) if "grant" in fields else None,
-            SavedImportance.of(fields),
-            json.loads(fields["sampling"].tobytes()) if "sampling" in fields else None,
+            arrays,
+            json.loads(arrays["layout"].tobytes()),
+            Settings.from_json(arrays["settings"].tobytes()),
+            Progress.from_json(arrays["progress"].tobytes()),
+            {side: log.payload(side) for side in SIDES},
+            Grant(**json.loads(arrays["grant"].tobytes())) if "grant" in arrays else None,
+            SavedImportance.of(arrays),
+            json.loads(arrays["sampling"].tobytes()) if "sampling" in arrays else None,
         )
 
-    @property
+    @cached_property
     def snapshot(self) -> bytes:
         """The operator's snapshot."""
-        return self.fields["operator"].tobytes()
+        names = {name: name.removeprefix(ROWS).removeprefix(_OPERATOR) for name in self.arrays}
+        return pack({own: self.arrays[name] for name, own in names.items() if own != name})
 
     @cached_property
     def operator(self) -> JoinState:
@@ -123,7 +125,7 @@ class SavedBucket:
         # Loaded here: a join without a sample needs no samplers.
         from tidegate.spark.sample.bucket_reservoir import BucketReservoir  # noqa: PLC0415
 
-        return BucketReservoir.of(self.fields)
+        return BucketReservoir.of(self.arrays)
 
     def scorer(self, policy: Policy | type[Policy] | None) -> Operator | None:
         """The operator as it would go on with a policy, or with the query's own, made again from its class.
@@ -143,15 +145,23 @@ class SavedBucket:
         return operator
 
 
-def save(bucket: BucketJoin) -> bytes:
-    """The whole state of a bucket as bytes."""
+def save(bucket: BucketJoin, log: StateLog) -> None:
+    """Save the state of a bucket in the place of the one that it was loaded from."""
+    for side in SIDES:
+        bucket.payload[side].compact(np.sort(bucket.operator.buffers[side].rows.id))
+    log.write(_arrays(bucket), dict(bucket.payload.items()), f"{bucket.clock.batch}")
+
+
+def _arrays(bucket: BucketJoin) -> dict[str, Array | bytes]:
+    """The state of a bucket without its payload."""
     plan, counts = bucket.plan, bucket.intake.counts
     state: dict[str, Array | bytes] = {
         "layout": json.dumps(plan.layout, sort_keys=True).encode(),
         "settings": Settings.of(bucket.operator.join).to_json(),
         "progress": Progress(counts, bucket.clock, bucket.now, bucket.timer).to_json(),
-        "operator": bucket.operator.snapshot(),
     }
+    for name, values in unpack(bucket.operator.snapshot()).items():
+        state[(ROWS if name.partition(".")[0] in SIDES else _OPERATOR) + name] = values
     if bucket.grant:
         state["grant"] = json.dumps(vars(bucket.grant)).encode()
     if plan.valuation:
@@ -166,18 +176,16 @@ def save(bucket: BucketJoin) -> bytes:
         state["sampling"] = json.dumps(described).encode()
     if bucket.sample:
         state |= bucket.sample.snapshot()
-    state |= {f"payload.{side}": to_bytes(table) for side, table in bucket.payload.items()}
     if plan.flags_uncertain:
         state |= {f"evicted_until.{side}": until for side, until in bucket.evicted_partners.until.items()}
-    return pack(state, compressed=True)
+    return state
 
 
-def load(plan: BucketPlan, data: bytes | None, files: WatchedFiles | None = None) -> BucketJoin:
-    """A bucket that goes on from saved bytes, or begins; `files` are shared with other buckets."""
+def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None = None) -> BucketJoin:
+    """A bucket that continues from a saved state, or a new one; `files` are shared with other buckets."""
     bucket = BucketJoin(plan, files)
-    if data is None:
+    if saved is None:
         return bucket
-    saved = SavedBucket.of(data)
     check_layout(saved.layout, plan.layout)
     if not isinstance(bucket.operator, Operator):
         bucket.operator.restore(saved.snapshot)
@@ -185,16 +193,17 @@ def load(plan: BucketPlan, data: bytes | None, files: WatchedFiles | None = None
         # The settings are the plan's; the saved ones name the policy that learned what the state holds.
         same_policy = saved.settings.policy == find(plan.join.policy).label()
         bucket.operator.restore(saved.snapshot, policy=same_policy)
-    bucket.intake.counts = saved.progress.counts
-    bucket.clock, bucket.now, bucket.timer = saved.progress.clock, saved.progress.now, saved.progress.timer
+    progress = saved.progress
+    bucket.intake.counts, bucket.clock = replace(progress.counts), replace(progress.clock)
+    bucket.now, bucket.timer = progress.now, progress.timer
     bucket.grant = saved.grant
-    bucket.payload.update(saved.payload)
+    bucket.payload.update({side: PayloadStore(store.segments) for side, store in saved.payload.items()})
     for side in SIDES:
-        if f"evicted_until.{side}" in saved.fields:
-            bucket.evicted_partners.until[side] = saved.fields[f"evicted_until.{side}"].copy()
+        if f"evicted_until.{side}" in saved.arrays:
+            bucket.evicted_partners.until[side] = saved.arrays[f"evicted_until.{side}"].copy()
         _measure(bucket, side)
     if bucket.sample and not isinstance(bucket.operator, Operator):
-        bucket.sample.restore(saved.fields).leave(bucket.operator)
+        bucket.sample.restore(saved.arrays).leave(bucket.operator)
     bucket.valuation.resume(saved.importance)
     return bucket
 
@@ -202,5 +211,10 @@ def load(plan: BucketPlan, data: bytes | None, files: WatchedFiles | None = None
 def _measure(bucket: BucketJoin, side: Side) -> None:
     """Give restored rows their sizes if, and only if, this budget counts bytes."""
     rows = bucket.operator.buffers[side].rows
-    sizes = bucket.intake.sizes(bucket.payload.get(side))
-    bucket.operator.buffers[side] = Buffer.of(replace(rows, payload=sizes))
+    budget = bucket.plan.join.budget
+    in_bytes = budget is not None and budget.unit == "bytes"
+    if in_bytes and rows.payload is None:
+        sizes = bucket.intake.sizes(bucket.payload[side].take(rows.id) if len(rows) else None)
+        bucket.operator.buffers[side] = Buffer.of(replace(rows, payload=sizes))
+    elif not in_bytes and rows.payload is not None:
+        bucket.operator.buffers[side] = Buffer.of(replace(rows, payload=None))

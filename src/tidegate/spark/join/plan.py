@@ -12,7 +12,7 @@ from tidegate.spark.join.pair_condition import PairCondition
 from tidegate.spark.join.valuation import Valuation
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.pool.pool import PoolMember
-from tidegate.spark.state.chunks import task_buckets
+from tidegate.spark.state.task import task_buckets
 from tidegate.types import InputError, perhaps
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidegate.spark.join.bucket import BucketJoin
-from tidegate.spark.join.persistence import load, save
+from tidegate.spark.join.persistence import SavedBucket, load, save
 from tidegate.spark.join.plan import QueryPlan
 from tidegate.spark.join.valuation import WatchedFiles
 from tidegate.spark.packing.packed_rows import (
@@ -23,7 +23,9 @@ from tidegate.spark.packing.packed_rows import (
     unlabelled,
 )
 from tidegate.spark.pool.folder import PoolClient
-from tidegate.spark.state.chunks import MICROS, Chunks, batch_number, local_property
+from tidegate.spark.state.log import StateLog
+from tidegate.spark.state.task import MICROS, batch_number, local_property
+from tidegate.spark.state.values import SparkValues
 from tidegate.types import SIDES
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ class Processor(StatefulProcessor):
         self._plan = self._plan.for_task()
         self._handle = handle
         self._stepped: set[int] = set()
-        self._chunks = Chunks(handle)
+        self._values = SparkValues(handle)
         member, query = self._plan.member, local_property("sql.streaming.queryId")
         self._files = WatchedFiles()
         self._pool = PoolClient(member, self._plan.buckets, query or "") if member else None
@@ -76,8 +78,8 @@ class Processor(StatefulProcessor):
     def _run(
         self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int
     ) -> Iterator[pd.DataFrame]:
-        old = self._chunks.read()
-        bucket = load(self._plan.of(label), old[0], self._files)
+        log = StateLog(self._values)
+        bucket = load(self._plan.of(label), SavedBucket.read(log), self._files)
         bucket.clock.advance(batch_number(), watermark)
         if self._pool:
             bucket.request_grant(self._pool)
@@ -87,7 +89,7 @@ class Processor(StatefulProcessor):
         for batch in bucket.end_batch():
             yield pd.DataFrame({"payload": [to_bytes(batch)]})
         self._set_timer(bucket, watermark)
-        self._chunks.write(save(bucket), old[1])
+        save(bucket, log)
 
     def _set_timer(self, bucket: BucketJoin, watermark: int) -> None:
         """Wake up when the next unmatched row may leave: once the watermark is past its last joinable time."""

@@ -23,6 +23,7 @@ from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
     from tidegate.engine.sampling_operator import SamplingOperator
+    from tidegate.spark.state.payload import PayloadStore
     from tidegate.types import Array, Side
 
 VERSION: Final = 1
@@ -188,7 +189,7 @@ class BucketValuation:
         self,
         valuation: Valuation | None,
         operator: Operator | SamplingOperator,
-        payload: Mapping[Side, pa.Table],
+        payload: Mapping[Side, PayloadStore],
         files: WatchedFiles | None = None,
     ) -> None:
         self._valuation = valuation
@@ -254,7 +255,9 @@ class BucketValuation:
     def _revalue(self, valuation: Valuation, found: dict[DefinitionFile, FileContent]) -> None:
         """Give buffered rows the importance that follows from some content of the files."""
         valuation.check(valuation.settled(found))
-        self._set(self._valued(valuation, found, self._payload))
+        held = {side: self._operator.buffers[side].rows.id for side in SIDES}
+        tables = {side: self._payload[side].take(ids) for side, ids in held.items() if len(ids)}
+        self._set(self._valued(valuation, found, tables))
 
     def _set(self, importance: Mapping[Side, Array]) -> None:
         # A sample's rows have no importance.

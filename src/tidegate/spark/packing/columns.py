@@ -11,47 +11,63 @@ from tidegate.spark.packing.packed_rows import CONTENT, KEY
 from tidegate.streams.trace import one_chunk
 
 if TYPE_CHECKING:
+    from tidegate.spark.state.payload import PayloadStore
     from tidegate.types import Array
 
 
 class Candidates:
-    """The columns of a step's candidates: what is buffered, then the arrivals."""
+    """The columns of a step's candidates: the buffered rows, then the arrivals.
 
-    def __init__(self, buffered: pa.Table | None, arrived: pa.Table | None) -> None:
-        fresh = None if arrived is None else arrived.drop_columns([KEY, CONTENT])
-        self._parts = [part for part in (buffered, fresh) if part is not None]
-        self._edge = 0 if buffered is None else buffered.num_rows
-        self._whole: pa.Table | None = None
+    Parameters
+    ----------
+    stored, ids
+        Where the columns of buffered rows are, and the ids of these rows in the order of the buffer.
+    arrived
+        The arrivals; None if there are none.
+    """
 
-    def __bool__(self) -> bool:
-        return bool(self._parts)
+    def __init__(self, stored: PayloadStore, ids: Array, arrived: pa.Table | None) -> None:
+        self._stored = stored
+        # The buffer's own column changes with the step.
+        self._ids = ids.copy()
+        self._arrived = None if arrived is None else arrived.drop_columns([KEY, CONTENT])
+
+    @property
+    def arrived(self) -> pa.Table | None:
+        """The columns of the arrivals."""
+        return self._arrived
 
     @property
     def bytes_a_row(self) -> int:
         """About how much one row takes."""
-        return max((part.nbytes // max(1, part.num_rows) for part in self._parts), default=0)
+        arrived = 0 if self._arrived is None else self._arrived.nbytes // max(1, self._arrived.num_rows)
+        return max(arrived, self._stored.row_bytes)
 
     def take(self, places: Array) -> pa.Table:
         """The rows at these places."""
-        part, local = self._part(places)
-        return part.take(pa.array(local))
+        return self._taken(places, None)
 
     def column(self, name: str, places: Array) -> pa.Array:
         """One column of the rows at these places."""
-        part, local = self._part(places)
-        return one_chunk(part.column(name).take(pa.array(local)))
+        return one_chunk(self._taken(places, [name]).column(name))
 
-    def _part(self, places: Array) -> tuple[pa.Table, Array]:
-        """The table in which all these places lie, and the places in it; pairs lie on one side of the edge."""
-        if len(self._parts) == 1:
-            return self._parts[0], places
-        if len(places) and places.max() < self._edge:
-            return self._parts[0], places
-        if len(places) and places.min() >= self._edge:
-            return self._parts[1], places - self._edge
-        if self._whole is None:
-            self._whole = pa.concat_tables(self._parts).combine_chunks()
-        return self._whole, places
+    def _taken(self, places: Array, columns: list[str] | None) -> pa.Table:
+        edge = len(self._ids)
+        if self._arrived is None:
+            return self._stored.take(self._ids[places], columns)
+        arrived = self._arrived if columns is None else self._arrived.select(columns)
+        if not edge or not len(places) or places.min() >= edge:
+            return arrived.take(pa.array(places - edge))
+        if places.max() < edge:
+            return self._stored.take(self._ids[places], columns)
+        old = places < edge
+        parts = (
+            self._stored.take(self._ids[places[old]], columns),
+            arrived.take(pa.array(places[~old] - edge)),
+        )
+        back = np.empty(len(places), np.int64)
+        back[np.concatenate((np.flatnonzero(old), np.flatnonzero(~old)))] = np.arange(len(places))
+        return pa.concat_tables(parts).combine_chunks().take(pa.array(back))
 
 
 def column(table: pa.Table, name: str) -> Array:

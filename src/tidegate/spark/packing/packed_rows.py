@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from tidegate.spark.packing.buckets import bucket_of, labels
-from tidegate.spark.state.chunks import task_buckets
+from tidegate.spark.state.task import task_buckets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,11 +37,17 @@ BatchJob: TypeAlias = "Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]
 
 def to_bytes(table: pa.Table | pa.RecordBatch) -> bytes:
     """Write rows as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write(table)
-    data: bytes = sink.getvalue().to_pybytes()
+    data: bytes = to_buffer(table).to_pybytes()
     return data
+
+
+def to_buffer(table: pa.Table | pa.RecordBatch, compression: Literal["lz4"] | None = None) -> pa.Buffer:
+    """Write rows as an Arrow stream, without copying it."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write(table)
+    return sink.getvalue()
 
 
 def from_bytes(data: bytes | pa.Buffer) -> pa.Table:

@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tidegate.engine.snapshot import unpack
-from tidegate.spark.alert.bucket import ALERT
 from tidegate.spark.join.persistence import SavedBucket
 from tidegate.spark.session.spark_errors import UNREADABLE, error_log_muted, root_cause
-from tidegate.spark.state.chunks import CHUNKS, reassembled
 from tidegate.spark.state.layout import NAME, name_of
+from tidegate.spark.state.log import StateLog, saved_log
+from tidegate.spark.state.values import CHUNKS, DamagedStateError
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -114,11 +114,7 @@ def _states(checkpoint: str | Path, session: SparkSession, number: int) -> DataF
         return (
             chunks.load(str(checkpoint))
             .groupBy("key.bucket")
-            .agg(
-                F.array_sort(F.collect_list(F.struct("user_map_key.i", "user_map_value.payload"))).alias(
-                    "chunks"
-                )
-            )
+            .agg(F.collect_list(F.struct("user_map_key.name", "user_map_value.payload")).alias("values"))
         )
 
 
@@ -142,7 +138,7 @@ def _described(checkpoint: str | Path, number: int, states: DataFrame) -> FoundS
 
 def _descriptions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = [_description(row["bucket"], row["chunks"]) for row in batch.to_pylist()]
+        rows = [_description(row["bucket"], row["values"]) for row in batch.to_pylist()]
         kinds = (pa.int32(), *[pa.string()] * 4)
         columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
         yield pa.record_batch(
@@ -152,24 +148,30 @@ def _descriptions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _description(
-    bucket: int, chunks: list[dict[str, bytes]]
+    bucket: int, values: list[dict[str, Any]]
 ) -> tuple[int, str | None, str | None, str | None, str | None]:
     try:
-        data = reassembled([chunk["payload"] for chunk in chunks])
-        state = unpack(data)
-        layout = json.loads(state["layout"].tobytes())
-        policy = "" if layout.get("kind") == ALERT else _policy(data)
-    except Exception as error:  # noqa: BLE001 - told on the driver, whatever damage gave rise to it
+        layout, policy = _layout_and_policy(saved_log(values))
+    except Exception as error:  # noqa: BLE001 - reported on the driver, whatever damage caused it
         return bucket, None, None, None, f"{type(error).__name__}: {error}".replace("\n", " ")
     return bucket, name_of(layout), json.dumps(layout), policy, None
 
 
-def _policy(data: bytes) -> str:
-    """The label of a saved bucket's policy, once all of the state has been read."""
-    saved = SavedBucket.of(data)
+def _layout_and_policy(log: StateLog) -> tuple[dict[str, Any], str]:
+    """The layout of a saved bucket, and the label of its policy, once all of the state has been read."""
+    alert = log.read_bytes()
+    if alert is not None:
+        layout: dict[str, Any] = json.loads(unpack(alert)["layout"].tobytes())
+        return layout, ""
+    saved = SavedBucket.read(log)
+    if saved is None:
+        raise DamagedStateError("no manifest")
     saved.operator  # noqa: B018 - read for what it raises
     saved.sample  # noqa: B018 - as above
-    return saved.settings.policy
+    for payload in saved.payload.values():
+        for segment in payload.segments:
+            segment.table  # noqa: B018 - as above
+    return saved.layout, saved.settings.policy
 
 
 @contextlib.contextmanager

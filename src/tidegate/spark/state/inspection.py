@@ -22,7 +22,7 @@ from tidegate.spark.packing.columns import travelled
 from tidegate.spark.packing.type_encoding import carrier
 from tidegate.spark.pool.shares import number_of
 from tidegate.spark.state.checkpoint import find_state
-from tidegate.spark.state.chunks import reassembled
+from tidegate.spark.state.log import saved_logs
 from tidegate.streams.trace import one_chunk
 from tidegate.types import SIDES, Side, check_choice
 
@@ -147,10 +147,10 @@ def _with_rows(
 
 def saved_states(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, SavedBucket]]:
     """What each bucket saved, by its number."""
-    for batch in batches:
-        for row in batch.to_pylist():
-            saved = SavedBucket.of(reassembled([chunk["payload"] for chunk in row["chunks"]]))
-            yield labels(saved.layout["buckets"]).index(row["bucket"]), saved
+    for label, log in saved_logs(batches):
+        saved = SavedBucket.read(log)
+        if saved is not None:
+            yield labels(saved.layout["buckets"]).index(label), saved
 
 
 def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -226,8 +226,8 @@ class _Rows:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for bucket, saved in saved_states(batches):
             scorer = saved.scorer(self.policy)
-            for side, payload in saved.payload.items():
-                # The scorer's rows have what its policy notes of them.
+            for side in SIDES:
+                # The scorer's rows have what its policy keeps of each.
                 rows = (scorer or saved.operator).buffers[side].rows
                 count = len(rows)
                 if not count:
@@ -243,7 +243,7 @@ class _Rows:
                     else pa.nulls(count, pa.float64()),
                     pa.nulls(count, pa.float64()) if rows.importance is None else pa.array(rows.importance),
                 ]
-                values = payload.combine_chunks()
+                values = saved.payload[side].take(rows.id)
                 fields = list(self.types[side])
                 cells = [one_chunk(values.column(f"c{i}")).cast(field.type) for i, field in enumerate(fields)]
                 whole = {side: pa.StructArray.from_arrays(cells, fields=fields)}

@@ -1,0 +1,206 @@
+"""What changed between two states: named arrays, and tables of rows that are sorted by row id.
+
+A state is a flat dictionary of arrays. The columns of a side's rows are named `rows.<side>.<column>`, and all have
+the order of `rows.<side>.id`, which ascends. A difference is a dictionary of arrays, too:
+
+| name | content |
+|---|---|
+| `removed.<side>` | positions of rows in the old state that left |
+| `added.<side>.<column>` | the columns of rows that the old state does not have |
+| `at.<name>`, `to.<name>` | positions in the new array, and their new values, where few have changed |
+| `set.<name>` | a whole array |
+| `names` | the names of all arrays of the new state |
+
+So a difference takes as many bytes as has changed, whatever the size of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tidegate.compiled import kernel
+from tidegate.types import SIDES
+
+if TYPE_CHECKING:
+    from tidegate.types import Array, Side
+
+ROWS: Final = "rows."
+_SPARSE: Final = 3
+"""Positions and values are written instead of a whole array if fewer than one value in so many has changed."""
+
+
+def difference(old: Mapping[str, Array], new: Mapping[str, Array]) -> dict[str, Array]:
+    """What leads from one state to another; see `applied`.
+
+    Examples
+    --------
+    >>> old = {"rows.left.id": np.array([1, 2]), "rows.left.key": np.array([7, 8]), "count": np.array([2])}
+    >>> new = {"rows.left.id": np.array([2, 3]), "rows.left.key": np.array([8, 9]), "count": np.array([3])}
+    >>> {name: values.tolist() for name, values in difference(old, new).items() if name != "names"}
+    {'removed.left': [0], 'added.left.id': [3], 'added.left.key': [9], 'set.count': [3]}
+    """
+    changes: dict[str, Array] = {}
+    for side in SIDES:
+        changes |= _rows_difference(side, old, new)
+    for name, values in new.items():
+        if not name.startswith(ROWS):
+            changes |= _array_difference(name, old.get(name), values)
+    changes["names"] = _text("\n".join(new))
+    return changes
+
+
+def applied(old: Mapping[str, Array], changes: Mapping[str, Array]) -> dict[str, Array]:
+    """The state that a difference leads to.
+
+    Examples
+    --------
+    >>> old = {"rows.left.id": np.array([1, 2]), "rows.left.key": np.array([7, 8])}
+    >>> new = {"rows.left.id": np.array([2, 3]), "rows.left.key": np.array([8, 9])}
+    >>> applied(old, difference(old, new))
+    {'rows.left.id': array([2, 3]), 'rows.left.key': array([8, 9])}
+    """
+    state: dict[str, Array] = {}
+    names = changes["names"].tobytes().decode().split("\n")
+    merged = {side: _Merged(side, old, changes) for side in SIDES}
+    for name in names:
+        whole = changes.get(f"set.{name}")
+        if whole is not None:
+            state[name] = whole
+            continue
+        if name.startswith(ROWS):
+            side = side_of(name)
+            values = merged[side].column(name)
+        else:
+            values = old[name]
+        at = changes.get(f"at.{name}")
+        if at is not None:
+            values = values.copy()
+            values[at] = changes[f"to.{name}"]
+        state[name] = values
+    return state
+
+
+def side_of(name: str) -> Side:
+    """The side of a column of rows."""
+    return "left" if name.startswith("rows.left.") else "right"
+
+
+def sorted_by_id(state: Mapping[str, Array]) -> dict[str, Array]:
+    """The state with the rows of each side in ascending order of id."""
+    ordered = dict(state)
+    for side in SIDES:
+        ids = state.get(f"rows.{side}.id")
+        if ids is None or bool((ids[1:] > ids[:-1]).all()):
+            continue
+        order = np.argsort(ids, kind="stable")
+        prefix = f"rows.{side}."
+        ordered |= {name: values[order] for name, values in state.items() if name.startswith(prefix)}
+    return ordered
+
+
+def _rows_difference(side: Side, old: Mapping[str, Array], new: Mapping[str, Array]) -> dict[str, Array]:
+    prefix = f"rows.{side}."
+    columns = {name: values for name, values in new.items() if name.startswith(prefix)}
+    if not columns:
+        return {}
+    before, after = old.get(prefix + "id"), columns[prefix + "id"]
+    if before is None or not len(before):
+        return {f"set.{name}": values for name, values in columns.items()}
+    places = _places(before, after)
+    known = places >= 0
+    stays = np.zeros(len(before), bool)
+    stays[places[known]] = True
+    changes = {}
+    if not stays.all():
+        changes[f"removed.{side}"] = _small(np.flatnonzero(~stays))
+    added = np.flatnonzero(~known)
+    known_at = None if not len(added) else np.flatnonzero(known)
+    for name, values in columns.items():
+        previous = old.get(name)
+        if previous is None or previous.dtype != values.dtype:
+            changes[f"set.{name}"] = values
+            continue
+        if len(added):
+            changes[f"added.{name[len(ROWS) :]}"] = values[added]
+        now = values if known_at is None else values[known_at]
+        changed = _changed(previous[places if known_at is None else places[known_at]], now)
+        if not len(changed):
+            continue
+        if len(changed) * _SPARSE < len(values):
+            at = changed if known_at is None else known_at[changed]
+            changes[f"at.{name}"], changes[f"to.{name}"] = _small(at), values[at]
+        else:
+            changes[f"set.{name}"] = values
+            changes.pop(f"added.{name[len(ROWS) :]}", None)
+    return changes
+
+
+class _Merged:
+    """The rows of one side after some left and others came, before values changed."""
+
+    def __init__(self, side: Side, old: Mapping[str, Array], changes: Mapping[str, Array]) -> None:
+        self._old, self._changes = old, changes
+        ids = old.get(f"rows.{side}.id")
+        self._stays: Array | None = None
+        removed = changes.get(f"removed.{side}")
+        if removed is not None and ids is not None:
+            self._stays = np.ones(len(ids), bool)
+            self._stays[removed] = False
+        self._order: Array | None = None
+        added = changes.get(f"added.{side}.id")
+        if added is not None and ids is not None:
+            kept = ids if self._stays is None else ids[self._stays]
+            if len(kept) and len(added) and added[0] < kept[-1]:
+                self._order = np.argsort(np.concatenate((kept, added)), kind="stable")
+
+    def column(self, name: str) -> Array:
+        values = self._old[name]
+        if self._stays is not None:
+            values = values[self._stays]
+        added = self._changes.get(f"added.{name[len(ROWS) :]}")
+        if added is not None:
+            values = np.concatenate((values, added))
+        return values if self._order is None else values[self._order]
+
+
+def _array_difference(name: str, old: Array | None, new: Array) -> dict[str, Array]:
+    if old is None or old.dtype != new.dtype or len(old) != len(new):
+        return {f"set.{name}": new}
+    changed = _changed(old, new)
+    if not len(changed):
+        return {}
+    if len(changed) * _SPARSE < len(new):
+        return {f"at.{name}": _small(changed), f"to.{name}": new[changed]}
+    return {f"set.{name}": new}
+
+
+def _changed(old: Array, new: Array) -> Array:
+    """Where two arrays of one type and length differ, bit by bit: two NaNs are the same value."""
+    if old.dtype.kind == "f":
+        bits = np.dtype(f"i{old.dtype.itemsize}")
+        old, new = np.ascontiguousarray(old).view(bits), np.ascontiguousarray(new).view(bits)
+    return np.flatnonzero(old != new)
+
+
+def _small(places: Array) -> Array:
+    """Positions in as few bytes as they need."""
+    return places.astype(np.int32) if not len(places) or places[-1] < np.iinfo(np.int32).max else places
+
+
+def _text(text: str) -> Array:
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+@kernel
+def _places(before: Array, after: Array) -> Array:
+    """For each of the ascending `after`, its position in the ascending `before`, or -1."""
+    places = np.empty(len(after), np.int64)
+    at = 0
+    for i in range(len(after)):
+        while at < len(before) and before[at] < after[i]:
+            at += 1
+        places[i] = at if at < len(before) and before[at] == after[i] else -1
+    return places

@@ -1,0 +1,36 @@
+"""What Spark reports about the task that runs: its micro-batch, and the number of buckets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark import TaskContext
+
+from tidegate.spark.packing.buckets import MOST_BUCKETS
+
+MICROS: Final = 1000
+"""Microseconds in one of the milliseconds of Spark's watermarks."""
+_PARTITIONS: Final = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
+"""Where Spark passes the number of a running query's state partitions to its tasks; the first may be missing."""
+
+
+def batch_number() -> int | None:
+    """The number of the micro-batch that runs, if Spark reports it."""
+    number = local_property("streaming.sql.batchId")
+    return None if number is None else int(number)
+
+
+def task_buckets(planned: int) -> int:
+    """The number of buckets of the running query, if the user gave no number.
+
+    A query that continues from a checkpoint keeps that checkpoint's partitions, whatever the session has now. So the
+    number that was planned from the session may differ from the one that the state was written with.
+    """
+    found = next(filter(None, map(local_property, _PARTITIONS)), None)
+    return planned if found is None else min(int(found), MOST_BUCKETS)
+
+
+def local_property(name: str) -> str | None:
+    """A property that Spark passes to its tasks."""
+    context = TaskContext.get()
+    return context.getLocalProperty(name) if context else None

@@ -1,0 +1,150 @@
+"""Named values of one bucket in Spark's state store, and large data in several of them.
+
+Spark moves one large value slowly, so data is written in chunks. The bucket's manifest (`log.py`) has the name, size
+and checksum of each piece of data: a chunk that is missing, damaged or from another time is found before it is used.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+CHUNKS: Final = "chunks"
+"""The state variable that holds a bucket's values."""
+NAME_SCHEMA: Final = "name string"
+CHUNK_SCHEMA: Final = "payload binary"
+CHUNK_BYTES: Final = 1 << 20
+
+
+class Values(Protocol):
+    """A small key-value store."""
+
+    def get(self, name: str) -> bytes | None:
+        """The value of this name, if there is one."""
+
+    def put(self, name: str, value: bytes) -> None:
+        """Set a value."""
+
+    def remove(self, name: str) -> None:
+        """Remove a value."""
+
+
+class SparkValues:
+    """The values of the bucket that Spark is processing."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getMapState(CHUNKS, NAME_SCHEMA, CHUNK_SCHEMA)
+
+    def get(self, name: str) -> bytes | None:
+        """The value of this name, if there is one."""
+        found = self._state.getValue((name,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, name: str, value: bytes) -> None:
+        """Set a value."""
+        self._state.updateValue((name,), (value,))
+
+    def remove(self, name: str) -> None:
+        """Remove a value."""
+        self._state.removeKey((name,))
+
+
+@dataclass
+class DictValues:
+    """Values in memory: of a saved state that is inspected, or of a bucket that runs without Spark."""
+
+    content: dict[str, bytes] = field(default_factory=dict)
+
+    def get(self, name: str) -> bytes | None:
+        """The value of this name, if there is one."""
+        return self.content.get(name)
+
+    def put(self, name: str, value: bytes) -> None:
+        """Set a value."""
+        self.content[name] = value
+
+    def remove(self, name: str) -> None:
+        """Remove a value."""
+        self.content.pop(name, None)
+
+
+class DamagedStateError(InputError):
+    """A part of a saved state is missing, or is not what was written."""
+
+
+@dataclass(frozen=True)
+class Blob:
+    """Data in the chunks of a store, and how to check it.
+
+    Parameters
+    ----------
+    name
+        The name of the data, unique in the life of a bucket.
+    size
+        Its bytes.
+    checksum
+        Its CRC-32.
+
+    Examples
+    --------
+    >>> values = DictValues()
+    >>> blob = Blob.write(values, "rows-1", b"abc")
+    >>> blob.read(values)
+    b'abc'
+    >>> values.put("rows-1/0", b"abd")
+    >>> blob.read(values)
+    Traceback (most recent call last):
+    tidegate.spark.state.values.DamagedStateError: 'rows-1' is damaged: its checksum is not the one that was written
+    """
+
+    name: str
+    size: int
+    checksum: int
+
+    @classmethod
+    def write(cls, values: Values, name: str, data: bytes | pa.Buffer) -> Blob:
+        """Write data under a new name."""
+        view = memoryview(data)
+        for number, begin in enumerate(range(0, len(view), CHUNK_BYTES)):
+            values.put(f"{name}/{number}", bytes(view[begin : begin + CHUNK_BYTES]))
+        return cls(name, len(view), zlib.crc32(view))
+
+    @classmethod
+    def of(cls, described: list[Any]) -> Blob:
+        """The blob that `described` states."""
+        return cls(*described)
+
+    @property
+    def described(self) -> list[Any]:
+        """The blob as plain values, for a manifest."""
+        return [self.name, self.size, self.checksum]
+
+    def read(self, values: Values) -> bytes:
+        """Read the data, and check it."""
+        parts = [values.get(name) for name in self._chunks()]
+        missing = sum(part is None for part in parts)
+        if missing:
+            raise DamagedStateError(
+                f"{self.name!r} is damaged: {missing} of its {len(parts)} chunks are missing"
+            )
+        data = b"".join(part for part in parts if part is not None)
+        if len(data) != self.size:
+            raise DamagedStateError(f"{self.name!r} is damaged: it has {len(data)} bytes, not {self.size}")
+        if zlib.crc32(data) != self.checksum:
+            raise DamagedStateError(f"{self.name!r} is damaged: its checksum is not the one that was written")
+        return data
+
+    def remove(self, values: Values) -> None:
+        """Remove the data."""
+        for name in self._chunks():
+            values.remove(name)
+
+    def _chunks(self) -> list[str]:
+        return [f"{self.name}/{number}" for number in range(-(-self.size // CHUNK_BYTES))]
