@@ -34,7 +34,7 @@ from tidegate.spark.frames.durations import microseconds
 from tidegate.spark.frames.explained_plan import check_unchained
 from tidegate.spark.packing.packed_rows import CHECK, CONTENT, KEY
 from tidegate.spark.packing.type_encoding import Carrier, carrier, holds, plain
-from tidegate.types import InputError
+from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -215,6 +215,8 @@ class Keyed:
         The hidden column by which rows are dealt to buckets; None for one bucket.
     described
         What a checkpoint must agree on.
+    hashed
+        By side, the columns whose types must not change while rows are buffered: the key holds their hashes.
     """
 
     left: dict[str, str]
@@ -223,6 +225,7 @@ class Keyed:
     checked: bool
     dealt_by: str | None
     described: str
+    hashed: dict[Side, list[str]]
 
     @staticmethod
     def wider(left: StructField, right: StructField) -> DataType:
@@ -254,6 +257,10 @@ def keyed(
         _check_key(left.by_name(a), right.by_name(b))
     shared = tuple((a, b) for a, b in pairs if a == b) if condition == "=" else ()
     described = f"{pairs} {condition} by {by}"
+    names: tuple[str, ...] = (by, by) if isinstance(by, str) else by or ()
+    hashed: dict[Side, list[str]] = {
+        side: [*(pair[i] for pair in pairs), *names[i : i + 1]] for i, side in enumerate(SIDES)
+    }
     if condition == "=":
         if by is not None:
             raise InputError(f"by={by!r} goes with a condition other than '='; add it to on= instead")
@@ -262,20 +269,24 @@ def keyed(
         checked = not (exact and len(pairs) == 1)
         if not checked:
             sides = [{KEY: _integer(f, pairs[0][i])} for i, f in enumerate((left, right))]
-        return Keyed(sides[0], sides[1], shared, checked, KEY, described)
+            hashed = {side: [] for side in SIDES}
+        return Keyed(sides[0], sides[1], shared, checked, KEY, described, hashed)
     if len(pairs) != 1:
         raise InputError(f"the condition {condition!r} compares one column, got {pairs}; name one with on=")
     numbers = [{KEY: _number(f, pairs[0][i], condition)} for i, f in enumerate((left, right))]
     if by is None:
-        return Keyed(numbers[0], numbers[1], shared, checked=False, dealt_by=None, described=described)
-    names = (by, by) if isinstance(by, str) else by
+        return Keyed(
+            numbers[0], numbers[1], shared, checked=False, dealt_by=None, described=described, hashed=hashed
+        )
     for i, frame in enumerate((left, right)):
         _check_names(frame.side, [names[i]], frame.names)
         hashes = _equality(frame, [names[i]])
         numbers[i] |= {BY: hashes[KEY], CHECK: hashes[CHECK]}
         numbers[i][KEY] = f"if({hashes[KEY]} is null, null, {numbers[i][KEY]})"
     _check_key(left.by_name(names[0]), right.by_name(names[1]))
-    return Keyed(numbers[0], numbers[1], shared, checked=True, dealt_by=BY, described=described)
+    return Keyed(
+        numbers[0], numbers[1], shared, checked=True, dealt_by=BY, described=described, hashed=hashed
+    )
 
 
 def pairs_of(on: On) -> list[tuple[str, str]]:

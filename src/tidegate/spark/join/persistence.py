@@ -23,6 +23,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import _parse_datatype_json_string
 
 from tidegate.engine.buffer import Buffer
 from tidegate.engine.join_state import JoinState
@@ -34,10 +37,14 @@ from tidegate.spark.join.intake import ArrivalCounts
 from tidegate.spark.join.plan import BucketPlan
 from tidegate.spark.join.settings import Settings
 from tidegate.spark.join.valuation import SavedImportance, WatchedFiles
+from tidegate.spark.packing.columns import travelled
+from tidegate.spark.packing.packed_rows import CHECK
+from tidegate.spark.packing.type_encoding import carrier
 from tidegate.spark.pool.shares import Grant
 from tidegate.spark.state.clock import Clock
 from tidegate.spark.state.difference import ROWS
-from tidegate.spark.state.layout import check_layout
+from tidegate.spark.state.evolution import check_restart, migration
+from tidegate.spark.state.layout import check_owner
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.payload import PayloadStore
 from tidegate.types import SIDES, InputError
@@ -186,7 +193,8 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
     bucket = BucketJoin(plan, files)
     if saved is None:
         return bucket
-    check_layout(saved.layout, plan.layout)
+    check_owner(saved.layout, plan.layout)
+    check_restart(saved.layout, plan.layout)
     if not isinstance(bucket.operator, Operator):
         bucket.operator.restore(saved.snapshot)
     else:
@@ -197,7 +205,10 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
     bucket.intake.counts, bucket.clock = replace(progress.counts), replace(progress.clock)
     bucket.now, bucket.timer = progress.now, progress.timer
     bucket.grant = saved.grant
-    bucket.payload.update({side: PayloadStore(store.segments) for side, store in saved.payload.items()})
+    for side, store in saved.payload.items():
+        convert = migration(side, saved.layout, plan.layout, (CHECK,) if plan.checked else (), _arrow_type)
+        segments = store.segments if convert is None else [s.converted(convert) for s in store.segments]
+        bucket.payload[side] = PayloadStore(segments)
     for side in SIDES:
         if f"evicted_until.{side}" in saved.arrays:
             bucket.evicted_partners.until[side] = saved.arrays[f"evicted_until.{side}"].copy()
@@ -206,6 +217,13 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
         bucket.sample.restore(saved.arrays).leave(bucket.operator)
     bucket.valuation.resume(saved.importance)
     return bucket
+
+
+def _arrow_type(kind: str) -> pa.DataType:
+    """The type that a column of a Spark type, in JSON, has in the state."""
+    parsed = _parse_datatype_json_string(kind)
+    carried = carrier(parsed, "")
+    return travelled(to_arrow_type(carried.type if carried else parsed, timezone="UTC"))
 
 
 def _measure(bucket: BucketJoin, side: Side) -> None:

@@ -374,6 +374,8 @@ def _layout(
     layout["time"] = [frame.time for frame in frames.values()]
     for side, frame in frames.items():
         layout[f"{side} columns"] = frame.described
+        layout[f"{side} required"] = [field.name for field in frame.fields if not field.nullable]
+        layout[f"{side} hashed"] = list(keys.hashed[side])
     return layout
 
 

@@ -9,13 +9,14 @@ the order of `rows.<side>.id`, which ascends. A difference is a dictionary of ar
 | `added.<side>.<column>` | the columns of rows that the old state does not have |
 | `at.<name>`, `to.<name>` | positions in the new array, and their new values, where few have changed |
 | `set.<name>` | a whole array |
-| `names` | the names of all arrays of the new state |
+| `names` | the names of all arrays of the new state, in JSON |
 
 So a difference takes as many bytes as has changed, whatever the size of the state.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -48,7 +49,7 @@ def difference(old: Mapping[str, Array], new: Mapping[str, Array]) -> dict[str, 
     for name, values in new.items():
         if not name.startswith(ROWS):
             changes |= _array_difference(name, old.get(name), values)
-    changes["names"] = _text("\n".join(new))
+    changes["names"] = np.frombuffer(json.dumps([*new]).encode(), np.uint8)
     return changes
 
 
@@ -63,7 +64,7 @@ def applied(old: Mapping[str, Array], changes: Mapping[str, Array]) -> dict[str,
     {'rows.left.id': array([2, 3]), 'rows.left.key': array([8, 9])}
     """
     state: dict[str, Array] = {}
-    names = changes["names"].tobytes().decode().split("\n")
+    names = json.loads(changes["names"].tobytes())
     merged = {side: _Merged(side, old, changes) for side in SIDES}
     for name in names:
         whole = changes.get(f"set.{name}")
@@ -188,10 +189,6 @@ def _changed(old: Array, new: Array) -> Array:
 def _small(places: Array) -> Array:
     """Positions in as few bytes as they need."""
     return places.astype(np.int32) if not len(places) or places[-1] < np.iinfo(np.int32).max else places
-
-
-def _text(text: str) -> Array:
-    return np.frombuffer(text.encode(), np.uint8)
 
 
 @kernel

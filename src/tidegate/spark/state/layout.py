@@ -22,14 +22,19 @@ def checked_name(name: object) -> str:
     return name
 
 
-def check_layout(saved: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Refuse to go on from a state that another query wrote, and name what differs."""
+def check_owner(saved: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse to continue from the state of another join of the query."""
     if name_of(saved) not in (NAME, name_of(wanted)):
         # Spark goes by the order of a query's operators: these may have changed places.
         raise InputError(
             f"the checkpoint has the state of {name_of(saved)!r} where the query now has {name_of(wanted)!r}; give "
             "the joins of the query the order and names that they had, or start with a new checkpointLocation"
         )
+
+
+def check_layout(saved: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse to continue from a state that another query wrote, and name what differs."""
+    check_owner(saved, wanted)
     for name, value in wanted.items():
         if name == "name":
             continue

@@ -234,9 +234,10 @@ class StateLog:
                 described.append(segment.described)
                 continue
             name = f"segment-{part}-{token}-{number}"
-            blob = Blob.write(self._values, name, to_buffer(segment.table, "lz4"))
+            table = segment.load()
+            blob = Blob.write(self._values, name, to_buffer(table, "lz4"))
             if files:
-                files.write(name, to_buffer(segment.table))
+                files.write(name, to_buffer(table))
             described.append(replace(segment, blob=blob).described)
         return described
 

@@ -10,7 +10,7 @@ The id ranges of the segments do not overlap, and ascend: a row is found by two 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,6 +86,15 @@ class Segment:
         ids: Array = one_chunk(self.table.column(ID)).to_numpy()
         return ids
 
+    def converted(self, convert: Callable[[pa.Table], pa.Table]) -> Segment:
+        """The segment with other columns, not saved."""
+
+        def load() -> pa.Table:
+            table = self.load()
+            return convert(table).add_column(0, ID, table.column(ID))
+
+        return replace(self, load=load, blob=None)
+
     def take(self, ids: Array, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of these ids, without the ids."""
         table = self.table.drop_columns([ID]) if columns is None else self.table.select(columns)
@@ -129,7 +138,8 @@ class PayloadStore:
         parts = list(self._parts(ids, columns))
         if len(parts) == 1:
             return parts[0][1]
-        table = pa.concat_tables([part for _, part in parts]).combine_chunks()
+        # A type that was widened may be the old one in the columns of expressions.
+        table = pa.concat_tables([part for _, part in parts], promote_options="permissive").combine_chunks()
         places = np.concatenate([at for at, _ in parts])
         if bool((places[1:] > places[:-1]).all()):
             return table
