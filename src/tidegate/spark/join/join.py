@@ -17,6 +17,7 @@ from tidegate.types import Budget, Combine, Condition, InputError, Split
 
 if TYPE_CHECKING:
     from datetime import timedelta
+    from pathlib import Path
 
     from pyspark.sql import DataFrame
 
@@ -47,6 +48,7 @@ def join(
     seed: int = 0,
     step: int = 100_000,
     name: str = NAME,
+    checkpoint: str | Path | None = None,
 ) -> DataFrame:
     """Join two DataFrames within a budget of memory; with one that suffices, exactly as Spark does.
 
@@ -104,6 +106,9 @@ def join(
     name
         What it is called, where a query has several: `tidegate.inspect(checkpoint, name="bids")`. A restart needs the
         same name; one that had none can be given one.
+    checkpoint
+        The query's `checkpointLocation`. If the query has run before, this call lists what it has changed that a
+        restart may not, instead of a worker in the first micro-batch.
 
     Returns
     -------
@@ -141,6 +146,7 @@ def join(
         member=member,
         name=name,
         fixed=buckets is not None,
+        checkpoint=checkpoint,
     )
 
 

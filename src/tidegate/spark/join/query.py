@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StructField, StructType
@@ -39,12 +39,14 @@ from tidegate.spark.pool.pool import PoolMember
 from tidegate.spark.sample.bucket_reservoir import merge
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.session.configuration import check_provider, partitions_of, warn_of_partitions
+from tidegate.spark.state.evolution import check_restart
 from tidegate.spark.state.layout import NAME, checked_name
 from tidegate.types import SIDES, Condition, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import timedelta
+    from pathlib import Path
 
     import pyarrow as pa
     from sqlglot import exp
@@ -130,6 +132,7 @@ class Query:
         sampling: SamplePlan | None = None,
         name: str = NAME,
         fixed: bool = True,
+        checkpoint: str | Path | None = None,
     ) -> DataFrame:
         """The results of this join, as a DataFrame; `fixed` says whether the number of buckets was given."""
         frames, keys = self.frames, self.keys
@@ -172,6 +175,8 @@ class Query:
             fixed,
         )
         plan.check()
+        if checkpoint is not None and self.streaming:
+            _check_checkpoint(checkpoint, plan, frames["left"].frame.sparkSession)
         packed = [
             frames[side]
             .packed(
@@ -190,6 +195,18 @@ class Query:
             # In one place: which results are of the sample depends on what all buckets hold.
             return _unpacked(results.repartition(1), merge, schema, frames, output, filtered)
         return _unpacked(results, unpack, schema, frames, output, filtered)
+
+
+def _check_checkpoint(checkpoint: str | Path, plan: QueryPlan, session: SparkSession) -> None:
+    """Refuse a query that could not continue from this checkpoint, if it has one."""
+    # Loaded here: it is needed by those alone who name a checkpoint.
+    from tidegate.spark.state.checkpoint import saved_layout  # noqa: PLC0415
+
+    saved = saved_layout(checkpoint, session, str(plan.bucket.layout["name"]))
+    if saved is not None:
+        wanted = plan.bucket.layout
+        # Where no number of buckets is given, a query that continues keeps that of its checkpoint.
+        check_restart(saved, wanted if plan.fixed else wanted | {"buckets": saved["buckets"]})
 
 
 def _streaming(left: DataFrame, right: DataFrame) -> bool:

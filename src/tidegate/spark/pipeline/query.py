@@ -34,7 +34,7 @@ def results(pipeline: Pipeline, spark: SparkSession, console: Console) -> DataFr
     time = (pipeline.time("left"), pipeline.time("right"))
     with warnings.catch_warnings(record=True) as caught, error_key(pipeline, "join"):
         warnings.simplefilter("always", UserWarning)
-        joined = join(left, right, time=time, **pipeline.join.arguments())
+        joined = join(left, right, time=time, checkpoint=pipeline.checkpoint, **pipeline.join.arguments())
     for warning in caught:
         console.print(f"[yellow]warning:[/] {escape(str(warning.message))}", highlight=False)
     return _selected(pipeline, "sink", joined, pipeline.sink.select)

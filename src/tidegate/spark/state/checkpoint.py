@@ -84,6 +84,17 @@ def find_state(
     return chosen[0]
 
 
+def saved_layout(checkpoint: str | Path, session: SparkSession, name: str) -> dict[str, Any] | None:
+    """The layout of the join of this name in a checkpoint; None if its query has not committed any state."""
+    try:
+        with error_log_muted():
+            session.read.format("state-metadata").load(str(checkpoint)).collect()
+    except (PySparkException, Py4JError):
+        # Spark refuses a path at which no query has run.
+        return None
+    return find_state(checkpoint, session, name, "tidegate.join").layout
+
+
 def _numbers(checkpoint: str | Path, session: SparkSession) -> list[int]:
     """The numbers of our operators, by the state variable that only they have."""
     with _reading(checkpoint, begun=False):
