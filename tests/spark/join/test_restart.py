@@ -11,10 +11,11 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tidegate as tg
 from tests.spark import restarted, streams
@@ -87,7 +88,7 @@ def test_another_budget_and_policy(
     [
         ({"buckets": 4}, ["buckets=2", "4"]),
         ({"how": "left"}, ["how='full'", "'left'"]),
-        ({"schema": True}, ["left columns", "left_text2"]),
+        ({"schema": True}, ["left column 'left_text'", "is missing"]),
     ],
     ids=str,
 )
@@ -117,10 +118,39 @@ def test_what_the_state_does_not_fit_is_refused(
     with pytest.raises(PySparkException) as caught:
         streams.run_to_files(joined, checkpoint, tmp_path / "out")
     message = str(caught.value)
-    assert "the checkpoint was written with" in message
+    assert "the query cannot continue from the checkpoint of" in message
     assert "start with a new checkpointLocation" in message
     for word in words:
         assert word in message
+
+
+def test_new_columns_and_a_wider_type(
+    spark: SparkSession, before: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    """Columns are added and reordered; results of rows that were buffered have nulls there."""
+    left, right = (streams.read(spark, before / side, "t", "3 seconds") for side in ("left", "right"))
+    settings: dict[str, Any] = {
+        "on": "k",
+        "time": "t",
+        "window": ("15 s", "15 s"),
+        "budget": 40,
+        "policy": "random",
+    }
+    settings |= {"how": "full", "buckets": 2, "checkpoint": checkpoint}
+    wider = left.select(F.lit("new").cast("string").alias("added"), "left_text", "t", "k")
+    # A literal is never null, and buffered rows have no value.
+    with pytest.raises(tg.InputError, match=r"the left has a new column 'added' that is never null"):
+        tg.join(wider, right, **settings)
+    nullable = left.select(F.expr("if(k >= 0, 'new', null)").alias("added"), "left_text", "t", "k")
+    streams.run_to_files(tg.join(nullable, right, **settings), checkpoint, tmp_path / "out")
+    rows = spark.read.parquet(str(tmp_path / "out")).where("left_text is not null")
+    assert {row.added for row in rows.select("added").distinct().collect()} == {None, "new"}
+    plain = tmp_path / "plain"
+    shutil.copytree(before / "checkpoint", plain)
+    streams.run_to_files(restarted.query(spark, before, "random"), plain, tmp_path / "same")
+    same = spark.read.parquet(str(tmp_path / "same")).where("left_text is not null")
+    columns = ["left_text", "right_text", "uncertain"]
+    assert Counter(rows.select(columns).collect()) == Counter(same.select(columns).collect())
 
 
 @pytest.mark.parametrize(

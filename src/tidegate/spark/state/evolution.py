@@ -1,7 +1,7 @@
 """What a query may change when it continues from a checkpoint, and how saved rows follow.
 
-A query may change its policy, budget, window and name, and the columns of its sides: add nullable ones, drop or
-reorder them, and widen types. Its `where` and its importance may use any column, and any expression that they used
+A query may change its policy, budget, window and name, and the columns of its sides: add nullable ones, reorder
+them, and widen types. Its `where` and its importance may use any column, and any expression that they used
 before. Rows that are buffered get null for a column that is new. All else is refused, with a list of the differences.
 """
 
@@ -82,8 +82,11 @@ def differences(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator
 
 
 def _column_differences(side: Side, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    old = dict(saved.get(f"{side} columns", []))
-    for name, kind in wanted[f"{side} columns"]:
+    old, new = dict(saved.get(f"{side} columns", [])), dict(wanted[f"{side} columns"])
+    for name in old:
+        if name not in new:
+            yield f"the {side} column {name!r}, which buffered rows have, is missing"
+    for name, kind in new.items():
         if name not in old:
             if name in wanted.get(f"{side} required", []):
                 yield f"the {side} has a new column {name!r} that is never null; buffered rows have no value for it"
