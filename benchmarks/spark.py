@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -36,17 +39,34 @@ AS_SHIPPED = {
 STATE_FORMAT_4 = {
     "spark.sql.streaming.join.stateFormatVersion": "4",
 }
+STATE_FORMAT_2 = {
+    "spark.sql.streaming.join.stateFormatVersion": "2",
+}
 """Spark's newest layout of a join's state; with RocksDB and the settings of `tidegate.configure`."""
 _START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One query: rows a second in steady state, results a micro-batch, bytes of state, and where the time went."""
+    """One query.
+
+    Parameters
+    ----------
+    rate, results
+        Rows a second in steady state, and results a micro-batch.
+    state_bytes, written_bytes
+        The bytes of the state, and those written to the checkpoint a micro-batch.
+    worker_bytes
+        The largest resident size of a Python worker, as the system reports it.
+    phases
+        Where the time went, in milliseconds.
+    """
 
     rate: float
     results: float
     state_bytes: float
+    written_bytes: float
+    worker_bytes: float
     phases: dict[str, float]
 
 
@@ -76,7 +96,6 @@ def write(
         How many results each micro-batch has whose rows are both in it. These need no memory.
     """
     rng = np.random.default_rng(1)
-    words = pa.array([f"payload {i:06d}".ljust(payload, ".") for i in range(1000)])
     half, keys = rows // 2, window * (rows // 2) * 2
     inside = [np.ones(keys, np.int64) for _ in range(batches)]
     for side in ("left", "right"):
@@ -92,13 +111,20 @@ def write(
                     "key": key,
                     "time": pa.array(micros, pa.timestamp("us", "UTC")),
                     "amount": rng.random(count),
-                    "note": words.take(pa.array(rng.integers(0, 1000, count))),
+                    "note": _strings(rng, count, payload),
                 }
             )
             parquet.write_table(table, folder / side / f"{batch:04d}.parquet")
             inside[batch] *= np.bincount(key, minlength=keys)
             start += length
     return [int(pairs.sum()) for pairs in inside]
+
+
+def _strings(rng: np.random.Generator, count: int, length: int) -> pa.Array:
+    """Random strings, which no codec makes much smaller."""
+    letters = rng.integers(33, 127, count * length, np.uint8)
+    offsets = np.arange(count + 1, dtype=np.int32) * length
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(letters))
 
 
 def sides(spark: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:
@@ -136,10 +162,14 @@ def measure(
         stream = (
             join(*sides(spark, folder)).writeStream.format("noop").option("checkpointLocation", checkpoint)
         )
-        query = stream.trigger(availableNow=True).start()
-        query.awaitTermination()
+        with Watch(spark) as watch:
+            query = stream.trigger(availableNow=True).start()
+            query.awaitTermination()
         progress = [p for p in query.recentProgress if p["numInputRows"]][warm:]
         held = _bytes_of_state(spark, checkpoint, progress[-1])
+        # Spark keeps the files of a hundred micro-batches, so what is there is what was written.
+        written = sum(file.stat().st_size for file in Path(checkpoint).rglob("*") if file.is_file())
+        batches = len([p for p in query.recentProgress if p["numInputRows"]])
     took = [p["batchDuration"] / 1e3 for p in progress]
     phases = {
         name: statistics.median(p["durationMs"].get(name, 0) for p in progress)
@@ -149,8 +179,48 @@ def measure(
         rate=statistics.median(p["numInputRows"] / t for p, t in zip(progress, took, strict=True)),
         results=statistics.median(p["sink"]["numOutputRows"] for p in progress),
         state_bytes=held,
+        written_bytes=written / batches,
+        worker_bytes=watch.largest,
         phases=phases,
     )
+
+
+class Watch:
+    """Watches the resident size of a session's Python workers, from outside."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm = int(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]  # noqa: SLF001 - no other way
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.largest = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._done.wait(0.1):
+            for process in _descendants(self._jvm):
+                self.largest = max(self.largest, _resident(process))
+
+
+def _descendants(process: int) -> Iterator[int]:
+    with contextlib.suppress(OSError):
+        for child in map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()):
+            yield child
+            yield from _descendants(child)
+
+
+def _resident(process: int) -> int:
+    """The largest resident size of a process so far, in bytes."""
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+    return 0
 
 
 def _bytes_of_state(spark: SparkSession, checkpoint: str, progress: StreamingQueryProgress) -> float:
