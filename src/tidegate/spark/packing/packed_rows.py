@@ -26,8 +26,9 @@ CHECK: Final = "x"
 CONTENT: Final = "h"
 
 _ROWS_A_PACK: Final = 1 << 18
-_BYTES_A_PACK: Final = 32 << 20
-_INPUT_BYTES: Final = 256 << 20
+_BYTES_A_PACK: Final = 8 << 20
+_INPUT_BYTES: Final = 64 << 20
+"""How much of a bucket's arrivals is handled together: a worker holds a few times as much."""
 NO_LIMIT: Final = 1 << 62
 
 _Name = TypeVar("_Name", bound=str)
@@ -164,8 +165,10 @@ def gathered(
         held[names[side]].append(from_bytes(payload))
         size += len(payload)
         if size >= limit:
-            yield _together(held)
+            # What was unpacked is let go before the step that needs the memory.
+            whole = _together(held)
             held, size, parts = {name: [] for name in names}, 0, parts + 1
+            yield whole
     if size or not parts:
         yield _together(held)
 
