@@ -191,7 +191,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
         ("left/select", "k", 'expected a list like ["a", "b"], got \'k\''),
         ("left/select", [], 'expected a list like ["a", "b"], got []'),
         ("left/time", "t", "conflicts with join.time; keep one of them"),
-        ("left/lateness", "5", "'5' is not a span of time"),
+        ("left/lateness", "5", "'5' is not a duration"),
         ("left/lateness", 5, 'expected a duration like "10 minutes", got 5'),
         ("left/lateness", "-5 seconds", "'-5 seconds' is negative; give 0 seconds or more"),
         ("left/checkpoint", "c", "move checkpoint to the top of the file, above the first [table]"),
@@ -202,7 +202,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
         ("join/time", 5, "expected a column, or [left, right], got 5"),
         ("join/window", None, "missing; give how long rows stay joinable"),
         ("join/window", ["1 minute"], "expected [left, right] like"),
-        ("join/window", ["1 fortnight", "0 seconds"], "window '1 fortnight' is not a span of time"),
+        ("join/window", ["1 fortnight", "0 seconds"], "window '1 fortnight' is not a duration"),
         ("join/window", ["1 second", "-2 seconds"], "is empty: left + right must be at least 0"),
         ("join/budget", 0, "a budget of 0 rows holds nothing"),
         ("join/budget", "64 pigs", "budget '64 pigs' is not a size"),
@@ -246,7 +246,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
         ("sink/mode", "overwrite", "'overwrite' is for batches"),
         ("sink/path", None, "missing; parquet needs one"),
         ("sink/partition_by", "k", "expected a list like"),
-        ("trigger/processing_time", "soon", "'soon' is not a span of time"),
+        ("trigger/processing_time", "soon", "'soon' is not a duration"),
         ("trigger/once", True, "not a key here; the keys here are available_now, processing_time"),
         ("spark/conf", {"a": [1]}, "a: expected a string, a number, or true or false"),
         ("spark/mastr", "local", "not a key here; did you mean master?"),
@@ -449,7 +449,7 @@ def test_examples_are_sound() -> None:
                 "worker exited unexpectedly (crashed). Consider setting 'spark.python.worker.faulthandler.enabled'\n"
                 "\tat a.b(C.scala:1)\nCaused by: java.io.IOException: Broken pipe\n\tat d.e(F.java:2)\n"
             ),
-            "a Python worker of Spark's was killed, most likely because memory ran out (see `dmesg`), or it crashed",
+            "a Python worker of Spark was killed, most likely because memory ran out (see `dmesg`), or it crashed",
         ),
         (
             (
@@ -603,8 +603,8 @@ def test_a_killed_worker_and_a_damaged_checkpoint_are_reported_in_a_few_lines(
     loaded = pipeline.load(tmp_path / "examples" / "auctions.toml")
     killed = loaded.model_copy(update={"join": loaded.join.model_copy(update={"policy": Dying()})})
     message = failed(killed, spark)
-    assert "a Python worker of Spark's was killed" in message
-    assert f"the same checkpointLocation: it goes on from {loaded.checkpoint!r}" in message
+    assert "a Python worker of Spark was killed" in message
+    assert f"the same checkpointLocation: it continues from {loaded.checkpoint!r}" in message
     assert len(message.splitlines()) == 3
     pipeline.run(loaded, spark=spark, console=Console(file=io.StringIO()))
     state = Path(str(loaded.checkpoint)) / "state"

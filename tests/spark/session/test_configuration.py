@@ -135,7 +135,7 @@ def test_too_many_partitions(partitions: int, buckets: int, master: str, words: 
     spark = FakeSession({"spark.master": master, PARTITIONS: str(partitions)})
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        session.warn_of_partitions(spark, buckets, stacklevel=1)  # type: ignore[arg-type]
+        session.warn_about_partitions(spark, buckets, stacklevel=1)  # type: ignore[arg-type]
     assert len(heard) == bool(words)
     for word in words:
         assert word in str(heard[0].message)

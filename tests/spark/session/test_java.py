@@ -35,7 +35,7 @@ def problem(monkeypatch: pytest.MonkeyPatch, home: Path | None, path: Path) -> s
     else:
         monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("PATH", str(path))
-    return java.problem()
+    return java.explain_java()
 
 
 def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_an_old_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: s
 
 def test_a_java_that_would_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     message = problem(monkeypatch, fake(tmp_path / "new", "21.0.1"), Path("/usr/bin:/bin"))
-    assert "Spark's Java process ended before it had begun" in message
+    assert "Spark's Java process ended while it started" in message
 
 
 def test_other_errors_are_left_alone() -> None:

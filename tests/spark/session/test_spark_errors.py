@@ -79,8 +79,8 @@ def test_a_killed_worker_is_explained_to_those_who_start_their_own_query(
         query.awaitTermination()
     for failure in (raised.value, query):
         lines = tg.explain_failure(failure, tmp_path / "checkpoint").splitlines()
-        assert lines[0].startswith("a Python worker of Spark's was killed")
-        assert f"it goes on from {str(tmp_path / 'checkpoint')!r}" in lines[1]
+        assert lines[0].startswith("a Python worker of Spark was killed")
+        assert f"it continues from {str(tmp_path / 'checkpoint')!r}" in lines[1]
         assert len(lines) == 3
         assert not any("org.apache" in line or "\tat " in line for line in lines)
     again = streams.run_to_end(lambda: start(Fifo()))

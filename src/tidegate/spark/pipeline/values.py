@@ -28,7 +28,7 @@ from sqlglot.errors import SqlglotError
 from tidegate.importance import Definition, DefinitionLike, Expression
 from tidegate.importance.definition import walk
 from tidegate.policies import Policy
-from tidegate.spark.frames.durations import microseconds, window_of
+from tidegate.spark.frames.durations import microseconds, parse_window
 from tidegate.spark.join.plan import How, how_of
 from tidegate.spark.join.settings import online
 from tidegate.spark.join.where import SPARK
@@ -164,7 +164,7 @@ def _window(value: object) -> tuple[str | None, str | None]:
         case _:
             raise _wrong('[left, right] like ["10 minutes", "0 seconds"]', value)
     left, right = (None if end.strip().lower() == FOREVER else end for end in value)
-    window_of((left, right))
+    parse_window((left, right))
     return left, right
 
 
