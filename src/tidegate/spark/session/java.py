@@ -18,8 +18,8 @@ from tidegate.types import InputError
 MIN_JAVA: Final = 17
 """The oldest Java that Spark 4 runs on."""
 _INSTALL: Final = (
-    f"install Java {MIN_JAVA} or newer (apt install openjdk-{MIN_JAVA}-jre-headless, brew install openjdk@{MIN_JAVA}, "
-    f"or conda install openjdk={MIN_JAVA})"
+    f"install Java {MIN_JAVA} or newer (apt install openjdk-{MIN_JAVA}-jre-headless, "
+    f"brew install openjdk@{MIN_JAVA}, or conda install openjdk={MIN_JAVA})"
 )
 _TIMEOUT: Final = 20
 
