@@ -1,4 +1,4 @@
-"""A slow, exact simulation of one stream under the priority rule, to hold the theory against.
+"""A slow, exact simulation of one stream under the priority rule, to compare with the theory.
 
 One row arrives at each whole time; a row that is held at time t yields p(k) results until t + 1, where k is
 its age then. Everything is in fractions, so that ties are ties.

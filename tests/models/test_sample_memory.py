@@ -28,7 +28,7 @@ def held(ages: list[float], fraction: float) -> float:
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=6).filter(any), FRACTIONS, st.floats(0.1, 10))
-def test_age_curves_hold_a_row_until_the_last_match_that_is_taken(
+def test_age_curves_hold_a_row_until_its_last_sampled_match(
     rates: list[int], fraction: float, rate: float
 ) -> None:
     curve = AgeCurve(range(len(rates) + 1), rates)
@@ -43,7 +43,7 @@ def test_age_curves_hold_a_row_until_the_last_match_that_is_taken(
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any), FRACTIONS)
-def test_frequencies_hold_a_row_as_a_level_age_curve_does(matches: list[int], fraction: float) -> None:
+def test_frequencies_equal_a_constant_age_curve(matches: list[int], fraction: float) -> None:
     window, rate = 100.0, 3.0
     right = np.array(matches) / sum(matches)
     left = np.arange(1, len(matches) + 1) / sum(range(1, len(matches) + 1))
@@ -59,7 +59,7 @@ def test_frequencies_hold_a_row_as_a_level_age_curve_does(matches: list[int], fr
 
 
 @given(st.floats(0.1, 4.9), FRACTIONS, FRACTIONS)
-def test_more_of_a_sample_takes_more_memory(total: float, one: float, other: float) -> None:
+def test_a_larger_sample_needs_more_memory(total: float, one: float, other: float) -> None:
     low, high = sorted([one, other])
     for model in (AgeCurve([0, 5, 10], [total / 3, 2 * total / 3]), ([0.2, 0.8], [0.6, 0.4])):
         rows = [sample_rows(model, p, rates=(1, total / 10), window=(10, 0)) for p in (0, low, high, 1)]
@@ -75,7 +75,7 @@ def test_a_total_that_is_not_whole_is_a_mean() -> None:
     assert sample_rows(curve, 0.5, rates=(1, 1), window=(10, 0)) == pytest.approx(expected)
 
 
-def test_what_cannot_be_sampled_is_refused() -> None:
+def test_invalid_fractions_are_refused() -> None:
     curve = AgeCurve([0, 1], [1])
     with pytest.raises(InputError, match=r"fraction 1\.5"):
         sample_rows(curve, 1.5, rates=(1, 1), window=(1, 1))
@@ -87,7 +87,7 @@ def test_what_cannot_be_sampled_is_refused() -> None:
         sample_rows(curve, 0.5, rates=(1, 0), window=(1, 1))
 
 
-def test_a_frequency_is_a_model_as_its_shares_are() -> None:
+def test_a_frequency_equals_its_shares() -> None:
     model = Frequency({1: 0.5, 2: 0.5}, {2: 0.25, 3: 0.75})
     shares = ([0.5, 0.5, 0.0], [0.0, 0.25, 0.75])
     given: dict[str, Any] = {"rates": (1, 2), "window": (40, 30)}
@@ -99,6 +99,6 @@ def test_a_frequency_is_a_model_as_its_shares_are() -> None:
 
 
 @pytest.mark.parametrize("model", [None, 7, "frequency", (1, 2, 3)])
-def test_what_is_no_model_is_refused(model: Any) -> None:  # noqa: ANN401 - of any kind
+def test_other_objects_are_refused(model: Any) -> None:  # noqa: ANN401 - of any kind
     with pytest.raises(InputError, match="is not a model of matches"):
         sample_rows(model, 0.3, rates=(1, 2), window=(40, 30))

@@ -1,4 +1,4 @@
-"""Expected benefits are what enumerating all futures gives, and who is dominated may go."""
+"""Expected benefits equal an enumeration of all futures, and dominated rows can be discarded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def futures(process: Process, history: History, ahead: int) -> Iterator[tuple[tu
 
 @pytest.mark.parametrize("process", [STILL, TREND, WALK], ids=repr)
 @pytest.mark.parametrize("value", [-1, 0, 2])
-def test_benefits_are_those_of_all_futures(process: Process, value: int) -> None:
+def test_benefits_equal_an_enumeration_of_futures(process: Process, value: int) -> None:
     history = History(0, 0)
     visits, first = np.zeros(4), np.zeros(4)
     for path, chance in futures(process, history, 4):
@@ -61,7 +61,7 @@ def test_benefits_are_those_of_all_futures(process: Process, value: int) -> None
 
 
 @given(st.floats(-3, 3), st.floats(-0.9, 0.9), st.floats(0.5, 5), st.lists(st.integers(-9, 9), min_size=1))
-def test_a_first_use_is_a_use_and_there_is_only_one(
+def test_first_uses_are_uses_and_happen_at_most_once(
     phi0: float, phi1: float, sigma: float, values: list[int]
 ) -> None:
     level = AR1(phi0, phi1, sigma)
@@ -73,13 +73,13 @@ def test_a_first_use_is_a_use_and_there_is_only_one(
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(1, 12))
-def test_a_window_that_ends_ends_the_benefit(lasting: list[int], ahead: int) -> None:
+def test_there_is_no_benefit_after_the_window(lasting: list[int], ahead: int) -> None:
     values = [1] * len(lasting)
     benefit = cumulative_benefit(STILL, History(0), values, ahead, lasting=lasting)
     assert benefit[:, -1] == pytest.approx(0.3 * np.minimum(lasting, ahead))
 
 
-def test_bad_questions_are_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     for ahead in (0, -1, 1.5, True, None):
         with pytest.raises(InputError, match=f"ahead is {ahead!r}; give a whole number of steps, at least 1"):
             gains(STILL, History(0), [1], ahead)  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ BENEFITS = st.integers(1, 6).flatmap(
 
 
 @given(BENEFITS, st.integers(0, 7))
-def test_the_largest_dominated_subset_that_is_to_go_is_found(benefits: Array, room: int) -> None:
+def test_the_largest_dominated_subset_is_found(benefits: Array, room: int) -> None:
     count = len(benefits)
 
     def is_dominated(subset: set[int]) -> bool:
