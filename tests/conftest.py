@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _OneSpark(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
-    """Of several processes one runs all that share the Spark session; the other files go to whoever is free."""
+    """One process runs all tests that share the Spark session; the other files go to any process that is free."""
 
     def _split_scope(self, nodeid: str) -> str:
         return (

@@ -178,7 +178,7 @@ def test_an_unknown_benchmark_lists_the_known_ones() -> None:
     assert all(name in result.output for name in ("core", *known))
 
 
-def test_errors_of_the_user_s_are_one_line(
+def test_an_input_error_is_shown_as_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["tidegate", "run", "no such [file].toml"])
