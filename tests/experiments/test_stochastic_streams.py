@@ -36,7 +36,7 @@ from tidegate.types import InputError
 
 AXES = ("stream", "memory", "policy")
 DATA = Path(os.environ.get("TIDEGATE_DATA") or Path(__file__).parents[3] / "shared" / "data")
-"""RecordedStreams streams, which are not part of the project: by default in a folder beside it."""
+"""Recorded streams, which are not part of the project: by default in a folder next to it."""
 
 
 def counted(

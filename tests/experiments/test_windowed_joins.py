@@ -104,7 +104,7 @@ def test_curves_learned_online_are_within_a_twentieth_on_average() -> None:
 @pytest.mark.parametrize("shapes", [("increasing", "decreasing"), ("decreasing", "increasing")])
 def test_a_curve_that_changes_is_followed_within_two_windows(shapes: tuple[str, str]) -> None:
     stream = Aged(shapes[0], then=(1500.0, shapes[1]))  # type: ignore[arg-type]
-    followed = measures.follow(stream, Age(), windows=6, memory=80)
+    followed = measures.learning_curve(stream, Age(), windows=6, memory=80)
     best = measures.curve_of(stream.later).payoff(stream.true_rates[0]).recall(80)
     assert followed[4]["recall"] >= 0.85 * best
     assert followed[4]["off"] <= 0.15

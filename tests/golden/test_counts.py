@@ -1,4 +1,4 @@
-"""What the policies give on one small trace, frozen: a change here is a change of behaviour."""
+"""Golden counts of all policies on one small trace: a change here is a change of behaviour."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Examples 3.3 and 3.4 of the windowed-joins paper: who is held at each time, and what that yields."""
+"""Examples 3.3 and 3.4 of the windowed-joins paper: the buffered rows at each time, and the results."""
 
 from __future__ import annotations
 
