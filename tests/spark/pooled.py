@@ -1,4 +1,4 @@
-"""Two members of a pool by hand, without Spark: real buckets, policies and files."""
+"""Two members of a pool without Spark, with real buckets, policies and files."""
 
 from __future__ import annotations
 

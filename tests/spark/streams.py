@@ -1,4 +1,4 @@
-"""How streaming tests run: batches of rows become files that Spark reads one a micro-batch, and results come back."""
+"""Helpers of streaming tests: batches of rows become files, one per micro-batch, and results are collected."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read(spark: SparkSession, folder: Path, time: str, delay: str) -> DataFrame:
 
 
 _STARTS = 3
-"""How often a query is started: a busy machine may not start its Python process in the time that Spark allows."""
+"""Maximum number of starts of a query: a busy machine may not start its Python process in time."""
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Running:
         return self.frame.sparkSession.table(self.name)
 
     def _start_over(self) -> StreamingQuery:
-        """Start again without a checkpoint: Spark's memory sink cannot go on from one."""
+        """Start again without a checkpoint: Spark's memory sink cannot continue from one."""
         shutil.rmtree(self.checkpoint)
         return _started(self.frame, self.name, self.checkpoint)
 
@@ -167,7 +167,7 @@ def texts(frame: DataFrame) -> Counter[tuple[str | None, ...]]:
 
 @contextmanager
 def conf(spark: SparkSession, **settings: str) -> Iterator[None]:
-    """Settings for a while; `__` stands for a dot."""
+    """Settings within a block; `__` is written for a dot."""
     names = {name.replace("__", "."): value for name, value in settings.items()}
     old = {name: spark.conf.get(name) for name in names}
     try:

@@ -1,4 +1,4 @@
-"""Spans of time as users write them."""
+"""Durations as users write them."""
 
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ from tidegate.types import InputError, Window
         (timedelta.max, 86_399_999_999_999_999_999),
     ],
 )
-def test_what_can_be_read(text: str | timedelta, expected: int) -> None:
+def test_durations_are_parsed(text: str | timedelta, expected: int) -> None:
     assert microseconds(text, "window") == expected
 
 
@@ -51,7 +51,7 @@ def test_what_can_be_read(text: str | timedelta, expected: int) -> None:
         "1:30",
     ],
 )
-def test_what_cannot_be_read_is_named_with_the_remedy(text: str) -> None:
+def test_invalid_durations_are_refused_with_the_remedy(text: str) -> None:
     with pytest.raises(InputError, match="write it like '10 minutes'") as caught:
         microseconds(text, "window")
     assert repr(text) in str(caught.value)

@@ -1,4 +1,4 @@
-"""What the Spark SQL of a pipeline file may call, and that no way of writing it calls anything else."""
+"""The Spark SQL of a pipeline file may call listed functions only, however it is written."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         "EXISTS(xs, x -> x IS NULL)",
     ],
 )
-def test_what_only_computes_is_allowed(text: str) -> None:
+def test_functions_that_only_compute_are_allowed(text: str) -> None:
     check_expression(text)
     with pytest.raises(InputError, match="reflect may not be called"):  # the text was read to its end
         check_expression(f"{text} || reflect('a')")
@@ -97,7 +97,7 @@ def test_what_only_computes_is_allowed(text: str) -> None:
         ("a" * 70_000, "70,000 characters long"),
     ],
 )
-def test_what_reaches_outside_is_refused_however_it_is_written(text: str, message: str) -> None:
+def test_functions_with_other_effects_are_refused_however_they_are_written(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_expression(text)
 
@@ -171,7 +171,7 @@ PIECES = [
 
 
 @pytest.mark.spark
-def test_spark_reads_no_call_that_was_not_seen(spark: SparkSession) -> None:
+def test_spark_finds_no_call_that_was_not_checked(spark: SparkSession) -> None:
     """Random texts that pass are parsed by Spark itself: every function and plan in them must be one that may be."""
     parser = spark._jsparkSession.sessionState().sqlParser()
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True

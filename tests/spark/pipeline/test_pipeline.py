@@ -1,4 +1,4 @@
-"""Pipeline files: what they may say, and that the example runs."""
+"""Pipeline files: keys, values, errors, and the example."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def refused(folder: Path, changes: dict[str, object]) -> list[str]:
     return [line.removeprefix(f"{path}: ") for line in str(raised.value).splitlines()]
 
 
-def test_sound_pipeline_loads_with_paths_from_its_folder(tmp_path: Path) -> None:
+def test_a_valid_pipeline_loads_with_paths_from_its_folder(tmp_path: Path) -> None:
     loaded = pipeline.load(write(tmp_path, {"right/path": "s3a://bucket/r", "sink/path": "/out"}))
     assert loaded.left.path == str(tmp_path / "l")
     assert loaded.right.path == "s3a://bucket/r"
@@ -359,7 +359,7 @@ def test_valid_variants_load(tmp_path: Path, changes: dict[str, object]) -> None
         ),
     ],
 )
-def test_no_expression_reaches_outside_of_the_rows(
+def test_no_expression_has_effects_outside_of_the_rows(
     tmp_path: Path, changes: dict[str, object], key: str
 ) -> None:
     (note,) = refused(tmp_path, changes)
@@ -411,7 +411,7 @@ def test_check_looks_for_input_paths_where_spark_sees_them(tmp_path: Path) -> No
     pipeline.check(write(tmp_path, {"spark/master": "spark://host:7077"}))
 
 
-def test_examples_are_sound() -> None:
+def test_examples_are_valid() -> None:
     for path in sorted(EXAMPLES.glob("*.toml")):
         assert pipeline.check(path).file == path
 
@@ -472,8 +472,8 @@ def test_example_runs_and_equals_spark_s_own_join(spark: SparkSession, tmp_path:
     printed = io.StringIO()
     path = tmp_path / "examples" / "auctions.toml"
     policy = 'policy = "until_expiry"\n'
-    worth = 'importance = ["reserve", { kind = "expression", sql = "price * 2" }]\ncombine = "sum"\n'
-    path.write_text(path.read_text().replace(policy, policy + worth))
+    importance = 'importance = ["reserve", { kind = "expression", sql = "price * 2" }]\ncombine = "sum"\n'
+    path.write_text(path.read_text().replace(policy, policy + importance))
     outcome = pipeline.run(path, spark=spark, console=Console(file=printed, width=200))
 
     loaded = pipeline.load(path)

@@ -1,4 +1,4 @@
-"""A query that fails is explained in a few plain lines, also where users start it themselves."""
+"""The failure of a query is explained in a few lines, also if users start it themselves."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_process_that_starts_too_late_is_recognised() -> None:
     assert remedies[0].startswith("start the query again with the same checkpointLocation")
 
 
-def test_an_error_without_a_known_remedy_is_its_cause() -> None:
+def test_an_error_without_a_known_remedy_shows_its_cause() -> None:
     error = ValueError(
         "An error occurred while calling o1.load.\n: java.io.IOException: no\n\tat a.b(C.java:1)\n"
     )
@@ -58,9 +58,7 @@ def table(rows: int) -> pa.Table:
 
 
 @pytest.mark.spark
-def test_a_killed_worker_is_explained_to_those_who_start_their_own_query(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_killed_worker_is_explained_for_a_query_of_the_user(spark: SparkSession, tmp_path: Path) -> None:
     for side in ("left", "right"):
         streams.write(tmp_path / side, [table(20)])
 

@@ -4,7 +4,7 @@ All of them use `LOCAL_SETTINGS`. Its time-outs are long because a busy machine 
 processes than cores, a Python worker may take many seconds to start, and the JVM may miss heartbeats.
 
 One limit of Spark cannot be raised. Before a query with a stateful Python operator runs, Spark starts a Python
-process beside the driver, which must connect within 10 seconds. (Workers of tasks are forked by Spark's daemon and
+process next to the driver, which must connect within 10 seconds. (Workers of tasks are forked by Spark's daemon and
 have no such limit.) If the machine is too busy for that, the query fails before it has read a row, and can be
 started again: see `start_timed_out` in `spark_errors`.
 """
