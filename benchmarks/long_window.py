@@ -1,7 +1,7 @@
-"""A window of many micro-batches, with narrow and with wide rows: the join on Spark beside Spark's own.
+"""Compare joins on Spark in a window of many micro-batches, with narrow and with wide rows.
 
-With a window of two micro-batches half of all results have both rows in one micro-batch, and need no memory. With
-one of twenty micro-batches next to all of them need it. `python -m benchmarks.long_window --help` has the options.
+With a window of two micro-batches, half of all results have both rows in one micro-batch, and need no memory. With
+twenty micro-batches, almost all results need memory. `python -m benchmarks.long_window --help` lists the options.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ def main(
     batches: int = 6,
     turns: int = 1,
 ) -> None:
-    """Measure rows a second in steady state, and how many results are found.
+    """Measure rows per second in steady state, and the share of results that is found.
 
     Parameters
     ----------
     rows
-        How many a micro-batch has, both sides together.
+        The number of rows per micro-batch, both sides together.
     window
-        How many micro-batches the window has, a row's past and future together.
+        The length of the window in micro-batches, past and future together.
     payloads
-        How many bytes the string of each row has, a table each.
+        The length of each row's string in bytes; each gives a table.
     batches
-        How many micro-batches are measured, after the window is full.
+        The number of measured micro-batches, after the window is full.
     turns
-        How often each query runs; the fastest counts.
+        The number of runs of each query; the fastest counts.
     """
     console = Console()
     spark = local_session("bench", memory="6g")
@@ -74,8 +74,8 @@ def main(
                     "Tidegate, a tenth of the window": ({}, bounded_join(rows * window // 10, seconds)),
                     "Tidegate, no limit": ({}, bounded_join(None, seconds)),
                 }
-                found = take_turns(spark, Path(folder), contenders, turns, WARM)
-            every = max(m.results for runs in found.values() for m in runs)
+                measured = take_turns(spark, Path(folder), contenders, turns, WARM)
+            every = max(m.results for runs in measured.values() for m in runs)
             table = Table(
                 f"window of {window} micro-batches of {rows:,} rows, {payload} bytes of payload",
                 "thousand rows/s",
@@ -84,7 +84,7 @@ def main(
                 "across micro-batches",
                 "state MB",
             )
-            for name, runs in found.items():
+            for name, runs in measured.items():
                 best = max(runs, key=lambda m: m.rate)
                 table.add_row(
                     name,
@@ -95,7 +95,7 @@ def main(
                 )
             console.print(table)
             console.print(
-                f"{statistics.median(inside):,.0f} results a micro-batch have both rows in it and need no memory"
+                f"{statistics.median(inside):,.0f} results per micro-batch have both rows in it and need no memory"
             )
     finally:
         spark.stop()
@@ -103,11 +103,17 @@ def main(
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=50_000, help="rows of a micro-batch, both sides together")
-    parser.add_argument("--window", type=int, default=20, help="micro-batches of a window, past and future")
-    parser.add_argument("--payloads", type=int, nargs="+", default=[16, 500], help="bytes of a row's string")
-    parser.add_argument("--batches", type=int, default=6, help="micro-batches that are measured")
-    parser.add_argument("--turns", type=int, default=1, help="how often each query runs; the fastest counts")
+    parser.add_argument("--rows", type=int, default=50_000, help="rows per micro-batch, both sides together")
+    parser.add_argument(
+        "--window", type=int, default=20, help="length of the window in micro-batches, past and future"
+    )
+    parser.add_argument(
+        "--payloads", type=int, nargs="+", default=[16, 500], help="lengths of a row's string in bytes"
+    )
+    parser.add_argument("--batches", type=int, default=6, help="number of measured micro-batches")
+    parser.add_argument(
+        "--turns", type=int, default=1, help="number of runs of each query; the fastest counts"
+    )
     return parser.parse_args()
 
 
