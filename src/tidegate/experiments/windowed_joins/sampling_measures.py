@@ -27,7 +27,7 @@ METHODS: Final = ("UNIFORM", "UNIFORM as printed", "EQ-CLUSTER", "PPS-CLUSTER")
 
 
 def sampler_of(method: str, stream: Correlated, factor: float = 1.0, p: float | None = None) -> Sampler:
-    """A sampler with the true frequencies and rates, or one that assumes `factor` times as many matches of each row."""
+    """A sampler with the true frequencies and rates, or one that assumes `factor` times as many matches per row."""
     left, right = stream.true_rates
     known = {"model": frequencies_of(stream), "rates": (left, factor * right)}
     if method == "EQ-CLUSTER":
