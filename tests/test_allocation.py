@@ -22,7 +22,7 @@ HUNDRED = Payoff([0, 100], [0, 1])
 
 
 def shape(rates: np.ndarray) -> Payoff:
-    """The payoff of an age curve of 20 buckets over 500, with 5 matches a row and a row a unit of time."""
+    """The payoff of an age curve of 20 buckets over 500, with 5 matches per row and one row per unit of time."""
     return AgeCurve(np.linspace(0, 500, 21), 5 * rates / rates.sum()).payoff(1)
 
 
@@ -92,7 +92,7 @@ def test_remaining_rows_go_to_the_lowest_recall_and_then_in_proportion() -> None
     assert allocate([HUNDRED] * 3, 8).memory == [3, 3, 2]
     assert allocate([HUNDRED, HUNDRED, Payoff([0, 130], [0, 1])], 8).memory == [3, 2, 3]
     assert allocate([HUNDRED, Payoff([0, 300], [0, 1])], 800).memory == [200, 600]
-    # No further row brings these two on, so each keeps its share.
+    # More rows do not help these two, so each keeps its share.
     steps: list[Callable[[float], float]] = [lambda q: 100 * (q > 0.5), lambda q: 300 * (q > 0.5)]
     found = allocate(steps, 200)
     assert sum(found.memory) == 200
@@ -120,7 +120,7 @@ def test_rising_and_falling_age_curves_divide_memory_as_in_figure_11() -> None:
         levels.append(found.level)
         shares.append(found.memory[1])
         assert found.level > 0.5
-        # INC needs memory in proportion to its recall, whatever the exponent.
+        # INC needs memory in proportion to its recall for any exponent.
         assert allocate(joins, 500, scheme="prop").achieved[0] == pytest.approx(0.5, abs=0.02)
     assert levels == sorted(levels)
     assert shares == sorted(shares, reverse=True)

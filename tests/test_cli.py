@@ -29,7 +29,7 @@ def output(*arguments: str) -> str:
 
 
 def loaded_by(code: str) -> set[str]:
-    """The modules that are loaded after some code ran in a process of its own."""
+    """The modules that some code loads in a separate process."""
     listed = f"import sys\n{code}\nprint('loaded:', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True)  # noqa: S603 - our own code
     return set(done.stdout.rpartition("loaded:")[2].split())

@@ -47,7 +47,7 @@ def _has(target: Path, anchor: str) -> bool:
 
 
 def broken(page: Path) -> list[str]:
-    """The links of a page that lead nowhere."""
+    """The broken links of a page."""
     found = []
     for link in links(page.read_text(encoding="utf-8")):
         if ELSEWHERE.match(link):

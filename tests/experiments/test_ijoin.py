@@ -112,7 +112,7 @@ AS_IN_THE_PAPER: dict[str, tuple[float, float, float]] = {
 
 
 def measured(axis: str, ends: dict[float, dict[str, tuple[float, float, float]]]) -> Results:
-    """Three runs that differ together, at each place of an axis."""
+    """Three runs for each value of an axis; all schemes vary equally between runs."""
     return Results(
         {axis: place, "skew": 0.0, "scheme": scheme, "seed": seed, "fairness": expected_value[2]}
         | {"importance": expected_value[0] + seed, "size": expected_value[1] + seed / 100}

@@ -15,7 +15,7 @@ SEEN = st.lists(st.tuples(st.integers(-30, 30), st.floats(0, 9)), min_size=1, ma
 
 
 def moments(histogram: AdaptiveHistogram) -> Array:
-    """The weight of all, and the mean and squared deviations of all values and places."""
+    """The total weight, and the means and squared deviations of all values and positions."""
     count, mean, squares, place, spread = histogram.table[: histogram.used].T
     total = count.sum()
     middle, centre = (count @ mean) / total, (count @ place) / total

@@ -26,7 +26,7 @@ def unit(rates: list[int]) -> AgeCurve:
 
 @st.composite
 def curves(draw: st.DrawFn) -> AgeCurve:
-    """Equal or unequal buckets, of whole or odd widths, with empty ones and ties among them."""
+    """Equal or unequal buckets with any widths, including empty buckets and ties."""
     rates = draw(st.lists(st.integers(0, 4) | st.floats(0, 10), min_size=1, max_size=12).filter(any))
     if draw(st.booleans()):
         return AgeCurve(np.arange(len(rates) + 1) * draw(st.sampled_from([1, 0.1, 25, 1 / 3])), rates)
@@ -173,7 +173,7 @@ def test_the_priority_rule_is_the_optimal_strategy_of_either_case(rates: list[in
     steps, curve = 400, unit(rates)
     held, results = run(rates, memory, steps)
     expected = curve.payoff(1).at(memory) * steps
-    # What differs is the beginning, when rows are young, and the end, when some have not yielded all.
+    # Only the beginning, when all rows are young, and the end, when some matches are missing, differ.
     assert abs(sum(results) - expected) <= 2 * (memory + len(rates)) * sum(rates)
     assert sum(results) <= expected + memory * sum(rates)
     if curve.best_age < memory < len(rates):

@@ -12,7 +12,7 @@ ROWS = 100
 
 
 def observe_windows(learner: AgeCurveLearner, rates: Array, units: range, rng: np.random.Generator) -> None:
-    """Rows of every age are held; matches are drawn."""
+    """Observe rows of every age with random matches."""
     for now in units:
         held = now - rng.uniform(0, len(rates), ROWS)
         matches = rng.poisson(rates * ROWS / len(rates))

@@ -18,8 +18,8 @@ from tidegate.sampling import ProgressiveJoinReservoir, expected_results
 FRACTIONS = st.floats(0.001, 1)
 
 
-def held(ages: list[float], fraction: float) -> float:
-    """How long a row is expected to be held that matches at these ages."""
+def expected_time(ages: list[float], fraction: float) -> float:
+    """The expected time that a row with matches at these ages is buffered."""
     mean = 0.0
     for taken in product([False, True], repeat=len(ages)):
         chance = prod(fraction if yes else 1 - fraction for yes in taken)
@@ -33,7 +33,7 @@ def test_age_curves_hold_a_row_until_its_last_sampled_match(
 ) -> None:
     curve = AgeCurve(range(len(rates) + 1), rates)
     matches = np.arange(1, sum(rates) + 1)
-    expected = rate * held(list(curve.inverse(matches)), fraction)
+    expected = rate * expected_time(list(curve.inverse(matches)), fraction)
     window = (len(rates), len(rates))
     assert sample_rows(curve, fraction, rates=(rate, 7), window=window) == pytest.approx(expected)
     assert sample_rows((None, curve), fraction, rates=(7, rate), window=window) == pytest.approx(expected)
@@ -49,7 +49,7 @@ def test_frequencies_equal_a_constant_age_curve(matches: list[int], fraction: fl
     left = np.arange(1, len(matches) + 1) / sum(range(1, len(matches) + 1))
     rate_right = sum(matches) / window
     expected = sum(
-        rate * share * held([window * (i + 1) / n for i in range(n)], fraction)
+        rate * share * expected_time([window * (i + 1) / n for i in range(n)], fraction)
         for share, n in zip(left, matches, strict=True)
     )
     found = sample_rows((left, right), fraction, rates=(rate, rate_right), window=(window, 0))
@@ -70,7 +70,7 @@ def test_a_larger_sample_needs_more_memory(total: float, one: float, other: floa
 
 def test_a_total_that_is_not_whole_is_a_mean() -> None:
     curve = AgeCurve([0, 10], [1.25])
-    one, two = held([10], 0.5), held([5, 10], 0.5)
+    one, two = expected_time([10], 0.5), expected_time([5, 10], 0.5)
     expected = 0.75 * one + 0.25 * two
     assert sample_rows(curve, 0.5, rates=(1, 1), window=(10, 0)) == pytest.approx(expected)
 

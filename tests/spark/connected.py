@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def results(spark: SparkSession, folder: Path, name: str) -> dict[str, list[str]]:
-    """A batch join, a streaming one, and a look into its checkpoint, as sorted texts."""
+    """A batch join, a streaming one, and the inspection of its checkpoint, as sorted texts."""
     left, right = (spark.read.parquet(str(folder / side)) for side in ("left", "right"))
     batch = tg.join(
         left, right, on="k", time="t", window=("15 s", "15 s"), how="full", where="l.left_text < r.right_text"

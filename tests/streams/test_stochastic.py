@@ -43,7 +43,7 @@ def test_noise_has_its_probabilities(noise: Noise, seed: int) -> None:
     found = np.bincount(drawn + 50, minlength=101) / 20_000
     chances = noise.mass(values)
     assert not found[chances == 0].any()
-    # Five standard deviations, and one row for what hardly ever comes.
+    # Five standard deviations, and one row for rare values.
     assert (np.abs(found - chances) <= 5 * np.sqrt(chances / 20_000) + 1 / 20_000).all()
 
 

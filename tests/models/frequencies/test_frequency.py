@@ -56,7 +56,7 @@ def test_full_memory_yields_all_results_and_the_sides_are_symmetric(
 
 
 def test_a_key_kept_in_part_counts_with_that_part() -> None:
-    """Printed, section 3.3 yields nothing here: no key fits whole."""
+    """Section 3.3 as printed yields nothing here, since no key fits completely."""
     hot = {0: 0.9, 1: 0.1}
     left, _ = Frequency(hot, hot).payoff(rates=(1, 1), window=(100, 100))
     assert left.at(np.array([45.0]))[0] == pytest.approx(45 * 0.9)

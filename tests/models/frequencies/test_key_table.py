@@ -97,11 +97,11 @@ def test_a_sample_of_many_keys_is_unbiased() -> None:
     fill(table, np.arange(len(shares)), shares)
     keys, weigh = weighted_sample(table, len(shares), shares.sum(), 1000)
     assert 1000 < len(keys) < 2000
-    # Those of at least a thousandth of all are there, as they are.
+    # Keys with at least a thousandth of the total are in the sample with their exact amounts.
     frequent = np.flatnonzero(shares >= shares.sum() / 1000)
     found = dict(zip(keys.tolist(), weigh.tolist(), strict=True))
     assert [found[key] for key in frequent] == shares[frequent].tolist()
-    # The others in the mean: each weighs less than a thousandth of all, so the sum of n of them is known to sqrt(n).
+    # The others are unbiased: each has less than a thousandth of the total, so the error of n of them is sqrt(n).
     for low, high in ((100, 1000), (1000, 10_000), (10_000, 40_000)):
         some = (keys >= low) & (keys < high)
         allowed = 4 * np.sqrt(some.sum()) * shares.sum() / 1000

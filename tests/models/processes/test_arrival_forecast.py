@@ -47,7 +47,7 @@ def test_a_walk_without_a_last_value_has_probability_0(process: Process) -> None
 
 
 class WithoutLikelyValues(Oracle):
-    """Does not say what may come."""
+    """A process without a list of likely values."""
 
     likely = Process.likely
 

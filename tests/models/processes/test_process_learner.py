@@ -71,7 +71,7 @@ def test_trends_are_found_with_their_noise(seed: int) -> None:
     assert isinstance(normal, LinearTrend)
     assert normal.speed == pytest.approx(0.7, rel=0.02)
     assert normal.noise.sigma == pytest.approx(4, rel=0.15)
-    # Noise that is not quite normal is still a trend's.
+    # A trend with noise that is not quite normal is still a trend.
     delayed = learned_process(times, stream("delayed", 400, seed))
     assert isinstance(delayed, LinearTrend)
     assert delayed.speed == pytest.approx(1, rel=0.02)

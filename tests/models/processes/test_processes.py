@@ -129,7 +129,7 @@ def test_a_true_process_is_rarely_rejected(process: Process) -> None:
 def test_other_kinds_are_rejected_even_when_fitted(process: Process) -> None:
     values = draw(process, 1500, 5)
     assert type(process).fit(values).goodness(values) > 0.01
-    # A trend is no walk, a walk no trend; what is stationary and independent fits neither.
+    # A trend is not a walk, a walk is not a trend, and stationary independent values are neither.
     kinds: list[type[Process]] = (
         [LinearTrend, RandomWalk] if not isinstance(process, LinearTrend) else [RandomWalk]
     )

@@ -45,7 +45,7 @@ def level(count: int, rng: np.random.Generator, phi: float = 0.72) -> Array:
 
 
 def sampled_by_hash(values: Array, parts: int, part: int) -> Array:
-    """Which rows a hash of their values deals to a part."""
+    """The rows that a hash of their values assigns to a part."""
     mixed = values.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     chosen: Array = (mixed >> np.uint64(56)) % np.uint64(parts) == part
     return chosen
@@ -69,7 +69,7 @@ def test_without_a_horizon_a_running_fit_equals_the_fit_to_all_rows(stream: list
     slope = np.polyfit(values[:-1], values[1:], 1)[0]
     found = fit_to(AR1Learner(), times, values, size).process(recent)
     if found is None:
-        # A slope of 0 has no time by which values are forgotten, and one without a rest no noise.
+        # A slope of 0 has no decay rate, and a fit without residuals has no noise.
         residual = np.polyfit(values[:-1], values[1:], 1, full=True)[1]
         assert abs(slope) >= 1 - 1e-9 or abs(slope) < 1e-9 or residual.sum() < 1e-6
     else:

@@ -104,7 +104,7 @@ def test_functions_with_other_effects_are_refused_however_they_are_written(text:
 
 @pytest.mark.spark
 def test_every_function_of_spark_is_either_allowed_or_refused(spark: SparkSession) -> None:
-    """A new version's functions show here: put each into ALLOWED if it only computes, else into REFUSED."""
+    """Fails for the functions of a new version: add each to ALLOWED if it only computes, otherwise to REFUSED."""
     named = {row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     functions = {name for name in named if re.fullmatch(r"\w+", name)}
     assert len(functions) > 400
@@ -172,7 +172,7 @@ PIECES = [
 
 @pytest.mark.spark
 def test_spark_finds_no_call_that_was_not_checked(spark: SparkSession) -> None:
-    """Random texts that pass are parsed by Spark itself: every function and plan in them must be one that may be."""
+    """Random texts that pass are parsed by Spark itself: every function and plan in them must be allowed."""
     parser = spark._jsparkSession.sessionState().sqlParser()
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     draw = random.Random(7)  # noqa: S311 - not for secrets

@@ -57,7 +57,7 @@ def toml(value: object) -> str:
 
 
 def write(folder: Path, changes: dict[str, object], extra: str = "") -> Path:
-    """A sound pipeline with changes by dotted key; None takes a key out."""
+    """A valid pipeline with changes by dotted key; None removes a key."""
     values = json.loads(json.dumps(SOUND))
     for name, value in changes.items():
         *tables, key = name.split("/")
@@ -581,8 +581,8 @@ class TestImportance:
             del ByWorth.name
 
 
-class Dying(Fifo):
-    """Ends its process, as a system does that runs out of memory. It inherits its name, and so is not listed."""
+class KillsWorker(Fifo):
+    """Kills its process, as the system does when memory runs out. It has no name of its own, so it is not listed."""
 
     def scores(self, rows: Rows, now: Time) -> Array:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -601,7 +601,7 @@ def test_a_killed_worker_and_a_damaged_checkpoint_are_reported_in_a_few_lines(
 ) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     loaded = pipeline.load(tmp_path / "examples" / "auctions.toml")
-    killed = loaded.model_copy(update={"join": loaded.join.model_copy(update={"policy": Dying()})})
+    killed = loaded.model_copy(update={"join": loaded.join.model_copy(update={"policy": KillsWorker()})})
     message = failed(killed, spark)
     assert "a Python worker of Spark was killed" in message
     assert f"the same checkpointLocation: it continues from {loaded.checkpoint!r}" in message

@@ -46,7 +46,7 @@ def test_a_skewed_bucket_gets_more_and_the_join_more_results(tmp_path: Path) -> 
         fixed.run(batch)
         assert sum(pooled.limits()) <= 80
         assert fixed.limits() == [20] * 4
-    # Key 0, the most frequent, is of the first bucket.
+    # Key 0, the most frequent, is in the first bucket.
     assert pooled.limits()[0] > 2 * max(pooled.limits()[1:])
     assert pooled.results > 1.05 * fixed.results
 

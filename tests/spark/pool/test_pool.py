@@ -27,7 +27,7 @@ BUDGET = 120
 
 
 def source(folder: Path, batches: int, rows: int, skew: float = 0.5, keys: int = 12) -> None:
-    """A file a side and micro-batch, a second each; more of them when it is called again."""
+    """Write a file per side and micro-batch, each with one second; later calls write further files."""
     shares = 1.0 / np.arange(1, keys + 1) ** skew
     for place, side in enumerate(SIDES):
         begin = len(list((folder / side).glob("*.parquet")))
@@ -100,7 +100,7 @@ def test_two_queries_share_one_budget(spark: SparkSession, tmp_path: Path) -> No
         for name, count in rows.items():
             source(tmp_path / name, 3, count)
             run_again(spark, tmp_path / name, budget=pool.member(name))
-            # After each micro-batch of the one, with what the other holds meanwhile.
+            # After each micro-batch of one query, with the rows that the other holds at that time.
             other = held["calm" if name == "busy" else "busy"]
             batches, done[name] = range(done[name], batches_of(tmp_path / name)), batches_of(tmp_path / name)
             for states in saved(spark, tmp_path / name, batches).values():

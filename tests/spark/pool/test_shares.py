@@ -63,7 +63,7 @@ class Bucket:
 
     @property
     def may_hold(self) -> int:
-        """Now or once any attempt is committed."""
+        """The largest limit, now or after any attempt is committed."""
         limits = [attempt.limit for attempt in self.attempts]
         return max([*limits, self.committed.limit if self.committed else 0])
 
@@ -155,7 +155,7 @@ KINDS = ["run", "run", "run", "begin", "begin", "commit", "crash", "stale", "lea
 
 
 def disturb(world: PoolSimulation, data: st.DataObject, kinds: list[str], steps: int = 60) -> None:
-    """Let random buckets do random things."""
+    """Apply random actions to random buckets."""
     for bucket in world.buckets:
         bucket.payoff = data.draw(written_payoffs)
     for _ in range(data.draw(st.integers(0, steps))):
@@ -269,7 +269,7 @@ def test_the_budget_stays_in_use_while_models_change() -> None:
     for _ in range(300):
         for name in rng.permutation(["a", "b"]):
             for bucket in (bucket for bucket in world.buckets if bucket.member == name):
-                # Straight, so that the smallest difference of slopes moves all.
+                # Linear payoffs, so that the smallest difference of slopes moves all rows.
                 bucket.payoff = ([0.0, 5_000 * float(rng.uniform(0.8, 1.2))], [0.0, 1.0])
                 world.run(bucket)
         used.append(sum(bucket.committed.limit for bucket in world.buckets if bucket.committed))

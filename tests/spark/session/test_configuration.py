@@ -144,7 +144,7 @@ def test_too_many_partitions(partitions: int, buckets: int, master: str, words: 
 
 @pytest.fixture
 def unset(spark: SparkSession) -> SparkSession:
-    """A session in which nobody has set a number."""
+    """A session without a number of partitions."""
     new = spark.newSession()
     assert new.conf.get(PARTITIONS) == "200"
     return new

@@ -21,7 +21,7 @@ PIPELINE = ROOT / "examples" / "auctions.toml"
 
 
 def fake(folder: Path, version: str) -> Path:
-    """A Java that tells a version."""
+    """A fake Java that prints a version."""
     (folder / "bin").mkdir(parents=True)
     program = folder / "bin" / "java"
     program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2022-04-19' >&2\n")

@@ -29,8 +29,8 @@ TIMED_OUT = (
 )
 
 
-class Killed(Fifo):
-    """Kills its own process, as a system does that runs out of memory; it inherits its name, so it is not listed."""
+class KillsOwnWorker(Fifo):
+    """Kills its process, as the system does when memory runs out. It has no name of its own, so it is not listed."""
 
     def scores(self, rows: Rows, now: Time) -> Array:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -72,7 +72,7 @@ def test_a_killed_worker_is_explained_for_a_query_of_the_user(spark: SparkSessio
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         return writer.trigger(availableNow=True).start()
 
-    query = start(Killed())
+    query = start(KillsOwnWorker())
     with pytest.raises(StreamingQueryException) as raised:
         query.awaitTermination()
     for failure in (raised.value, query):

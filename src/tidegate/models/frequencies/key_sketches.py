@@ -45,13 +45,13 @@ def _registers() -> Array:
 def add_key(registers: Array, key: int) -> None:
     """Add a key."""
     bits = hash64(~key)
-    place = np.int64(bits) & (_REGISTERS - 1)
+    register = np.int64(bits) & (_REGISTERS - 1)
     bits >>= np.uint64(64 - _HIGHEST_RANK)
     rank = 1
     while rank < _HIGHEST_RANK and not bits & np.uint64(1):
         bits >>= np.uint64(1)
         rank += 1
-    registers[place] = max(registers[place], rank)
+    registers[register] = max(registers[register], rank)
 
 
 @kernel
