@@ -146,7 +146,7 @@ def test_claims_on_the_wan_trace() -> None:
 
 
 def allocated(parameter: str, joins: tuple[str, str], alloc: float, prop: float, lost: int = 0) -> list[str]:
-    """Verdicts on runs whose least recall has these slopes, with failed cells; ALLOC gives the second join less memory."""
+    """Verdicts on runs whose least recall has these slopes, some cells failed; ALLOC favours the first join."""
     rows = [
         {parameter: value, "scheme": scheme, "seed": seed, "least recall": 0.5 + slope * value + seed / 1e3}
         | {f"memory of {join}": 20 - 5 * place for place, join in enumerate(joins)}
