@@ -11,7 +11,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
 		printf '  make %-12s %s\n' "$$name" "$$what"; done
 
-setup: $(ENV) ## create .venv from requirements.lock and find Java; every other target does this, too
+setup: $(ENV) ## create .venv from requirements.lock and find Java; every other target does this first
 
 $(ENV): requirements.lock pyproject.toml scripts/setup
 	@bash scripts/setup
@@ -31,7 +31,7 @@ check: $(ENV) ## check lint, format, types and layers
 	@$(RUN) mypy
 	@$(RUN) lint-imports --no-logo
 
-bench: $(ENV) ## measure the core beside its peers
+bench: $(ENV) ## compare the core with other libraries
 	@$(RUN) tidegate bench core
 
 reproduce: $(ENV) ## run the papers' experiments with fewer runs

@@ -1,4 +1,4 @@
-"""The core against its peers, all in one run: only the ratios mean something on a shared machine."""
+"""Compare the core with other libraries in one run; on a shared machine, compare only ratios."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WINDOW = 100_000
 def seconds(
     work: Callable[[], object], repeats: int = 5, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """The least time that the work took, by this clock."""
+    """The shortest time of the repetitions, by this clock."""
     best = float("inf")
     for _ in range(repeats):
         start = clock()
@@ -44,31 +44,31 @@ def columns(rows: int, keys: int, span: int, seed: int) -> dict[str, Array]:
 
 
 def numpy_join(left: dict[str, Array], right: dict[str, Array]) -> int:
-    """The plain way: sort one side by key, find each row's stretch, expand, filter by time."""
+    """A join in NumPy: sort one side by key, find the range of each row's key, expand, filter by time."""
     order = np.argsort(left["key"], kind="stable")
     keys = left["key"][order]
     first = np.searchsorted(keys, right["key"], side="left")
     count = np.searchsorted(keys, right["key"], side="right") - first
     r = np.repeat(np.arange(len(count)), count)
     within = np.arange(len(r)) - np.repeat(np.cumsum(count) - count, count)
-    apart = right["time"][r] - left["time"][order[first[r] + within]]
-    return int(np.count_nonzero(np.abs(apart) <= WINDOW))
+    difference = right["time"][r] - left["time"][order[first[r] + within]]
+    return int(np.count_nonzero(np.abs(difference) <= WINDOW))
 
 
 def exact_joins(console: Console) -> None:
-    """The exact join in large steps, against batch joins of the same rows."""
+    """The exact join in large steps, compared with batch joins of the same rows."""
     left, right = columns(ROWS, KEYS, SPAN, 1), columns(ROWS, KEYS, SPAN, 2)
     window = Window(WINDOW, WINDOW)
     arrivals = encode(Trace.of(left), Trace.of(right), window, "=", None).arrivals
     frames = pl.DataFrame(left), pl.DataFrame(right)
     tables = frames[0].to_arrow(), frames[1].to_arrow()
-    threads = duckdb.connect()
+    database = duckdb.connect()
     near = (pl.col("time_right") - pl.col("time")).is_between(-WINDOW, WINDOW)
     query = (
         f"select count(*) from l join r on l.key = r.key and r.time - l.time between {-WINDOW} and {WINDOW}"  # noqa: S608 - numbers of our own
     )
-    threads.register("l", tables[0])
-    threads.register("r", tables[1])
+    database.register("l", tables[0])
+    database.register("r", tables[1])
 
     def steps(size: int, *, pairs: bool = False) -> int:
         operator = Operator(Join(window))
@@ -81,37 +81,37 @@ def exact_joins(console: Console) -> None:
         "Tidegate, steps of 100,000": lambda: steps(100_000),
         "Tidegate, steps of 100,000, forming pairs": lambda: steps(100_000, pairs=True),
         "Tidegate, one step of all": lambda: steps(2 * ROWS),
-        "DuckDB, all cores": lambda: int((threads.execute(query).fetchone() or (0,))[0]),
+        "DuckDB, all cores": lambda: int((database.execute(query).fetchone() or (0,))[0]),
         "Polars, all cores": lambda: frames[0].join(frames[1], on="key").filter(near).height,
     }
     expected = numpy_join(left, right)
-    took = {}
+    times = {}
     for name, work in contenders.items():
-        got = work()
-        if got != expected:
-            raise SystemExit(f"{name} found {got} results, NumPy {expected}")
-        took[name] = seconds(work)
+        count = work()
+        if count != expected:
+            raise SystemExit(f"{name} found {count} results, NumPy {expected}")
+        times[name] = seconds(work)
     table = Table(
         "exact join of 1.5 million rows", "million rows/s", "x NumPy", "x Polars", title_justify="left"
     )
-    for name, best in took.items():
+    for name, best in times.items():
         rate = 2 * ROWS / best / 1e6
-        ratios = (took[peer] / best for peer in (next(iter(took)), "Polars, all cores"))
+        ratios = (times[peer] / best for peer in (next(iter(times)), "Polars, all cores"))
         table.add_row(name, f"{rate:.1f}", *(f"{ratio:.2f}" for ratio in ratios))
     console.print(table)
 
 
 def nested_loop(left: dict[str, Array], right: dict[str, Array], reach: int, chunk: int = 256) -> int:
-    """The plain way for a comparison: every left row against every right one, some left rows at a time."""
-    found = 0
+    """A nested loop in NumPy for comparisons: every left row with every right row, in chunks of left rows."""
+    results = 0
     for start in range(0, len(left["key"]), chunk):
         key, when = (left[name][start : start + chunk, None] for name in ("key", "time"))
-        found += int(np.count_nonzero((key < right["key"]) & (np.abs(right["time"] - when) <= reach)))
-    return found
+        results += int(np.count_nonzero((key < right["key"]) & (np.abs(right["time"] - when) <= reach)))
+    return results
 
 
 def comparisons(console: Console) -> None:
-    """`l.key < r.key` in one step of all rows: the cost should follow the results, and not rows times rows."""
+    """`l.key < r.key` in one step of all rows: the cost should grow with the results only."""
     table = Table(
         "l.key < r.key, one step", "results", "x the nested loop in NumPy", "x the time at 10,000 rows"
     )
@@ -126,47 +126,47 @@ def comparisons(console: Console) -> None:
             join = Join(window, condition="<")
             results = run(arrivals, join, cuts, cuts).tally.results
             if results != nested_loop(left, right, reach):
-                raise SystemExit(f"{results} results, not those of the nested loop")
+                raise SystemExit(f"{results} results, not as many as the nested loop")
             took = seconds(partial(run, arrivals, join, cuts, cuts), 3)
             loop = seconds(partial(nested_loop, left, right, reach), 1)
             first = first or took
-            title = f"{rows:,} rows a side, window {reach:,}"
+            title = f"{rows:,} rows per side, window {reach:,}"
             table.add_row(title, f"{results:,}", f"{loop / took:.1f}", f"{took / first:.1f}")
     console.print(table)
 
 
 def python_heap(rows: list[tuple[int, int, int]], window: int, budget: int) -> int:
-    """The fifo join by hand: dictionaries and a heap, for this one policy."""
-    held: tuple[dict[int, dict[int, int]], ...] = ({}, {})
+    """A join for fifo only, with dictionaries and a heap."""
+    buffered: tuple[dict[int, dict[int, int]], ...] = ({}, {})
     heap: list[tuple[int, int, int, int]] = []
     results = 0
     for number, (now, side, key) in enumerate(rows):
-        for then in held[1 - side].get(key, {}).values():
+        for then in buffered[1 - side].get(key, {}).values():
             results += now - then <= window
-        held[side].setdefault(key, {})[number] = now
+        buffered[side].setdefault(key, {})[number] = now
         heapq.heappush(heap, (now, number, side, key))
         while heap and (now - heap[0][0] > window or len(heap) > budget):
             _, old, old_side, old_key = heapq.heappop(heap)
-            del held[old_side][old_key][old]
+            del buffered[old_side][old_key][old]
     return results
 
 
 def python_scores(rows: list[tuple[int, int, int]], window: int, budget: int) -> int:
-    """The fifo join by the policy's contract: at every step score all rows and drop the worst."""
-    held: list[tuple[int, int, int]] = []
+    """A join with fifo as a score: each step scores all rows and evicts the lowest."""
+    buffered: list[tuple[int, int, int]] = []
     results = 0
     for now, side, key in rows:
-        results += sum(s != side and k == key and now - t <= window for t, s, k in held)
-        held.append((now, side, key))
-        held = [row for row in held if now - row[0] <= window]
-        if len(held) > budget:
-            scores = [t for t, _, _ in held]
-            held.pop(scores.index(min(scores)))
+        results += sum(s != side and k == key and now - t <= window for t, s, k in buffered)
+        buffered.append((now, side, key))
+        buffered = [row for row in buffered if now - row[0] <= window]
+        if len(buffered) > budget:
+            scores = [t for t, _, _ in buffered]
+            buffered.pop(scores.index(min(scores)))
     return results
 
 
 def unit_step_joins(console: Console) -> None:
-    """Steps of one row against the same logic in plain Python."""
+    """Steps of one row, compared with plain Python."""
     window, budget = 10_000, 1_000
     left, right = columns(100_000, 1_000, 200_000, 3), columns(100_000, 1_000, 200_000, 4)
     arrivals = encode(Trace.of(left), Trace.of(right), Window(window, window), "=", None).arrivals
@@ -176,26 +176,26 @@ def unit_step_joins(console: Console) -> None:
         for t, k in zip(rows.time, rows.key, strict=True)
     )
     cuts, checks = arrivals.cuts(1), arrivals.cuts(len(arrivals))
-    table = Table("step=1, budget 1,000", "thousand rows/s", "x scoring", "x by hand")
+    table = Table("step=1, budget 1,000", "thousand rows/s", "x scoring", "x heap")
     base = {
-        "plain Python, scoring all rows a step": len(merged)
+        "plain Python, scoring all rows in each step": len(merged)
         / 50
         / seconds(lambda: python_scores(merged[: len(merged) // 50], window, budget), 1),
-        "plain Python, fifo by hand (heap)": len(merged)
+        "plain Python, fifo with a heap": len(merged)
         / seconds(lambda: python_heap(merged, window, budget), 3),
     }
     for policy in ("fifo", "until_expiry", "random"):
         join = Join(Window(window, window), Budget(rows=budget), policy)
         took = seconds(partial(one_loop.run, arrivals, join, cuts, checks, None))
         base[f"Tidegate, {policy}"] = len(merged) / took
-    scoring, by_hand = list(base.values())[:2]
+    scoring, heap = list(base.values())[:2]
     for name, rate in base.items():
-        table.add_row(name, f"{rate / 1e3:.0f}", f"{rate / scoring:.1f}", f"{rate / by_hand:.1f}")
+        table.add_row(name, f"{rate / 1e3:.0f}", f"{rate / scoring:.1f}", f"{rate / heap:.1f}")
     console.print(table)
 
 
 def flatness(console: Console) -> None:
-    """Cost a row against the budget and the number of keys, at steps of 10,000 rows; the cases take turns."""
+    """Cost per row by budget and by number of keys, in steps of 10,000 rows; the cases alternate."""
     window = Window(500_000, 500_000)
     budgets = {f"budget {budget:,}": (budget, KEYS) for budget in (100, 1_000, 10_000, 100_000)}
     domains = {f"{keys:,} keys": (10_000, keys) for keys in (1_000, 100_000, 10_000_000)}
@@ -208,7 +208,9 @@ def flatness(console: Console) -> None:
         cuts = recorded[keys].cuts(10_000)
         return run(recorded[keys], Join(window, Budget(rows=budget)), cuts, cuts).tally.results
 
-    table = Table("steps of 10,000 rows, fifo", "million rows/s", "results a row", "x the first of its group")
+    table = Table(
+        "steps of 10,000 rows, fifo", "million rows/s", "results per row", "x the first of its group"
+    )
     for group in (budgets, domains):
         results = {case: joined(*case) for case in group.values()}
         best = dict.fromkeys(results, float("inf"))
@@ -223,23 +225,26 @@ def flatness(console: Console) -> None:
 
 
 def memory(console: Console) -> None:
-    """A buffer's bytes against those of the rows in it."""
+    """The bytes of buffers, compared with those of their rows."""
     window = Window(300_000, 300_000)
     left, right = (Trace.of(columns(ROWS, KEYS, SPAN, seed)) for seed in (7, 8))
     arrivals = encode(left, right, window, "=", None).arrivals
     operator = Operator(Join(window))
     for step in arrivals.steps(arrivals.cuts(50_000), whole_instants=False):
         collected(operator.step(*step))
-    held = sum(column.nbytes for b in operator.buffers.values() for column in b._columns.values())  # noqa: SLF001 - what it measures
-    table = Table("memory of an exact join's buffers", "rows", "MB held", "x the rows' own bytes")
+    buffered = sum(column.nbytes for b in operator.buffers.values() for column in b._columns.values())  # noqa: SLF001 - what it measures
+    table = Table("memory of an exact join's buffers", "rows", "MB", "x the rows' own bytes")
     table.add_row(
-        "after the last step", f"{operator.rows:,}", f"{held / 1e6:.1f}", f"{held / operator.nbytes:.2f}"
+        "after the last step",
+        f"{operator.rows:,}",
+        f"{buffered / 1e6:.1f}",
+        f"{buffered / operator.nbytes:.2f}",
     )
     console.print(table)
 
 
 def main() -> None:
-    """Run all of it."""
+    """Run all measurements."""
     console = Console()
     for part in (exact_joins, comparisons, unit_step_joins, flatness, memory):
         part(console)

@@ -1,4 +1,4 @@
-"""What each policy costs beside fifo, all in one run: only the ratios mean something on a shared machine."""
+"""The cost of each policy compared with fifo, in one run; on a shared machine, compare only ratios."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 _SKEW: Final = 1.5
 BUDGETS: Final = (1_000, 100_000, 1_000_000)
 STEPS: Final = {1: 40, 1_000: 20, 100_000: 30}
-"""How many steps of each size are measured."""
+"""The number of measured steps of each size."""
 SETS: Final = (("flow_expect", 10, 600), ("flow_expect", 50, 600), ("offline", 1_000, 100_000))
 """Policies that decide on sets: budget, and rows of both sides."""
 
 
 def skewed(rows: int, budget: int, seed: int) -> dict[str, Array]:
-    """Four times as many keys as rows fit, some more frequent than others; a row a unit of time."""
+    """Four times as many keys as rows in the budget, some more frequent; one row per unit of time."""
     draws = np.random.default_rng(seed).random(rows)
-    worth = np.random.default_rng(seed + 100).random(rows)
+    importance = np.random.default_rng(seed + 100).random(rows)
     return {
         "key": (4 * budget * draws**_SKEW).astype(np.int64),
         "time": np.arange(rows),
-        "importance": worth,
+        "importance": importance,
     }
 
 
@@ -76,7 +76,7 @@ def policies(budget: int) -> dict[str, Policy]:
         "heeb_histogram": HeebHistogram(),
         "importance": Importance(),
         "ijoin": IJoin(),
-        "ijoin, expecting": IJoin(expects=Prob()),
+        "ijoin, expects prob": IJoin(expects=Prob()),
     }
 
 
@@ -85,14 +85,14 @@ def _both(process: Process) -> Heeb:
 
 
 def recorded(budget: int, size: int, steps: int) -> Arrivals:
-    """Rows that fill the buffer, and those that are measured."""
+    """Rows that fill the buffer, and rows that are measured."""
     rows = budget + size * (steps + 2) // 2
     left, right = (Trace.of(skewed(rows, budget, seed)) for seed in (1, 2))
     return encode(left, right, Window(budget, budget), "=", None).arrivals
 
 
 def measured(policy: Policy, arrivals: Arrivals, budget: int, size: int, steps: int) -> float:
-    """Nanoseconds a row, with a full buffer."""
+    """Nanoseconds per row, with a full buffer."""
     window = Window(budget, budget)
     operator = Operator(Join(window, Budget(rows=budget), policy))
     # Large steps fill the buffer; the first ones of the measured size compile and warm up.
@@ -108,7 +108,7 @@ def measured(policy: Policy, arrivals: Arrivals, budget: int, size: int, steps: 
 
 
 def main() -> None:
-    """Print a table a step size, nanoseconds a row and times fifo; and one of those that decide on sets."""
+    """Print nanoseconds per row for each step size, and a table of policies that decide on sets of rows."""
     console = Console()
     for size, steps in STEPS.items():
         costs = {
@@ -117,20 +117,20 @@ def main() -> None:
                 BUDGETS, f"steps of {size:,} rows", console=Console(stderr=True), transient=True
             )
         }
-        title = f"ns a row (times fifo) in steps of {size:,} rows, buffer full, window = budget"
+        title = f"ns per row (times fifo) in steps of {size:,} rows, buffer full, window = budget"
         table = Table("budget", *(f"{budget:,}" for budget in BUDGETS), title=title)
         for name in policies(1):
-            cells = (f"{some[name]:,.0f} ({some[name] / some['fifo']:.1f})" for some in costs.values())
+            cells = (f"{cost[name]:,.0f} ({cost[name] / cost['fifo']:.1f})" for cost in costs.values())
             table.add_row(name, *cells)
         console.print(table)
     console.print(_sets())
 
 
 def _sets() -> Table:
-    """What it costs to decide on sets of rows, a row at a time: seconds for all of them, and times fifo."""
+    """The cost of policies that decide on sets of rows, one row per step: total seconds, and times fifo."""
     ahead = FlowExpect().ahead
-    title = f"seconds in all, a row a step, window = budget (flow_expect looks {ahead} rows ahead)"
-    table = Table("policy", "budget", "rows", "seconds", "ms a row", "fifo", "times fifo", title=title)
+    title = f"total seconds, one row per step, window = budget (flow_expect looks {ahead} rows ahead)"
+    table = Table("policy", "budget", "rows", "seconds", "ms per row", "fifo", "times fifo", title=title)
     for name, budget, rows in track(SETS, "sets", console=Console(stderr=True), transient=True):
         seconds, fifo = (_whole(policy, budget, rows) for policy in (name, "fifo"))
         shown = (f"{seconds:.2f}", f"{seconds / rows * 1e3:.3g}", f"{fifo:.4f}", f"{seconds / fifo:,.0f}")

@@ -1,7 +1,7 @@
-"""Where a micro-batch's time goes, sampled: Spark's tasks by thread dumps, the Python workers by py-spy.
+"""Profile a micro-batch by sampling: Spark's tasks by thread dumps, the Python workers by py-spy.
 
-py-spy is not among the dependencies. Put it last on the path: `python -m venv /tmp/py-spy &&
-/tmp/py-spy/bin/pip install py-spy; PATH=$PATH:/tmp/py-spy/bin`. It needs the right to trace one's own processes.
+py-spy is not a dependency. Install it and put it last on the path: `python -m venv /tmp/py-spy &&
+/tmp/py-spy/bin/pip install py-spy; PATH=$PATH:/tmp/py-spy/bin`. It needs permission to trace your own processes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RATE = 50
 EVERY = 0.1
 TASKS = (
     ("waiting for Python", "sun.nio.ch.EPoll|SocketDispatcher"),
-    ("asking how large the Arrow batch has become, a row at a time", "[sS]izeInBytes"),
+    ("computing the size of the Arrow batch after each row", "[sS]izeInBytes"),
     (
         "writing Arrow for Python",
         "ArrowFieldWriter|ArrowWriter|ArrowStreamWriter|DirectByteBufferOutputStream",
@@ -43,7 +43,7 @@ TASKS = (
     ("shuffle", "shuffle|storage"),
     ("starting and ending Python's part", "PythonWorker|PythonRunner|SparkEnv"),
 )
-"""What a task does, by the innermost frame that tells."""
+"""The activity of a task, by the innermost frame that matches a pattern."""
 
 
 def sample(spark: SparkSession, folder: Path, spy: str) -> None:
@@ -52,7 +52,7 @@ def sample(spark: SparkSession, folder: Path, spy: str) -> None:
         time.sleep(0.1)
     started = psutil.Process().children(recursive=True)
     [java] = [process for process in started if process.name() == "java"]
-    # Spark has a parent of workers for each kind of function; workers are their children.
+    # Spark has a daemon for each kind of function; workers are its children.
     parents = [
         process.pid
         for process in psutil.process_iter(["ppid", "cmdline"])
@@ -74,18 +74,18 @@ def sample(spark: SparkSession, folder: Path, spy: str) -> None:
 
 def tasks(dumps: str) -> Counter[str]:
     """What the threads of Spark's tasks were doing, in Java's own thread dumps."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for thread in re.findall(r'^"Executor task launch worker.*?\n\n', dumps, re.MULTILINE | re.DOTALL):
         frames = re.findall(r"\tat (\S+)\(", thread)
         if any("Executor$TaskRunner.run" in frame for frame in frames):
-            told = (what for frame in frames for what, pattern in TASKS if re.search(pattern, frame))
-            found[next(told, "other")] += 1
-    return found
+            matching = (what for frame in frames for what, pattern in TASKS if re.search(pattern, frame))
+            counts[next(matching, "other")] += 1
+    return counts
 
 
 def workers(stacks: str) -> Counter[str]:
     """What the Python workers were computing: the innermost function of ours, or else of PySpark's."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for line in stacks.splitlines():
         stack, _, count = line.rpartition(" ")
         if "pyspark/worker.py" not in stack:
@@ -93,16 +93,16 @@ def workers(stacks: str) -> Counter[str]:
         frames = re.findall(r"([^;]+?) \(([^;]*?)(?::\d+)?\)", stack)[::-1]
         ours = (f"{Path(file).stem}: {name}" for name, file in frames if "tidegate/" in file)
         theirs = (f"pyspark {Path(file).stem}: {name}" for name, file in frames if "pyspark/" in file)
-        found[next(ours, None) or next(theirs)] += int(count)
-    return found
+        counts[next(ours, None) or next(theirs)] += int(count)
+    return counts
 
 
-def show(console: Console, title: str, found: Counter[str], rows: int) -> None:
+def show(console: Console, title: str, counts: Counter[str], rows: int) -> None:
     """The largest parts, in percent."""
     table = Table(title, "%")
-    for name, count in found.most_common(rows):
-        table.add_row(name, f"{100 * count / found.total():.1f}")
-    console.print(table, f"{found.total()} samples")
+    for name, count in counts.most_common(rows):
+        table.add_row(name, f"{100 * count / counts.total():.1f}")
+    console.print(table, f"{counts.total()} samples")
 
 
 def main() -> None:
@@ -118,13 +118,13 @@ def main() -> None:
         try:
             sampling = Thread(target=sample, args=(spark, root, spy))
             sampling.start()
-            got = measure(spark, root / "main", bounded_join(ROWS // 5))
+            result = measure(spark, root / "main", bounded_join(ROWS // 5))
             sampling.join()
         finally:
             spark.stop()
-        show(console, "Spark's tasks, of their time", tasks((root / "log").read_text()), len(TASKS) + 1)
-        found = workers("".join(file.read_text() for file in root.glob("*.stacks")))
-        show(console, "Python workers, of their processor time", found, 12)
-        busy = found.total() / RATE / SECONDS
-        console.print(f"{busy:.2f} cores of Python; {got.rate / 1e3:.0f} thousand rows/s while sampled")
-        console.print("ms:", ", ".join(f"{phase} {ms:.0f}" for phase, ms in got.phases.items()))
+        show(console, "Spark's tasks, by time", tasks((root / "log").read_text()), len(TASKS) + 1)
+        counts = workers("".join(file.read_text() for file in root.glob("*.stacks")))
+        show(console, "Python workers, by processor time", counts, 12)
+        busy = counts.total() / RATE / SECONDS
+        console.print(f"{busy:.2f} cores of Python; {result.rate / 1e3:.0f} thousand rows/s while sampled")
+        console.print("ms:", ", ".join(f"{phase} {ms:.0f}" for phase, ms in result.phases.items()))

@@ -1,4 +1,4 @@
-"""The join on Spark beside Spark's own, on the same files, in one run; only the ratios mean something."""
+"""Compare Tidegate's join on Spark with Spark's own join, on the same files in one run; compare only ratios."""
 
 from __future__ import annotations
 
@@ -35,19 +35,16 @@ AS_SHIPPED = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "false",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "true",
 }
-"""Spark's own settings of its RocksDB store."""
-STATE_FORMAT_4 = {
-    "spark.sql.streaming.join.stateFormatVersion": "4",
-}
-STATE_FORMAT_2 = {
-    "spark.sql.streaming.join.stateFormatVersion": "2",
-}
-"""Spark's newest layout of a join's state; with RocksDB and the settings of `tidegate.configure`."""
+"""Spark's default settings of its RocksDB store."""
+STATE_FORMAT_2 = {"spark.sql.streaming.join.stateFormatVersion": "2"}
+"""Spark's default format of a join's state, with RocksDB and the settings of `tidegate.configure`."""
+STATE_FORMAT_4 = {"spark.sql.streaming.join.stateFormatVersion": "4"}
+"""Spark's newest format of a join's state, with RocksDB and the settings of `tidegate.configure`."""
 _START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 
 
 @dataclass(frozen=True)
-class Measured:
+class QueryMeasurement:
     """One query.
 
     Parameters
@@ -73,27 +70,27 @@ class Measured:
 def write(
     folder: Path, rows: int, batches: int, *, window: int = 1, payload: int = 14, filled: bool = False
 ) -> list[int]:
-    """A file a side and micro-batch: uniform keys, a row has one partner in its window, a string as payload.
+    """Write a file for each side and micro-batch: uniform keys, one partner per row in its window, a string payload.
 
     Parameters
     ----------
     folder
-        Where the files go, those of each side in a folder of its own.
+        The output folder; each side has a subfolder.
     rows
-        How many a micro-batch has, both sides together.
+        The number of rows per micro-batch, both sides together.
     batches
-        How many files each side has.
+        The number of files of each side.
     window
-        How many micro-batches a row's window lasts, before it and after it.
+        The length of a row's window in micro-batches, before it and after it.
     payload
-        How many bytes the string has.
+        The length of the string in bytes.
     filled
         Whether the first file has as many rows as the window, so that the state is full after it.
 
     Returns
     -------
     list[int]
-        How many results each micro-batch has whose rows are both in it. These need no memory.
+        The number of results of each micro-batch whose rows are both in it. These need no memory.
     """
     rng = np.random.default_rng(1)
     half, keys = rows // 2, window * (rows // 2) * 2
@@ -128,7 +125,7 @@ def _strings(rng: np.random.Generator, count: int, length: int) -> pa.Array:
 
 
 def sides(spark: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:
-    """Both streams, a file of each a micro-batch."""
+    """Both streams, with one file of each per micro-batch."""
     read = spark.readStream.option("maxFilesPerTrigger", 1).schema(
         "key long, time timestamp, amount double, note string"
     )
@@ -149,15 +146,15 @@ def own_join(left: DataFrame, right: DataFrame, seconds: int = SECONDS) -> DataF
 
 
 def bounded_join(budget: int | None, seconds: int = SECONDS) -> Callable[[DataFrame, DataFrame], DataFrame]:
-    """Ours, within a budget."""
+    """Tidegate's join within a budget."""
     span = f"{seconds} seconds"
     return lambda left, right: tg.join(left, right, on="key", time="time", window=(span, span), budget=budget)
 
 
 def measure(
     spark: SparkSession, folder: Path, join: Callable[[DataFrame, DataFrame], DataFrame], warm: int = WARM
-) -> Measured:
-    """Run a query over all files and look at the micro-batches after the first few."""
+) -> QueryMeasurement:
+    """Run a query over all files, and measure the micro-batches after the first `warm`."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as checkpoint:
         stream = (
             join(*sides(spark, folder)).writeStream.format("noop").option("checkpointLocation", checkpoint)
@@ -170,13 +167,13 @@ def measure(
         # Spark keeps the files of a hundred micro-batches, so what is there is what was written.
         written = sum(file.stat().st_size for file in Path(checkpoint).rglob("*") if file.is_file())
         batches = len([p for p in query.recentProgress if p["numInputRows"]])
-    took = [p["batchDuration"] / 1e3 for p in progress]
+    seconds = [p["batchDuration"] / 1e3 for p in progress]
     phases = {
         name: statistics.median(p["durationMs"].get(name, 0) for p in progress)
         for name in progress[0]["durationMs"]
     }
-    return Measured(
-        rate=statistics.median(p["numInputRows"] / t for p, t in zip(progress, took, strict=True)),
+    return QueryMeasurement(
+        rate=statistics.median(p["numInputRows"] / t for p, t in zip(progress, seconds, strict=True)),
         results=statistics.median(p["sink"]["numOutputRows"] for p in progress),
         state_bytes=held,
         written_bytes=written / batches,
@@ -224,45 +221,45 @@ def _resident(process: int) -> int:
 
 
 def _bytes_of_state(spark: SparkSession, checkpoint: str, progress: StreamingQueryProgress) -> float:
-    """What our state takes, from the store itself; for Spark's own join what the default store says it holds."""
+    """The size of Tidegate's state in the store; for Spark's own join the memory that the store reports."""
     if "TransformWithState" in progress["stateOperators"][0]["operatorName"] or "transformWithState" in str(
         progress
     ):
         chunks = spark.read.format("statestore").option("stateVarName", CHUNKS).load(checkpoint)
-        found = chunks.agg(F.sum(F.length("user_map_value.payload"))).collect()
-        return float(found[0][0])
+        [[size]] = chunks.agg(F.sum(F.length("user_map_value.payload"))).collect()
+        return float(size)
     return float(sum(operator["memoryUsedBytes"] for operator in progress["stateOperators"]))
 
 
 Contenders = dict[str, tuple[dict[str, str], Callable[[DataFrame, DataFrame], DataFrame]]]
-"""Queries by name, with the settings that each needs beside those of `tidegate.configure`."""
+"""Queries by name, with the settings that each needs in addition to those of `tidegate.configure`."""
 
 
 def take_turns(
     spark: SparkSession, folder: Path, contenders: Contenders, turns: int, warm: int = WARM
-) -> dict[str, list[Measured]]:
-    """Run each query as often as there are turns, one after another."""
-    found: dict[str, list[Measured]] = {name: [] for name in contenders}
+) -> dict[str, list[QueryMeasurement]]:
+    """Run the queries alternately, each `turns` times."""
+    measured: dict[str, list[QueryMeasurement]] = {name: [] for name in contenders}
     for _ in range(turns):
         for name, (confs, join) in contenders.items():
             tg.configure(spark)
             for conf, value in confs.items():
                 spark.conf.set(conf, value)
-            found[name].append(measure(spark, folder, join, warm))
+            measured[name].append(measure(spark, folder, join, warm))
             for conf in confs:
                 spark.conf.unset(conf)
     tg.configure(spark)
-    return found
+    return measured
 
 
 def shares(results: float, every: float, inside: Sequence[int]) -> tuple[str, str]:
-    """Of all results how many were found; and of those whose rows are in different micro-batches, in percent."""
+    """The share of all results that were found, and of those whose rows are in different micro-batches."""
     free = statistics.median(inside)
     return f"{results / every:.0%}", f"{(results - free) / (every - free):.0%}"
 
 
 def against_spark(console: Console, spark: SparkSession, folder: Path, inside: Sequence[int]) -> None:
-    """The same files through ours and through Spark's own join with either store, taking turns."""
+    """Run Tidegate's join and Spark's own join with both stores on the same files, alternately."""
     window = 2 * ROWS
     contenders: Contenders = {
         "Spark's own, default store": ({PROVIDER: DEFAULT_STORE}, own_join),
@@ -270,10 +267,10 @@ def against_spark(console: Console, spark: SparkSession, folder: Path, inside: S
         "Spark's own, RocksDB": (AS_SHIPPED, own_join),
         "Tidegate, no limit": ({}, bounded_join(None)),
     }
-    found = take_turns(spark, folder, contenders, 2)
-    every = max(m.results for runs in found.values() for m in runs)
+    measured = take_turns(spark, folder, contenders, 2)
+    every = max(m.results for runs in measured.values() for m in runs)
     table = Table(
-        f"{ROWS:,} rows a micro-batch",
+        f"{ROWS:,} rows per micro-batch",
         "thousand rows/s",
         "x default store",
         "x RocksDB",
@@ -282,8 +279,8 @@ def against_spark(console: Console, spark: SparkSession, folder: Path, inside: S
         "across micro-batches",
         "state MB",
     )
-    rates = {name: max(m.rate for m in runs) for name, runs in found.items()}
-    for name, runs in found.items():
+    rates = {name: max(m.rate for m in runs) for name, runs in measured.items()}
+    for name, runs in measured.items():
         ratios = [
             rates[name] / rates[peer] for peer in ("Spark's own, default store", "Spark's own, RocksDB")
         ]
@@ -297,34 +294,34 @@ def against_spark(console: Console, spark: SparkSession, folder: Path, inside: S
             f"{best.state_bytes / 1e6:.1f}",
         )
     console.print(table)
-    phases = max(found["Tidegate, a tenth of the window"], key=lambda m: m.rate).phases
+    phases = max(measured["Tidegate, a tenth of the window"], key=lambda m: m.rate).phases
     console.print(
         "a micro-batch of Tidegate, ms:", ", ".join(f"{name} {ms:.0f}" for name, ms in phases.items())
     )
 
 
 def over_budgets(console: Console, spark: SparkSession, folder: Path) -> None:
-    """Rows a second against the budget."""
+    """Rows per second by budget."""
     table = Table("budget, rows", "thousand rows/s", "results")
     for budget in (1_000, 10_000, 100_000, 1_000_000):
-        got = measure(spark, folder, bounded_join(budget))
-        table.add_row(f"{budget:,}", f"{got.rate / 1e3:.0f}", f"{got.results:,.0f}")
+        result = measure(spark, folder, bounded_join(budget))
+        table.add_row(f"{budget:,}", f"{result.rate / 1e3:.0f}", f"{result.results:,.0f}")
     console.print(table)
 
 
 def over_sizes(console: Console, spark: SparkSession, root: Path) -> None:
-    """Rows a second against the micro-batch, at a tenth of the window."""
-    table = Table("rows a micro-batch", "thousand rows/s")
+    """Rows per second by size of the micro-batch, with a tenth of the window."""
+    table = Table("rows per micro-batch", "thousand rows/s")
     for rows in (10_000, 100_000, 750_000):
         folder = root / str(rows)
         write(folder, rows, WARM + 4)
-        got = measure(spark, folder, bounded_join(rows // 5))
-        table.add_row(f"{rows:,}", f"{got.rate / 1e3:.0f}")
+        result = measure(spark, folder, bounded_join(rows // 5))
+        table.add_row(f"{rows:,}", f"{result.rate / 1e3:.0f}")
     console.print(table)
 
 
 def main() -> None:
-    """Run all of it."""
+    """Run all measurements."""
     console = Console()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)

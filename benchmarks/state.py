@@ -23,7 +23,7 @@ from benchmarks.spark import (
     STATE_FORMAT_2,
     STATE_FORMAT_4,
     Contenders,
-    Measured,
+    QueryMeasurement,
     bounded_join,
     own_join,
     shares,
@@ -124,7 +124,7 @@ def _measured(
     return table
 
 
-def _median(runs: Sequence[Measured], name: str) -> float:
+def _median(runs: Sequence[QueryMeasurement], name: str) -> float:
     return float(statistics.median(getattr(run, name) for run in runs))
 
 

@@ -1,4 +1,4 @@
-"""Make the files that the example pipeline reads: auctions, and bids on them, ten minutes of each."""  # noqa: INP001
+"""Generate the input of the example pipeline: ten minutes of auctions and of bids on them."""  # noqa: INP001
 
 import csv
 import random
@@ -7,11 +7,11 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
-FILE = 150  # seconds a file
+FILE = 150  # seconds per file
 
 
 def write(name: str, header: list[str], rows: list[tuple[float, list[object]]]) -> None:
-    """Write rows into files by their second, in the order in which they come."""
+    """Write rows to files by their time in seconds, in order."""
     (HERE / name).mkdir(exist_ok=True)
     for number in range(4):
         span = range(number * FILE, (number + 1) * FILE)
@@ -22,12 +22,12 @@ def write(name: str, header: list[str], rows: list[tuple[float, list[object]]]) 
 
 
 def stamp(second: float) -> str:
-    """A time as the files have it."""
+    """A time in the format of the files."""
     return (START + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 def main() -> None:
-    """An auction opens every two seconds; most bids come soon after, a few up to three minutes later."""
+    """An auction opens every two seconds; most bids are placed soon after, a few up to three minutes later."""
     draw = random.Random(7)  # noqa: S311 - the same files every time
     auctions: list[tuple[float, list[object]]] = []
     bids: list[tuple[float, list[object]]] = []

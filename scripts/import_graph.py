@@ -47,20 +47,20 @@ class ImportGraph(NamedTuple):
 def read_graph() -> ImportGraph:
     """The import graph of the package as it is now."""
     graph = grimp.build_graph(PACKAGE)
-    there = {name.rpartition(".")[2] for name in graph.find_children(PACKAGE)} - set(_HIDDEN)
+    modules = {name.rpartition(".")[2] for name in graph.find_children(PACKAGE)} - set(_HIDDEN)
     edges = set()
     for module in graph.modules:
         for imported in graph.find_modules_directly_imported_by(module):
             one, other = _part(module), _part(imported)
-            if one != other and {one, other} <= there:
+            if one != other and {one, other} <= modules:
                 edges.add((one, other))
     subfolders = {
         name: sorted(path.parent.name for path in (ROOT / "src" / PACKAGE / name).glob("[a-z]*/__init__.py"))
-        for name in there
+        for name in modules
     }
     implied = {edge for edge in edges if _is_implied(edge, edges)}
     return ImportGraph(
-        [kept for layer in _layers() if (kept := [name for name in layer if name in there])],
+        [kept for layer in _layers() if (kept := [name for name in layer if name in modules])],
         subfolders,
         sorted(edges - implied),
         sorted(implied),
@@ -82,13 +82,13 @@ def _is_implied(edge: tuple[str, str], edges: set[tuple[str, str]]) -> bool:
     """Whether other imports lead from the first to the second, too."""
     first, second = edge
     waiting = [to for start, to in edges if start == first and to != second]
-    seen = set[str]()
+    visited = set[str]()
     while waiting:
         at = waiting.pop()
         if at == second:
             return True
-        if at not in seen:
-            seen.add(at)
+        if at not in visited:
+            visited.add(at)
             waiting += [to for start, to in edges if start == at]
     return False
 

@@ -27,12 +27,12 @@ for profile, examples in EXAMPLES.items():
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try fewer examples where the slow tests are left out."""
+    """Try fewer examples if slow tests are not run."""
     settings.load_profile("fast" if config.option.markexpr == "not slow" else "all")
 
 
 class _OneSpark(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
-    """Of several processes one runs all that share the Spark session; the other files go to whoever is free."""
+    """One process runs all tests that share the Spark session; the other files go to any process that is free."""
 
     def _split_scope(self, nodeid: str) -> str:
         return (
@@ -43,13 +43,13 @@ class _OneSpark(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _OneSpark:
-    """How tests are dealt out where several processes run them (`--numprocesses 2`)."""
+    """How tests are distributed to several processes (`--numprocesses 2`)."""
     return _OneSpark(config, log)
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One small Spark for the whole run."""
+    """One small Spark session for all tests."""
     from tidegate.spark.session.local import SHORT_LIVED, local_session  # noqa: PLC0415 - the core's tests do without
 
     session = local_session(

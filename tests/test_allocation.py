@@ -1,4 +1,4 @@
-"""One memory for several joins, and for the sides of one."""
+"""Memory is divided among joins, and between the sides of a join."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HUNDRED = Payoff([0, 100], [0, 1])
 
 
 def shape(rates: np.ndarray) -> Payoff:
-    """The payoff of an age curve of 20 buckets over 500, with 5 matches a row and a row a unit of time."""
+    """The payoff of an age curve of 20 buckets over 500, with 5 matches per row and one row per unit of time."""
     return AgeCurve(np.linspace(0, 500, 21), 5 * rates / rates.sum()).payoff(1)
 
 
@@ -49,32 +49,32 @@ def test_alloc_is_never_below_prop(joins: list[Payoff], weights: list[float], to
 
 
 @given(st.lists(payoffs(6), min_size=2, max_size=3), WEIGHTS, st.integers(3, 9))
-def test_no_whole_division_has_a_better_worst_off(
+def test_no_division_has_a_higher_lowest_recall(
     joins: list[Payoff], weights: list[float], total: int
 ) -> None:
-    worth = weights[: len(joins)]
+    chosen_weights = weights[: len(joins)]
     divisions = (m for m in product(range(1, total + 1), repeat=len(joins)) if sum(m) <= total)
-    best = max(level(joins, list(memory), worth) for memory in divisions)
-    assert allocate(joins, total, worth).level == pytest.approx(best, abs=1e-7)
+    best = max(level(joins, list(memory), chosen_weights) for memory in divisions)
+    assert allocate(joins, total, chosen_weights).level == pytest.approx(best, abs=1e-7)
 
 
 @given(JOINS, WEIGHTS, st.floats(0.2, 0.9))
-def test_where_nothing_is_capped_recalls_are_in_proportion_to_weights(
+def test_recalls_below_1_are_in_proportion_to_weights(
     joins: list[Payoff], weights: list[float], share: float
 ) -> None:
     # In millions of rows, so that whole rows matter little.
     large = [Payoff(join.memory * 1_000_000, join.results) for join in joins if join.full]
     assume(large)
-    for worth in ([1.0] * len(large), weights[: len(large)]):
-        found = allocate(large, int(share * sum(join.ample for join in large)), worth)
-        open_ended = [r / w for r, w in zip(found.achieved, worth, strict=True) if r < 1]
+    for chosen_weights in ([1.0] * len(large), weights[: len(large)]):
+        found = allocate(large, int(share * sum(join.ample for join in large)), chosen_weights)
+        open_ended = [r / w for r, w in zip(found.achieved, chosen_weights, strict=True) if r < 1]
         if open_ended:
             assert max(open_ended) <= 1.01 * min(open_ended)
         if len(open_ended) == len(large):
             assert found.level == min(open_ended)
 
 
-def test_a_function_of_recall_stands_for_a_payoff() -> None:
+def test_a_function_of_recall_replaces_a_payoff() -> None:
     easy, hard = Payoff([0, 10, 100], [0, 90, 100]), Payoff([0, 100], [0, 100])
     by_payoff = allocate([easy, hard], 88)
     by_function = allocate([easy.memory_for, lambda q: 100 * q], 88)
@@ -82,24 +82,24 @@ def test_a_function_of_recall_stands_for_a_payoff() -> None:
     assert by_function.achieved == pytest.approx(by_payoff.achieved)
 
 
-def test_a_join_that_has_all_it_can_use_leaves_the_rest_to_others() -> None:
+def test_memory_that_a_join_cannot_use_goes_to_others() -> None:
     small = Payoff([0, 10], [0, 1])
     assert allocate([small, HUNDRED], 60, weights=[4, 1]).memory == [10, 50]
     assert allocate([small, HUNDRED], 60, weights=[4, 1]).level == 0.25
 
 
-def test_what_is_left_over_goes_to_the_worst_off_and_then_in_proportion() -> None:
+def test_remaining_rows_go_to_the_lowest_recall_and_then_in_proportion() -> None:
     assert allocate([HUNDRED] * 3, 8).memory == [3, 3, 2]
     assert allocate([HUNDRED, HUNDRED, Payoff([0, 130], [0, 1])], 8).memory == [3, 2, 3]
     assert allocate([HUNDRED, Payoff([0, 300], [0, 1])], 800).memory == [200, 600]
-    # No further row brings these two on, so each keeps its share.
+    # More rows do not help these two, so each keeps its share.
     steps: list[Callable[[float], float]] = [lambda q: 100 * (q > 0.5), lambda q: 300 * (q > 0.5)]
     found = allocate(steps, 200)
     assert sum(found.memory) == 200
     assert found.level == pytest.approx(0.5)
 
 
-def test_prop_is_in_proportion_to_what_each_needs() -> None:
+def test_prop_is_in_proportion_to_the_needed_memory() -> None:
     joins = [HUNDRED, Payoff([0, 300, 900], [0, 1, 1])]
     assert allocate(joins, 40, scheme="prop").memory == [10, 30]
     assert allocate(joins, 2, scheme="prop").memory == [1, 1]
@@ -120,7 +120,7 @@ def test_rising_and_falling_age_curves_divide_memory_as_in_figure_11() -> None:
         levels.append(found.level)
         shares.append(found.memory[1])
         assert found.level > 0.5
-        # INC needs memory in proportion to its recall, whatever the exponent.
+        # INC needs memory in proportion to its recall for any exponent.
         assert allocate(joins, 500, scheme="prop").achieved[0] == pytest.approx(0.5, abs=0.02)
     assert levels == sorted(levels)
     assert shares == sorted(shares, reverse=True)
@@ -136,11 +136,11 @@ def test_errors_are_in_proportion_to_weights_and_never_above_prop(
 ) -> None:
     curve = AgeCurve([0, 100], [2])
     joins = [sampling_memory(curve, rates=(1, 1), window=(100, 0), results=n, cv=cv) for cv, n in populations]
-    worth = weights[: len(joins)]
-    found = allocate(joins, total, worth, metric="error")
+    chosen_weights = weights[: len(joins)]
+    found = allocate(joins, total, chosen_weights, metric="error")
     assert sum(found.memory) == total
-    assert found.level == max(e / w for e, w in zip(found.achieved, worth, strict=True))
-    assert found.level <= allocate(joins, total, worth, metric="error", scheme="prop").level + 1e-9
+    assert found.level == max(e / w for e, w in zip(found.achieved, chosen_weights, strict=True))
+    assert found.level <= allocate(joins, total, chosen_weights, metric="error", scheme="prop").level + 1e-9
     for join, rows, error in zip(joins, found.memory, found.achieved, strict=True):
         assert join(error) <= rows + 1e-6
         if error > 0:
@@ -149,7 +149,7 @@ def test_errors_are_in_proportion_to_weights_and_never_above_prop(
         assert found.achieved == [0] * len(joins)
 
 
-def test_the_memory_of_an_error_is_that_of_the_sample_with_this_error() -> None:
+def test_the_memory_for_an_error_is_that_of_the_sample() -> None:
     memory = sampling_memory(([1.0], [1.0]), rates=(1, 1), window=(50, 0), results=1000, cv=2)
     for fraction in (0.1, 0.5, 0.9):
         error = 2 * math.sqrt((1 - fraction) / (fraction * 1000))
@@ -183,12 +183,12 @@ def test_recall_is_predicted_for_a_join_of_two_sides() -> None:
         ({"joins": [lambda _: math.inf], "metric": "error"}, "no error is large enough"),
     ],
 )
-def test_what_cannot_be_allocated_is_refused(arguments: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         allocate(**{"joins": [HUNDRED, HUNDRED], "total": 100, **arguments})  # type: ignore[arg-type]
 
 
-def test_what_cannot_be_sampled_is_refused() -> None:
+def test_invalid_samples_are_refused() -> None:
     with pytest.raises(InputError, match="cv is 0"):
         sampling_memory(([1.0], [1.0]), rates=(1, 1), window=(1, 1), results=1, cv=0)
     with pytest.raises(InputError, match="2 keys on the left"):

@@ -29,7 +29,7 @@ def output(*arguments: str) -> str:
 
 
 def loaded_by(code: str) -> set[str]:
-    """The modules that are loaded after some code ran in a process of its own."""
+    """The modules that some code loads in a separate process."""
     listed = f"import sys\n{code}\nprint('loaded:', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True)  # noqa: S603 - our own code
     return set(done.stdout.rpartition("loaded:")[2].split())
@@ -178,7 +178,7 @@ def test_an_unknown_benchmark_lists_the_known_ones() -> None:
     assert all(name in result.output for name in ("core", *known))
 
 
-def test_errors_of_the_user_s_are_one_line(
+def test_an_input_error_is_shown_as_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["tidegate", "run", "no such [file].toml"])

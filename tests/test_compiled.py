@@ -1,4 +1,4 @@
-"""Kernels are compiled once, however many processes need them at the same time."""
+"""Kernels are compiled once, even if several processes need them at the same time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ print(sum(sum(k.stats.cache_misses.values()) for k in (kernels.whole, kernels.pa
 """
 
 
-def test_of_processes_that_need_a_kernel_at_once_one_compiles_it(tmp_path: Path) -> None:
+def test_one_of_several_processes_compiles_a_kernel(tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(MODULE)
     paths = [str(tmp_path), *sys.path]
     environment = os.environ | {

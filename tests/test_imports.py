@@ -33,7 +33,7 @@ def test_alert_loads_no_samplers_and_no_policies(code: str) -> None:
     assert below(loaded(code), *JOINS, "spark.join", "spark.sample", "spark.pool", "spark.lookup") == []
 
 
-def test_what_a_worker_runs_for_an_alert_loads_no_parser_and_no_edge_filter() -> None:
+def test_a_worker_of_an_alert_loads_no_parser_and_no_edge_filter() -> None:
     modules = loaded("from tidegate.spark.alert.processor import AlertProcessor")
     assert below(modules, *JOINS, "spark.join", "spark.frames", "alerts.edge") == []
     assert "sqlglot" not in modules

@@ -1,4 +1,4 @@
-"""Every relative link in the README, the guides and CONTRIBUTING leads to a file, and to a heading of it."""
+"""Every relative link in the README, the guides and CONTRIBUTING points to a file, and to a heading of it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _has(target: Path, anchor: str) -> bool:
 
 
 def broken(page: Path) -> list[str]:
-    """The links of a page that lead nowhere."""
+    """The broken links of a page."""
     found = []
     for link in links(page.read_text(encoding="utf-8")):
         if ELSEWHERE.match(link):
@@ -60,11 +60,11 @@ def broken(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_relative_links_lead_somewhere(page: Path) -> None:
+def test_relative_links_point_to_files_and_headings(page: Path) -> None:
     assert not broken(page)
 
 
-def test_what_is_a_link_and_what_an_anchor() -> None:
+def test_links_and_anchors_are_recognised() -> None:
     text = """# A `b` & [c](d.md), e!
 ## Same
 ## Same

@@ -1,4 +1,4 @@
-"""The project keeps its own rules: dependencies, layers, documentation."""
+"""The project follows its rules about dependencies, layers and documentation."""
 
 import re
 import subprocess

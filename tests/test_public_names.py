@@ -1,4 +1,4 @@
-"""The public names are there, and what is said to be frozen is."""
+"""The public names exist, and configuration objects are frozen."""
 
 import dataclasses
 import importlib
@@ -72,7 +72,7 @@ def test_all_names_exist(module: types.ModuleType) -> None:
         assert getattr(module, name) is not None, name
 
 
-def test_the_names_that_are_promised() -> None:
+def test_the_documented_public_names() -> None:
     promised = {"Band", "Budget", "InputError", "Last", "Report", "Window", "policies", "simulate", "streams"}
     assert promised | {
         "alert",

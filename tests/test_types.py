@@ -1,4 +1,4 @@
-"""The vocabulary reads what users write, and says what it cannot read."""
+"""The vocabulary parses what users write, and refuses what it cannot parse."""
 
 from datetime import timedelta
 
@@ -62,7 +62,7 @@ def test_a_whole_window_holds_the_same_whole_differences(low: int, length: int) 
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, "3", None, True])
-def test_last_wants_a_whole_number(rows: object) -> None:
+def test_last_needs_a_whole_number(rows: object) -> None:
     with pytest.raises(InputError, match="give a whole number of rows, at least 1"):
         Last(rows)  # type: ignore[arg-type]
 
@@ -87,12 +87,12 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["1000", "1000 rows", " 1_000 Rows ", "1,000 rows", "1000row"])
-def test_a_text_may_count_rows(text: str) -> None:
+def test_a_string_may_count_rows(text: str) -> None:
     assert Budget.of(text) == Budget(rows=1000)
 
 
 @pytest.mark.parametrize("text", ["1000", "1000 rows", "B", "1.2.3 MB", "1,5 MB", "64 parsecs"])
-def test_what_is_no_size(text: str) -> None:
+def test_invalid_sizes_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="is not a size; write it like '64 MB'"):
         Budget(bytes=text)
 

@@ -1,6 +1,6 @@
 """Stream joins within a hard memory budget.
 
-Everything but the vocabulary is loaded on first use.
+Everything except the vocabulary (`types`) is loaded on first use.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _ON_SPARK = (
 
 
 def _missing(name: str, error: ModuleNotFoundError) -> None:
-    """Say what to install where a function of Spark is used without Spark."""
+    """Name the package to install if a Spark function is used without Spark."""
     if name in _ON_SPARK and error.name in ("pyspark", "pandas", "sqlglot"):
         raise InputError(f"tidegate.{name} needs {error.name}; run: pip install 'tidegate[spark]'") from error
 

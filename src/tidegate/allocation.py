@@ -1,8 +1,8 @@
-"""The division of one memory among joins, sides and keys, and the recall to expect.
+"""Divide memory among joins, sides and keys, and predict the recall.
 
 Models give the results by memory (`tidegate.models.Payoff`, which also divides memory between the sides of a join).
-From these follow the division of a memory among groups of a join's keys (`optimal_division`), the recall to expect
-(`predict_recall`), and the division among joins that maximises the lowest recall (`allocate`).
+This module uses them to divide memory among groups of a join's keys (`optimal_division`), to predict the recall
+(`predict_recall`), and to divide memory among joins so that the lowest recall is as high as possible (`allocate`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Requirement: TypeAlias = Callable[[float], float]
 
 _HALVINGS = 100  # beyond the precision of a float
 _ROUNDING = 1e-9  # rounding errors of computed requirements, in rows
-_ALIKE = 0.05  # learned slopes are never exactly equal; within this factor they count as equal
+_EQUAL_SLOPES = 0.05  # learned slopes are never exactly equal; within this factor they count as equal
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,13 @@ def allocate(
     check_choice(scheme, Scheme, "scheme")
     _check_total(joins, total)
     factors = _weights(weights, len(joins))
-    read = [_read(join, metric) for join in joins]
+    requirements = [_requirements(join, metric) for join in joins]
     if scheme == "prop":
         lossless = 1.0 if metric == "recall" else 0.0
-        memory = in_proportion([join.needs(lossless) for join in read], total)
+        memory = in_proportion([join.needs(lossless) for join in requirements], total)
     else:
-        memory = _alloc(read, total, factors, metric)
-    achieved = [join.reaches(rows) for join, rows in zip(read, memory, strict=True)]
+        memory = _alloc(requirements, total, factors, metric)
+    achieved = [join.reaches(rows) for join, rows in zip(requirements, memory, strict=True)]
     levels = [reached / weight for reached, weight in zip(achieved, factors, strict=True)]
     return Allocation(memory, min(levels) if metric == "recall" else max(levels), achieved)
 
@@ -145,10 +145,10 @@ def optimal_division(parts: Sequence[Payoff], memory: int) -> list[int]:
     steepest = np.argsort(-slopes, kind="stable")
     ends = np.cumsum(lengths[steepest])
     margin = slopes[steepest[min(int(np.searchsorted(ends, memory)), len(ends) - 1)]]
-    better, alike = slopes > margin * (1 + _ALIKE), abs(slopes - margin) <= margin * _ALIKE
-    sure = np.bincount(owner[better], lengths[better], minlength=len(parts))
-    rest = np.bincount(owner[alike], lengths[alike], minlength=len(parts))
-    return in_proportion((sure + rest * (memory - sure.sum()) / rest.sum()).tolist(), memory)
+    better, equal = slopes > margin * (1 + _EQUAL_SLOPES), abs(slopes - margin) <= margin * _EQUAL_SLOPES
+    certain = np.bincount(owner[better], lengths[better], minlength=len(parts))
+    shared = np.bincount(owner[equal], lengths[equal], minlength=len(parts))
+    return in_proportion((certain + shared * (memory - certain.sum()) / shared.sum()).tolist(), memory)
 
 
 def predict_recall(
@@ -218,14 +218,14 @@ def sampling_memory(
     ----------
     Those of `models.sample_rows`: the memory is overestimated under random arrivals.
     """
-    many, spread = positive(results, "results"), positive(cv, "cv")
+    count, variation = positive(results, "results"), positive(cv, "cv")
     sample_rows(model, 1.0, rates=rates, window=window)  # refuses bad arguments early
 
-    def least(error: float) -> float:
-        fraction = 1 / (1 + many * (error / spread) ** 2)
+    def memory_for(error: float) -> float:
+        fraction = 1 / (1 + count * (error / variation) ** 2)
         return sample_rows(model, fraction, rates=rates, window=window)
 
-    return least
+    return memory_for
 
 
 def _check_total(joins: Sequence[object], total: int) -> None:
@@ -245,30 +245,30 @@ def _weights(weights: Sequence[float] | None, joins: int) -> list[float]:
     return [positive(weight, "a weight") for weight in weights]
 
 
-class _Join(NamedTuple):
+class _JoinRequirements(NamedTuple):
     """The least memory for a level, and the level that whole rows reach."""
 
     needs: Requirement
     reaches: Callable[[int], float]
 
 
-def _read(join: Payoff | Requirement, metric: Metric) -> _Join:
+def _requirements(join: Payoff | Requirement, metric: Metric) -> _JoinRequirements:
     if isinstance(join, Payoff):
         if metric == "error":
             raise InputError(
                 "a Payoff gives the recall, not the error of a sample; give sampling_memory(...)"
             )
-        return _Join(join.memory_for, join.recall)
+        return _JoinRequirements(join.memory_for, join.recall)
     if not callable(join):
         raise InputError(f"{join!r} is not a payoff; give a Payoff or a function of the level")
-    return _Join(join, partial(_reached, join, metric))
+    return _JoinRequirements(join, partial(_best_level_for, join, metric))
 
 
-def _reached(needs: Requirement, metric: Metric, rows: int) -> float:
-    return _furthest(lambda level: needs(level) <= rows, metric, 1.0)
+def _best_level_for(needs: Requirement, metric: Metric, rows: int) -> float:
+    return _best_level(lambda level: needs(level) <= rows, metric, 1.0)
 
 
-def _furthest(holds: Callable[[float], bool], metric: Metric, highest: float) -> float:
+def _best_level(holds: Callable[[float], bool], metric: Metric, highest: float) -> float:
     """The best level that holds: the largest recall up to `highest`, or the smallest error."""
     good, bad = (0.0, highest) if metric == "recall" else (_sufficient_error(holds), 0.0)
     if holds(bad):
@@ -296,7 +296,7 @@ def _whole(memory: float) -> float:
     return max(1.0, float(np.ceil(memory - _ROUNDING)))
 
 
-def _alloc(joins: list[_Join], total: int, weights: list[float], metric: Metric) -> list[int]:
+def _alloc(joins: list[_JoinRequirements], total: int, weights: list[float], metric: Metric) -> list[int]:
     cap = 1.0 if metric == "recall" else math.inf
 
     def rows(level: float) -> list[float]:
@@ -310,12 +310,12 @@ def _alloc(joins: list[_Join], total: int, weights: list[float], metric: Metric)
         raise InputError(
             f"total is {total}, but recall 0 alone needs {sum(rows(0.0)):g} rows; give at least that many"
         )
-    memory = [int(some) for some in rows(_furthest(holds, metric, 1 / min(weights)))]
-    return _spend(memory, joins, total, weights, metric)
+    memory = [int(count) for count in rows(_best_level(holds, metric, 1 / min(weights)))]
+    return _distribute_rest(memory, joins, total, weights, metric)
 
 
-def _spend(
-    memory: list[int], joins: list[_Join], total: int, weights: list[float], metric: Metric
+def _distribute_rest(
+    memory: list[int], joins: list[_JoinRequirements], total: int, weights: list[float], metric: Metric
 ) -> list[int]:
     """Distribute the remaining rows: one each for the joins of the lowest level, then in proportion."""
     reached = [join.reaches(rows) for join, rows in zip(joins, memory, strict=True)]
@@ -332,8 +332,8 @@ def in_proportion(shares: Sequence[float], total: int) -> list[int]:
     parts = np.array(shares) if any(shares) else np.ones(len(shares))
     exact = total * parts / parts.sum()
     rows = np.maximum(1, np.floor(exact)).astype(np.int64)
-    for _ in range(rows.sum() - total):  # rows that were rounded up to 1 are taken from the largest
+    for _ in range(rows.sum() - total):  # the largest shares give up the rows that were rounded up to 1
         rows[np.argmax(rows)] -= 1
     spare = total - rows.sum()
     rows[np.argsort(rows - exact, kind="stable")[:spare]] += 1
-    return [int(some) for some in rows]
+    return [int(count) for count in rows]

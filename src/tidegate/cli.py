@@ -40,7 +40,7 @@ console = Console()
 
 
 def _examples(*lines: str) -> str:
-    """The end of a help text, as a list in Markdown."""
+    """Examples for the end of a help text, as a Markdown list."""
     return "Examples:\n\n" + "\n\n".join(f"- {line}" for line in lines)
 
 
@@ -79,14 +79,15 @@ def list_policies() -> None:
 
 @app.command(epilog=_examples("tidegate demo", "tidegate demo --folder /tmp/demo --seconds 30"))
 def demo(
-    folder: Annotated[Path, typer.Option(help="Folder for the inputs, the results and the page.")] = Path(
-        "tidegate-demo"
-    ),
-    seconds: Annotated[float, typer.Option(help="How long to write input, in seconds.")] = 65.0,
+    folder: Annotated[
+        Path,
+        typer.Option(help="Folder for inputs, results and the page. Replaces an earlier demo."),
+    ] = Path("tidegate-demo"),
+    seconds: Annotated[float, typer.Option(help="Time for which input is written, in seconds.")] = 65.0,
 ) -> None:
-    """Run a bounded join of auctions and bids on local Spark, and draw its quality.
+    """Run a bounded join of auctions and bids on local Spark, and write a page with charts.
 
-    The join gets a tenth of the memory that the exact one needs. The page shows how many results each policy finds.
+    Each join has a tenth of the memory that an exact join needs. The page compares recall and memory of policies.
     """
     part = _on_spark("demo")
     try:
@@ -101,15 +102,15 @@ def demo(
     epilog=_examples("tidegate run auctions.toml --check", "tidegate run auctions.toml --log spark.log"),
 )
 def run_pipeline(
-    file: Annotated[Path, typer.Argument(help="The pipeline, a TOML file.")],
+    file: Annotated[Path, typer.Argument(help="Pipeline file (TOML).")],
     check: Annotated[
-        bool, typer.Option("--check", help="Check the file and exit, without starting Spark.")
+        bool, typer.Option("--check", help="Check the file and exit. Does not start Spark.")
     ] = False,
     log: Annotated[Path | None, typer.Option(help="File for Spark's log.")] = None,
 ) -> None:
     """Run a pipeline file: two sources, a join and a sink.
 
-    A stream runs until Ctrl-C or SIGTERM, and continues from its checkpoint when it is run again.
+    A stream runs until Ctrl-C or SIGTERM. When it is run again, it continues from its checkpoint.
     """
     pipeline = _on_spark("pipeline")
     if check:
@@ -125,45 +126,53 @@ def run_pipeline(
 @app.command(
     epilog=_examples(
         "sensor | tidegate edge --omega 10 | send",
-        "sensor | tidegate edge --omega 2.5 --shape increasing --key machine --form json | send",
+        "sensor | tidegate edge --omega 2.5 --shape increasing --key machine --format json | send",
     )
 )
 def edge(
     omega: Annotated[
-        float, typer.Option(help="Length of the brackets, in the unit of the times; seconds for timestamps.")
+        float,
+        typer.Option(help="Length of a bracket, in the unit of the time column (seconds for timestamps)."),
     ],
-    shape: Annotated[Shape, typer.Option(help="How the alarm depends on the readings.")] = "quasiconvex",
-    time: Annotated[str, typer.Option(help="Column of the times.")] = "time",
-    value: Annotated[str, typer.Option(help="Column of the readings.")] = "value",
+    shape: Annotated[Shape, typer.Option(help="Shape of the alarm condition by reading.")] = "quasiconvex",
+    time: Annotated[str, typer.Option(help="Name of the time column.")] = "time",
+    value: Annotated[str, typer.Option(help="Name of the column with the readings.")] = "value",
     key: Annotated[
-        str | None, typer.Option(help="Column whose values are streams of their own; one stream by default.")
+        str | None,
+        typer.Option(help="Name of the key column: each key is a separate stream. Default: one stream."),
     ] = None,
-    form: Annotated[Form, typer.Option(help="Format of the lines; CSV has a header.")] = "csv",
+    form: Annotated[
+        Form, typer.Option("--format", help="Input and output format. CSV has a header line.")
+    ] = "csv",
     disorder: Annotated[
-        float, typer.Option(help="How much older than the newest reading another may be.")
+        float, typer.Option(help="Maximum time by which a reading may be older than the newest one.")
     ] = 0.0,
     hold: Annotated[
         float | None,
-        typer.Option(help="Longest time to hold a reading back, in the unit of the times; omega by default."),
+        typer.Option(
+            help="Maximum time to hold a reading back, in the unit of the time column. Default: omega."
+        ),
     ] = None,
-    low: Annotated[float, typer.Option(help="Send readings below this at once.")] = -math.inf,
-    high: Annotated[float, typer.Option(help="Send readings above this at once.")] = math.inf,
+    low: Annotated[float, typer.Option(help="Send readings below this value immediately.")] = -math.inf,
+    high: Annotated[float, typer.Option(help="Send readings above this value immediately.")] = math.inf,
     max_wait: Annotated[
         float | None,
-        typer.Option(help="Longest time to hold a reading back, in seconds by the clock."),
+        typer.Option(
+            help="Maximum wall-clock time to hold a reading back, in seconds. Default for timestamps: as --hold."
+        ),
     ] = None,
     max_line: Annotated[
-        int, typer.Option(help="Longest line in bytes; a longer one is an error.")
+        int, typer.Option(help="Maximum length of a line in bytes. A longer line is an error.")
     ] = _LONGEST_LINE,
 ) -> None:
-    """Read readings from stdin and send those that can decide an alarm to stdout.
+    """Read sensor readings from stdin, and write those that can decide an alarm to stdout.
 
-    A summary of what was saved goes to stderr. A reading is held back until it is known to be needed, for at most
-    omega plus the disorder. Ctrl-C or SIGTERM ends the input; readings that are held back are sent first.
+    A reading is held back until it is known whether it is needed, for at most omega plus the disorder. Ctrl-C or
+    SIGTERM ends the input, and readings that are held back are written first. A summary is written to stderr.
     """
     from tidegate.alerts.edge import Edge  # noqa: PLC0415 - see the module's docstring
 
-    wanted = Edge(
+    edge_filter = Edge(
         omega=_whole(omega),
         shape=shape,
         time=time,
@@ -178,14 +187,16 @@ def edge(
         max_line=max_line,
     )
     with _input_ended_by_signals() as signals:
-        savings = wanted.run(sys.stdin.buffer, sys.stdout.buffer, cut_short=lambda: bool(signals))
-    hint = f"; a join of them needs a lateness of at least {wanted.behind:g}" if wanted.behind else ""
+        savings = edge_filter.run(sys.stdin.buffer, sys.stdout.buffer, cut_short=lambda: bool(signals))
+    hint = (
+        f"; a join of them needs a lateness of at least {edge_filter.behind:g}" if edge_filter.behind else ""
+    )
     Console(stderr=True).print(savings.told() + hint, highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
 def _input_ended_by_signals() -> Iterator[list[int]]:
-    """Treat a signal as the end of the input, so that no line is cut; yield the signals so far.
+    """Treat a signal as the end of the input, so that no line is truncated; yield the signals received so far.
 
     A second signal ends the process.
     """
@@ -209,7 +220,7 @@ def _whole(duration: float) -> Time:
 
 
 def _on_spark(module: str) -> Any:  # noqa: ANN401 - a module
-    """Import a module that needs Spark, or say what to install."""
+    """Import a module that needs Spark; the error names the package to install."""
     try:
         return importlib.import_module(f"tidegate.spark.{module}")
     except ModuleNotFoundError as error:
@@ -232,40 +243,42 @@ def _print_error(error: Exception) -> None:
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Experiments such as 'ijoin/figure2' or 'fig2'; listed if none."),
+        typer.Argument(help="Names of experiments, such as 'ijoin/figure2' or 'fig2'."),
     ] = None,
     paper: Annotated[
-        str | None, typer.Option(help="The paper of the experiments, by its name or an author.")
+        str | None, typer.Option(help="Name or author of a paper: run its experiments only.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run all experiments of all papers.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Use fewer runs and rows. All experiments take minutes.")
+        bool, typer.Option("--quick", help="Use fewer runs and rows: minutes instead of hours.")
     ] = False,
     max_runs: Annotated[
         int | None, typer.Option("--runs", min=1, help="Maximum number of runs of each configuration.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder of recorded streams.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for results, charts and pages.")] = Path(
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of recorded streams, for experiments that need them.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Output folder for results, charts and pages.")] = Path(
         "tidegate-reproduced"
     ),
     master: Annotated[
         str | None,
-        typer.Option(help="Spark's master. Default: all cores of this machine. 'none' runs without Spark."),
+        typer.Option(help="Spark master. Default: all cores of this machine. 'none' runs without Spark."),
     ] = None,
     conf: Annotated[
-        list[str] | None, typer.Option(help="A setting of Spark as name=value. Can be repeated.")
+        list[str] | None, typer.Option(help="Spark setting as name=value. Can be repeated.")
     ] = None,
     docs: Annotated[
-        Path | None, typer.Option(help="Also write a Markdown file, with its charts beside it.")
+        Path | None, typer.Option(help="Markdown file to write, with a folder of charts next to it.")
     ] = None,
     finished: Annotated[
-        bool, typer.Option("--finished", help="Run nothing. Report the cells that are finished.")
+        bool, typer.Option("--finished", help="Report the finished cells without running any.")
     ] = False,
 ) -> None:
-    """Run the papers' experiments on Spark, and check the papers' claims.
+    """Run the experiments of the papers, and check the papers' claims.
 
-    Without a name, the experiments are listed. Results of finished cells are kept in the output folder, so a run
-    that was stopped continues where it stopped.
+    Without a name, --paper or --all, the experiments are listed. Each experiment is a grid of cells that run on
+    Spark. Finished cells are stored in the output folder, so a run that was stopped continues where it stopped.
     """
     from tidegate.experiments import reproduce as command  # noqa: PLC0415 - see the module's docstring
 
@@ -298,20 +311,22 @@ def reproduce(
 
 @app.command(epilog=_examples("tidegate bench", "tidegate bench policies"))
 def bench(
-    what: Annotated[str, typer.Argument(help="The benchmark: a module of the folder `benchmarks`.")] = "core",
+    what: Annotated[
+        str, typer.Argument(help="Name of the benchmark: a module in the folder `benchmarks`.")
+    ] = "core",
 ) -> None:
-    """Run a benchmark beside its peers, from a checkout of the project."""
+    """Run a benchmark and compare with other libraries. Needs a clone of the project."""
     root = Path(__file__).parents[2]
     known = sorted(path.stem for path in (root / "benchmarks").glob("[a-z]*.py"))
     if what not in known:
-        listed = ", ".join(known) or "none: run this from a checkout of the project"
+        listed = ", ".join(known) or "none: run this command from a clone of the project"
         raise typer.BadParameter(f"{what!r} is not a benchmark; use one of: {listed}")
     sys.path.insert(0, str(root))
     importlib.import_module(f"benchmarks.{what}").main()
 
 
 def run() -> None:
-    """Run the command line; errors of the user are shown in one line, without a traceback."""
+    """Run the command line; an `InputError` is shown as one line, without a traceback."""
     try:
         app()
     except InputError as error:

@@ -17,14 +17,14 @@ F = TypeVar("F", bound="Callable[..., object]")
 
 
 def kernel(function: F) -> F:
-    """Compile `function` at its first call with these types, or load what another process compiled.
+    """Compile `function` at its first call with these types, or load the version that another process compiled.
 
     Processes that need the same kernel at the same time, such as all workers of a query that starts, wait for the
-    first of them and load what it compiled.
+    first of them and load its version.
     """
     try:
         compiled = njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # no folder to keep it in: each process compiles
+    except RuntimeError:  # no folder for the cache: each process compiles
         return cast("F", njit(nogil=True, error_model="numpy")(function))
     return cast("F", _one_process_at_a_time(compiled, function.__code__.co_filename))
 
@@ -53,13 +53,13 @@ def _one_process_at_a_time(dispatcher: Any, source: str) -> Any:  # noqa: ANN401
     return dispatcher
 
 
-_held: set[str] = set()
+_locked_files: set[str] = set()
 """Source files that this process has locked; a kernel may call others of its own file."""
 
 
 @contextlib.contextmanager
 def _locked(source: str) -> Iterator[None]:
-    if source in _held:
+    if source in _locked_files:
         yield
         return
     with contextlib.ExitStack() as stack:
@@ -70,6 +70,6 @@ def _locked(source: str) -> Iterator[None]:
             descriptor = os.open(source, os.O_RDONLY)
             stack.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        _held.add(source)
-        stack.callback(_held.discard, source)
+        _locked_files.add(source)
+        stack.callback(_locked_files.discard, source)
         yield

@@ -1,7 +1,7 @@
-"""Parse TOML text of unknown origin, in time proportional to its length.
+"""Parse untrusted TOML text in time proportional to its length.
 
 The time of Python's parser grows with the square of the number of parts of a dotted key, or faster. It fails with
-unclear errors on deep nesting and long numbers. So one pass over the tokens refuses all three beforehand.
+unclear errors on deep nesting and long numbers. So one pass over the tokens refuses all three before parsing.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from tidegate.types import InputError
 
-_DEEPEST: Final = 64
-_LONGEST_WORD: Final = 1000
+_MAX_DEPTH: Final = 64
+_MAX_WORD: Final = 1000
 _TOKENS: Final = re.compile(
     r'''
     (?P<string>"""(?:[^"\\]|\\.|"(?!""))*+"{3,5}+|\'\'\'(?:[^']|'(?!''))*+\'{3,5}+
@@ -68,12 +68,12 @@ def _check_shape(text: str) -> None:
         elif kind in {"open", "close", "end"}:
             depth += (kind == "open") - (kind == "close")
             dots = 0
-        if depth > _DEEPEST:
-            raise _refusal(text, token, f"nested more than {_DEEPEST} deep; use fewer levels")
-        if dots >= _DEEPEST:
-            raise _refusal(text, token, f"a key of more than {_DEEPEST} parts; use fewer dots")
-        if kind == "word" and token.end() - token.start() > _LONGEST_WORD:
-            what = f"a number or key of more than {_LONGEST_WORD:,} characters; shorten it, or write it in quotes"
+        if depth > _MAX_DEPTH:
+            raise _refusal(text, token, f"nested more than {_MAX_DEPTH} deep; use fewer levels")
+        if dots >= _MAX_DEPTH:
+            raise _refusal(text, token, f"a key of more than {_MAX_DEPTH} parts; use fewer dots")
+        if kind == "word" and token.end() - token.start() > _MAX_WORD:
+            what = f"a number or key of more than {_MAX_WORD:,} characters; shorten it, or write it in quotes"
             raise _refusal(text, token, what)
 
 

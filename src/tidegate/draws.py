@@ -1,6 +1,6 @@
-"""Reproducible random draws: hashes of a seed and a row's number.
+"""Reproducible random numbers: hashes of a seed and a row's number.
 
-A repeated step gets the same draws, in any process and any grouping of rows into steps.
+A repeated step gets the same numbers, in any process and for any grouping of rows into steps.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def draws(ids: Array, salts: Array | int) -> Array:
     >>> draws(np.arange(3), 7).round(3)
     array([0.39 , 0.74 , 0.387])
     """
-    drawn: Array = mix((ids ^ salts).view(np.uint64))
-    return (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    hashes: Array = mix((ids ^ salts).view(np.uint64))
+    return (hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 @kernel

@@ -20,7 +20,7 @@ def load_on_first_use(
 ) -> None:
     """Let a package load its public names on first use.
 
-    A public name stays what it is where a module has the same name: Python binds an imported module to its package,
+    A public name is kept if a module has the same name: Python binds an imported module to its package,
     so after `import tidegate.engine.simulate` the function `tidegate.engine.simulate` would be hidden by the module.
 
     Parameters

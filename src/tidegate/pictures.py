@@ -24,12 +24,12 @@ _FONT_STACK: Final = "Inter, DejaVu Sans, Liberation Sans, Arial, sans-serif"
 _DPI: Final = 72
 """At this resolution one point is one pixel."""
 _RC: Final[dict[Any, Any]] = {"svg.fonttype": "none", "svg.hashsalt": "tidegate", "path.simplify": False}
-_UNNEEDED: Final = re.compile(
+_REMOVED: Final = re.compile(
     r"""
-    ^.*?(?=<svg)                                  # what comes before the element
+    ^.*?(?=<svg)                                  # everything before the element
     | <metadata>.*?</metadata>\s*
     | <!--.*?-->\s*
-    | <defs>\s*<style.*?</defs>\s*                 # would hold for the whole page
+    | <defs>\s*<style.*?</defs>\s*                 # would apply to the whole page
     | [ ](?:width|height)="[^"]*pt"
     | [ ]id="(?P<id>[^"]*)"
     | <g(?:[ ]id="[^"]*")?/>\s*
@@ -60,7 +60,7 @@ def add_axes(
     Parameters
     ----------
     figure
-        Where they go.
+        The figure to add them to.
     left, right, top, bottom
         The margins.
     grid, ink
@@ -104,7 +104,7 @@ def to_svg(figure: Figure, font: str = _FONT_STACK) -> str:
     Parameters
     ----------
     figure
-        What to save.
+        The figure.
     font
         The fonts of all text, as a CSS list.
     """
@@ -113,7 +113,7 @@ def to_svg(figure: Figure, font: str = _FONT_STACK) -> str:
         figure.savefig(file, format="svg", metadata={"Date": None})
     text = file.getvalue()
     used = set(_REFERENCE.findall(text))
-    text = _UNNEEDED.sub(lambda found: found.group() if found["id"] in used else "", text)
+    text = _REMOVED.sub(lambda match: match.group() if match["id"] in used else "", text)
     return text.replace("<svg", f'<svg font-family="{font}" stroke-linejoin="round"', 1)
 
 

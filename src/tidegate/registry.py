@@ -1,4 +1,4 @@
-"""Classes that users refer to by name, including classes of their own."""
+"""Look up classes by name, including classes that users define."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 def classes_by_name(classes: list[type[T]]) -> dict[str, type[T]]:
     """These classes and their subclasses by name; a class that only inherits its name is not listed."""
-    found: dict[str, type[T]] = {}
-    waiting = list(classes)
-    while waiting:
-        cls = waiting.pop()
-        waiting += cls.__subclasses__()
+    by_name: dict[str, type[T]] = {}
+    pending = list(classes)
+    while pending:
+        cls = pending.pop()
+        pending += cls.__subclasses__()
         if "name" in vars(cls):
-            found[vars(cls)["name"]] = cls
-    return found
+            by_name[vars(cls)["name"]] = cls
+    return by_name
 
 
 def find_class(name: object, known: dict[str, type[T]], what: str) -> type[T]:

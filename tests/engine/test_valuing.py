@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
-from tests.importance.per_row import worth
+from tests.importance.per_row import importance_of
 from tidegate.importance import (
     Categories,
     Column,
@@ -94,7 +94,8 @@ def reference(
                 break
         assert number > begin
         worths = {
-            i: worth(definition, arrivals[i][1], arrivals[i][0]._asdict()) or 0.0 for i in [*held, *fresh]
+            i: importance_of(definition, arrivals[i][1], arrivals[i][0]._asdict()) or 0.0
+            for i in [*held, *fresh]
         }
         for j in fresh:
             for i in [*held, *(k for k in fresh if k < j)]:
@@ -152,7 +153,10 @@ def test_ample_is_exact(
 def test_one_definition_takes_the_compiled_loop_and_gives_the_same() -> None:
     stream = columns([Row(i, i % 3, "abc"[i % 3], i % 5) for i in range(60)])
     valued_before = {
-        side: {**stream, "importance": [worth(FIRST, side, row) for row in pa.table(stream).to_pylist()]}
+        side: {
+            **stream,
+            "importance": [importance_of(FIRST, side, row) for row in pa.table(stream).to_pylist()],
+        }
         for side in SIDES
     }
     settings: dict[str, Any] = {"window": (9, 5), "budget": 4}

@@ -36,7 +36,7 @@ from tidegate.types import InputError
 
 AXES = ("stream", "memory", "policy")
 DATA = Path(os.environ.get("TIDEGATE_DATA") or Path(__file__).parents[3] / "shared" / "data")
-"""RecordedStreams streams, which are not part of the project: by default in a folder beside it."""
+"""Recorded streams, which are not part of the project: by default in a folder next to it."""
 
 
 def counted(
@@ -212,7 +212,7 @@ def test_claims_on_memory(stream: str, heeb: list[int], others: list[int], expec
 
 
 def test_paired_runs_decide_although_they_vary() -> None:
-    """A policy is compared with another in the same run: what all of them make of it is not chance."""
+    """Policies are compared within a run, so variation that affects all policies does not count as chance."""
     found = {
         ("TOWER", memory, policy): [90 + less, 100 + less, 110 + less]
         for memory in (10, 20)

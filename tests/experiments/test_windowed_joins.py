@@ -54,7 +54,7 @@ def test_prob_matches_predictions_only_if_partly_held_keys_count() -> None:
         )
 
     for correlation, most in (("DC", 0.02), ("UC", 0.02), ("IC", 0.08)):
-        # Of the inverse the few left rows that matter most are too few for more.
+        # With inverse correlation few left rows have most matches, so the tolerance is larger.
         given, learned = found(correlation), found(correlation, "prob, learned")
         assert abs(given["recall"] - given["predicted"]) <= most
         assert abs(learned["recall"] - learned["predicted"]) <= 0.04
@@ -104,7 +104,7 @@ def test_curves_learned_online_are_within_a_twentieth_on_average() -> None:
 @pytest.mark.parametrize("shapes", [("increasing", "decreasing"), ("decreasing", "increasing")])
 def test_a_curve_that_changes_is_followed_within_two_windows(shapes: tuple[str, str]) -> None:
     stream = Aged(shapes[0], then=(1500.0, shapes[1]))  # type: ignore[arg-type]
-    followed = measures.follow(stream, Age(), windows=6, memory=80)
+    followed = measures.learning_curve(stream, Age(), windows=6, memory=80)
     best = measures.curve_of(stream.later).payoff(stream.true_rates[0]).recall(80)
     assert followed[4]["recall"] >= 0.85 * best
     assert followed[4]["off"] <= 0.15
@@ -125,12 +125,12 @@ def test_the_wan_trace_has_the_published_properties() -> None:
     curve = Results({"seed": 0, **point} for point in measures.wan_curve(seconds=300, seed=0))
     assert curve.rows[0]["peak"] == pytest.approx(63, abs=1)
     assert curve.rows[0]["best age"] == pytest.approx(68.8, abs=0.5)
-    # Of so short a trace little is outside of what is shown.
+    # In such a short trace few matches are outside of the shown range.
     assert sum(row["share"] for row in curve.rows) == pytest.approx(1, abs=0.01)
 
 
 def made_up(age: float, recent: float, expiry: float, predicted: float) -> list[str]:
-    """Three runs at 30 % of memory that differ by a little."""
+    """Three runs at 30 % of memory that differ slightly."""
     rows = [
         {"percent": 30, "policy": policy, "seed": seed, "recall": recall + seed / 1e4, "predicted": predicted}
         for policy, recall in (("age", age), ("fifo", recent), ("until_expiry", expiry))
@@ -146,7 +146,7 @@ def test_claims_on_the_wan_trace() -> None:
 
 
 def allocated(parameter: str, joins: tuple[str, str], alloc: float, prop: float, lost: int = 0) -> list[str]:
-    """Verdicts on runs whose least recall has these slopes, some cells lost; ALLOC spares the second join."""
+    """Verdicts on runs whose least recall has these slopes, some cells failed; ALLOC favours the first join."""
     rows = [
         {parameter: value, "scheme": scheme, "seed": seed, "least recall": 0.5 + slope * value + seed / 1e3}
         | {f"memory of {join}": 20 - 5 * place for place, join in enumerate(joins)}
@@ -246,7 +246,7 @@ def test_a_wrong_model_biases_only_uniform_as_printed() -> None:
     assert bias("UNIFORM as printed", 0.5) < -30
     assert abs(bias("UNIFORM", 0.5)) < 6
     assert abs(bias("UNIFORM", 1.0)) < 3
-    # Some 120 clusters a run tell the number of results to 9 %: four standard errors of two runs.
+    # About 120 clusters per run give the number of results within 9 %: four standard errors of two runs.
     for method in ("EQ-CLUSTER", "PPS-CLUSTER"):
         assert abs(bias(method, 0.5)) < 26
 

@@ -1,4 +1,4 @@
-"""What the policies give on one small trace, frozen: a change here is a change of behaviour."""
+"""Golden counts of all policies on one small trace: a change here is a change of behaviour."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ EXACT = 1994
 
 
 def trace(seed: int, rows: int = 300) -> dict[str, list[int]]:
-    """Keys with hot ones among them and times with ties, by a plain recurrence that no library can change."""
+    """Keys with hot ones among them and times with ties, from a recurrence that depends on no library."""
     keys, times, now = [], [], 0
     for _ in range(rows):
         seed = (seed * 6364136223846793005 + 1442695040888963407) % 2**64

@@ -267,7 +267,7 @@ GOLDEN: list[tuple[str, dict[str, Any], str, list[float]]] = [
         [0.3207925, 8.917326, 13.83226],
     ),
 ]
-"""An experiment, the settings of a cell, a number that it tells (of a curve, its last), and that of seeds 0 to 2."""
+"""Experiment, settings of a cell, measured number (of a curve, its last), and the numbers of seeds 0 to 2."""
 
 
 @pytest.mark.parametrize(("name", "settings", "number", "expected"), GOLDEN, ids=[row[0] for row in GOLDEN])

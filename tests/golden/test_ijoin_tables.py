@@ -25,7 +25,7 @@ TWO_A_SIDE = Budget(rows=4)
 
 
 class Instant(NamedTuple):
-    """What a row of a table prints: memory, output and importance."""
+    """A row of a printed table: memory, output and importance."""
 
     r: str
     s: str
@@ -95,7 +95,7 @@ def columns(stream: Sequence[str]) -> dict[str, Array]:
 
 
 def held(operator: Operator, outcome: StepOutcome, side: Side) -> str:
-    """The memory while the instant lasts: what is buffered after it, and what expired with it."""
+    """The memory during an instant: the rows that are buffered after it, and those that expired with it."""
     both = [outcome.expired[side].rows, operator.buffers[side].rows]
     times = np.concatenate([rows.time for rows in both])
     keys = np.concatenate([rows.key for rows in both])

@@ -1,4 +1,4 @@
-"""Examples 3.3 and 3.4 of the windowed-joins paper: who is held at each time, and what that yields."""
+"""Examples 3.3 and 3.4 of the windowed-joins paper: the buffered rows at each time, and the results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ARRIVALS = 60
 
 
 def streams(matches: list[int]) -> tuple[Trace, Trace]:
-    """One row a time unit on the left; on the right the matches that each has between one age and the next."""
+    """One left row per unit of time; right rows give each the matches between one age and the next."""
     opened = np.arange(1, ARRIVALS + 1)
     right = [
         (row, row + age + 0.5) for row in opened for age, count in enumerate(matches) for _ in range(count)

@@ -1,4 +1,4 @@
-"""Importance told a second time: one row after the other, in plain Python; None is a row that is refused."""
+"""Importance computed row by row in plain Python, as an oracle; None for a row that is refused."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ COMBINE: dict[Combine, Callable[[Any], float]] = {
 }
 
 
-def worth(definition: Definition, side: Side, row: Mapping[str, Any]) -> float | None:  # noqa: PLR0911 - a kind each
+def importance_of(definition: Definition, side: Side, row: Mapping[str, Any]) -> float | None:  # noqa: PLR0911 - a kind each
     if isinstance(definition, Sides):
-        return worth(Definition.of(definition.left if side == "left" else definition.right), side, row)
+        return importance_of(
+            Definition.of(definition.left if side == "left" else definition.right), side, row
+        )
     if isinstance(definition, Source):
         return definition.left if side == "left" else definition.right
     if isinstance(definition, Combined):
-        parts = [worth(Definition.of(part), side, row) for part in definition.definitions]
+        parts = [importance_of(Definition.of(part), side, row) for part in definition.definitions]
         return None if None in parts else COMBINE[definition.how](parts)
     if isinstance(definition, Column):
         value = row[definition.name]
@@ -36,9 +38,9 @@ def worth(definition: Definition, side: Side, row: Mapping[str, Any]) -> float |
     value = row[definition.column]
     if value is not None:
         ends = list(zip(definition.edges, definition.edges[1:], definition.values, strict=False))
-        for low, high, said in ends:
+        for low, high, value in ends:
             if low <= value < high:
-                return said
+                return value
         if value == definition.edges[-1]:
             return definition.values[-1]
     return definition.default

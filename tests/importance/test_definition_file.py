@@ -1,4 +1,4 @@
-"""Definitions that stand in files."""
+"""Definitions in files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_tables(tmp_path: Path) -> None:
         assert DefinitionFile(path, column="topic", default=1).read().definition == TOPICS
 
 
-def test_whether_it_changed_is_told_by_its_content(tmp_path: Path) -> None:
+def test_a_change_is_detected_by_the_content(tmp_path: Path) -> None:
     file = DefinitionFile(tmp_path / "a.json")
     Path(file.path).write_text(json.dumps(TOPICS.to_dict()))
     known = file.read()
@@ -67,7 +67,7 @@ def test_whether_it_changed_is_told_by_its_content(tmp_path: Path) -> None:
         ("a.parquet", "not parquet", ["a.parquet is not a definition"]),
     ],
 )
-def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: str | None, words: list[str]) -> None:
+def test_unusable_files_are_refused(tmp_path: Path, name: str, content: str | None, words: list[str]) -> None:
     if content is not None:
         (tmp_path / name).write_text(content)
     file = DefinitionFile(tmp_path / name, column=None if name.endswith(("json", "toml")) else "topic")
@@ -77,7 +77,7 @@ def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: str | Non
         assert word in str(raised.value)
 
 
-def test_a_simulation_reads_it_at_the_start(tmp_path: Path) -> None:
+def test_a_simulation_reads_the_file_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(TOPICS.to_dict()))
     stream = {"key": [1, 1], "time": [0, 1], "topic": ["politics", "weather"], "price": [1, 2]}
     both = Combined("product", [DefinitionFile(tmp_path / "a.json"), "price"])
@@ -87,12 +87,12 @@ def test_a_simulation_reads_it_at_the_start(tmp_path: Path) -> None:
         tg.simulate(stream, stream, window=(9, 9), importance=both)
 
 
-def test_it_is_described_like_any_other(tmp_path: Path) -> None:
+def test_it_converts_to_a_dict_and_back(tmp_path: Path) -> None:
     file = DefinitionFile(tmp_path / "a.csv", column="topic", default=1)
     assert Definition.of(json.loads(json.dumps(file.to_dict()))) == file
 
 
-def test_values_in_a_csv_file_are_what_stands_there(tmp_path: Path) -> None:
+def test_values_in_a_csv_file_stay_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("value,importance\n00501,9\n7,3\n")
     by_code = DefinitionFile(tmp_path / "a.csv", column="code", default=1).read().definition
     for codes, worths in ((["00501", "501", "7"], [9, 1, 3]), ([501, 7, 8], [9, 3, 1])):

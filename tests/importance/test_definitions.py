@@ -1,4 +1,4 @@
-"""Definitions of importance: by columns what a plain loop gives row by row, told in JSON, checked when written."""
+"""Definitions of importance equal a loop over rows, convert to JSON and back, and check their arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
-from tests.importance.per_row import worth
+from tests.importance.per_row import importance_of
 from tidegate.importance import (
     Attributes,
     Categories,
@@ -99,10 +99,10 @@ def of(definition: Definition, values: object, kind: pa.DataType | None = None) 
 
 
 @given(definitions, rows, st.sampled_from(SIDES))
-def test_columns_give_what_rows_give_one_by_one(
+def test_columns_give_the_same_as_a_loop_over_rows(
     definition: Definition, stream: list[dict[str, Any]], side: Side
 ) -> None:
-    expected = [worth(definition, side, row) for row in stream]
+    expected = [importance_of(definition, side, row) for row in stream]
     if None in expected:
         with pytest.raises(InputError, match="importance: "):
             evaluate_importance(definition, attributes(side, stream))
@@ -113,11 +113,11 @@ def test_columns_give_what_rows_give_one_by_one(
 
 
 @given(definitions)
-def test_json_makes_it_again(definition: Definition) -> None:
+def test_json_round_trip(definition: Definition) -> None:
     assert Definition.of(json.loads(json.dumps(definition.to_dict()))) == definition
 
 
-def test_what_users_write_for_short() -> None:
+def test_short_forms() -> None:
     assert Definition.of("price") == Column("price")
     assert Definition.of(2) == Source(2, 2)
     assert Definition.of(("price", 1)) == Sides(Column("price"), Source(1, 1))
@@ -176,7 +176,7 @@ def test_dictionaries_and_chunks() -> None:
         (Expression("x + 1"), [1], ["Spark SQL", "use Column"]),
     ],
 )
-def test_rows_that_cannot_be_valued_are_refused(
+def test_rows_without_an_importance_are_refused(
     definition: Definition, values: list[Any], words: list[str]
 ) -> None:
     with pytest.raises(InputError) as raised:
@@ -186,7 +186,7 @@ def test_rows_that_cannot_be_valued_are_refused(
 
 
 @pytest.mark.parametrize("definition", [Column("x"), Categories("x", {"a": 1}), Histogram("x", [0, 1], [1])])
-def test_columns_that_will_not_do_are_refused_without_any_rows(definition: Definition) -> None:
+def test_unsuitable_columns_are_refused_even_without_rows(definition: Definition) -> None:
     for columns in ({}, {"x": pa.array([], pa.list_(pa.int64()))}):
         with pytest.raises(InputError, match="importance: left"):
             evaluate_importance(definition, Attributes("left", 0, columns))
@@ -225,7 +225,7 @@ def test_columns_that_will_not_do_are_refused_without_any_rows(definition: Defin
         (lambda: DefinitionFile("topics.json", column="x"), ["leave out column="]),
     ],
 )
-def test_what_cannot_be_meant_is_refused_when_it_is_written(make: Any, words: list[str]) -> None:  # noqa: ANN401 - any call
+def test_invalid_arguments_are_refused(make: Any, words: list[str]) -> None:  # noqa: ANN401 - any call
     with pytest.raises(InputError) as raised:
         make()
     for word in words:

@@ -1,4 +1,4 @@
-"""A slow, exact simulation of one stream under the priority rule, to hold the theory against.
+"""A slow, exact simulation of one stream under the priority rule, to compare with the theory.
 
 One row arrives at each whole time; a row that is held at time t yields p(k) results until t + 1, where k is
 its age then. Everything is in fractions, so that ties are ties.
@@ -26,13 +26,13 @@ def best_age(rates: Sequence[int]) -> int:
 
 
 def run(rates: Sequence[int], memory: int, steps: int) -> tuple[list[set[int]], list[int]]:
-    """Which arrivals are held after each step, and the results until the next."""
+    """The arrivals that are buffered after each step, and the results until the next."""
     ranks = [priority(rates, age) for age in range(len(rates) + 1)]
     held: set[int] = set()
     history, results = [], []
     for now in range(1, steps + 1):
         held = {row for row in held if now - row < len(rates)} | {now}
-        # Of equal priority, the newest stays.
+        # Among rows of equal priority, the newest stays.
         held = set(sorted(held, key=lambda row: (ranks[now - row], row))[-memory:])
         history.append(held)
         results.append(sum(rates[now - row] for row in held))

@@ -1,4 +1,4 @@
-"""Payoffs as Hypothesis makes them."""
+"""A Hypothesis strategy for payoffs."""
 
 from hypothesis import strategies as st
 

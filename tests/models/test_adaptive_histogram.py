@@ -1,4 +1,4 @@
-"""Histograms learn a mean by place; buckets split and merge without losing what was observed."""
+"""Adaptive histograms learn a mean by position; splitting and merging loses no observations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEEN = st.lists(st.tuples(st.integers(-30, 30), st.floats(0, 9)), min_size=1, ma
 
 
 def moments(histogram: AdaptiveHistogram) -> Array:
-    """The weight of all, and the mean and squared deviations of all values and places."""
+    """The total weight, and the means and squared deviations of all values and positions."""
     count, mean, squares, place, spread = histogram.table[: histogram.used].T
     total = count.sum()
     middle, centre = (count @ mean) / total, (count @ place) / total
@@ -31,7 +31,7 @@ def moments(histogram: AdaptiveHistogram) -> Array:
 
 
 @given(SEEN, st.integers(1, 6))
-def test_one_bucket_records_what_numpy_does(seen: list[tuple[int, float]], buckets: int) -> None:
+def test_one_bucket_equals_numpy(seen: list[tuple[int, float]], buckets: int) -> None:
     places, values = np.array(seen).T
     histogram = AdaptiveHistogram(buckets)
     histogram.observe(places, values)
@@ -64,7 +64,7 @@ def learned(function: object, rounds: int = 40, buckets: int = 10) -> AdaptiveHi
     return histogram
 
 
-def test_it_finds_a_step_and_a_hill() -> None:
+def test_a_step_and_a_peak_are_learned() -> None:
     step = learned(lambda places: 1.0 * (places >= 7))
     assert step.mean([-30, 0, 15, 30]) == pytest.approx([0, 0, 1, 1], abs=0.05)
     hill = learned(lambda places: np.maximum(8.0 - np.abs(places - 5), 0))
@@ -72,12 +72,12 @@ def test_it_finds_a_step_and_a_hill() -> None:
     assert hill.mean(at) == pytest.approx(np.maximum(8.0 - np.abs(at - 5), 0), abs=1.5)
 
 
-def test_buckets_go_where_values_differ() -> None:
+def test_buckets_are_narrow_where_values_differ() -> None:
     step = learned(lambda places: 9.0 * (places >= 7), buckets=4)
     assert np.abs(step.edges[: step.used - 1] - 7).min() < 3
 
 
-def test_what_is_forgotten_gives_way() -> None:
+def test_forgotten_observations_lose_weight() -> None:
     histogram = learned(lambda places: np.ones(len(places)))
     for _ in range(20):
         histogram.forget(0.5)
@@ -86,12 +86,12 @@ def test_what_is_forgotten_gives_way() -> None:
     assert histogram.weight == pytest.approx(6, abs=0.1)
 
 
-def test_before_anything_was_observed_the_mean_is_0() -> None:
+def test_without_observations_the_mean_is_0() -> None:
     assert AdaptiveHistogram(3).mean([1, 2]).tolist() == [0, 0]
     assert len(AdaptiveHistogram(3).mean([])) == 0
 
 
-def test_a_snapshot_goes_on_alike() -> None:
+def test_a_snapshot_continues_equally() -> None:
     one = learned(lambda places: places * 1.0)
     two = AdaptiveHistogram(10).restore(one.snapshot())
     for histogram in (one, two):
@@ -102,6 +102,6 @@ def test_a_snapshot_goes_on_alike() -> None:
 
 
 @pytest.mark.parametrize("buckets", [0, -1, 2.5, True])
-def test_what_is_wrong_is_named(buckets: int) -> None:
+def test_errors_name_the_value(buckets: int) -> None:
     with pytest.raises(InputError, match="buckets must be a positive whole number"):
         AdaptiveHistogram(buckets)

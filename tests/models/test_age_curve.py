@@ -26,7 +26,7 @@ def unit(rates: list[int]) -> AgeCurve:
 
 @st.composite
 def curves(draw: st.DrawFn) -> AgeCurve:
-    """Equal or unequal buckets, of whole or odd widths, with empty ones and ties among them."""
+    """Equal or unequal buckets with any widths, including empty buckets and ties."""
     rates = draw(st.lists(st.integers(0, 4) | st.floats(0, 10), min_size=1, max_size=12).filter(any))
     if draw(st.booleans()):
         return AgeCurve(np.arange(len(rates) + 1) * draw(st.sampled_from([1, 0.1, 25, 1 / 3])), rates)
@@ -76,7 +76,7 @@ def test_the_inverse_is_the_least_age(curve: AgeCurve, share: float) -> None:
 
 
 @given(curves(), st.lists(st.floats(0, 1.1), min_size=1, max_size=50))
-def test_the_priority_is_that_of_brute_force(curve: AgeCurve, shares: list[float]) -> None:
+def test_the_priority_equals_brute_force(curve: AgeCurve, shares: list[float]) -> None:
     ages = np.concatenate([np.array(shares) * curve.window, curve.edges, np.nextafter(curve.edges[1:], 0)])
     expected = fastest(curve, ages)
     np.testing.assert_allclose(curve.priority(ages), expected, rtol=1e-9, atol=1e-12 * curve.density.max())
@@ -91,7 +91,7 @@ def test_whole_ages_have_the_priority_of_the_paper(rates: list[int]) -> None:
     assert unit(rates).priority(0) == pytest.approx(max(np.cumsum(rates) / np.arange(1, len(rates) + 1)))
 
 
-def test_equal_buckets_are_found_like_unequal_ones() -> None:
+def test_equal_and_unequal_buckets_give_the_same_priority() -> None:
     rng = np.random.default_rng(0)
     curve = AgeCurve(np.arange(1001) * 0.1, rng.random(1000))
     ages = np.concatenate([rng.random(10_000) * 110, curve.edges, np.nextafter(curve.edges, 0)])
@@ -100,7 +100,7 @@ def test_equal_buckets_are_found_like_unequal_ones() -> None:
     assert (curve.priority(ages) == searched).all()
 
 
-def test_the_priority_keeps_the_shape_of_what_it_is_given() -> None:
+def test_the_priority_keeps_the_shape_of_its_argument() -> None:
     curve = unit(EXAMPLE_3_4)
     assert isinstance(curve.priority(1), float)
     assert curve.priority(np.array([[0, 1], [2, 3]])).tolist() == [[3, 1], [2, 0]]
@@ -108,16 +108,14 @@ def test_the_priority_keeps_the_shape_of_what_it_is_given() -> None:
     assert curve.priority(np.array([])).tolist() == []
 
 
-def test_rounding_makes_no_best_age() -> None:
+def test_rounding_does_not_change_the_best_age() -> None:
     widths = np.array([0.1, 0.3, 0.7, 0.1, 0.2])
     level = AgeCurve(np.append(0, np.cumsum(widths)), widths * 3)
     assert level.best_age == level.window
 
 
 @given(single_peaks(), st.integers(1, 5), st.lists(st.floats(0, 1.2), min_size=1, max_size=20))
-def test_without_a_minimum_memory_pays_by_equation_3(
-    rates: list[int], rate: int, shares: list[float]
-) -> None:
+def test_without_a_minimum_the_payoff_is_equation_3(rates: list[int], rate: int, shares: list[float]) -> None:
     curve = unit(rates)
     memory = np.array(shares) * rate * curve.window
     age = curve.best_age
@@ -130,9 +128,7 @@ def test_without_a_minimum_memory_pays_by_equation_3(
 
 
 @given(curves(), st.floats(0.1, 10), st.floats(0, 1.2))
-def test_neither_the_newest_nor_those_that_stay_until_expiry_beat_the_payoff(
-    curve: AgeCurve, rate: float, share: float
-) -> None:
+def test_fifo_and_until_expiry_do_not_beat_the_payoff(curve: AgeCurve, rate: float, share: float) -> None:
     memory = np.array([share * rate * curve.window])
     best = curve.payoff(rate).at(memory) * (1 + 1e-9)
     assert curve.recent(rate)(memory) <= best
@@ -143,7 +139,7 @@ def test_neither_the_newest_nor_those_that_stay_until_expiry_beat_the_payoff(
     assert curve.until_expiry(rate)(2 * rate * curve.window) == pytest.approx(full)
 
 
-def test_the_baselines_pay_what_their_formulas_say() -> None:
+def test_payoffs_of_the_baselines() -> None:
     curve = unit(EXAMPLE_3_3)
     assert np.array_equal(curve.recent(2)(np.array([0, 2, 6, 99])), [0, 2, 8, 10])
     assert np.array_equal(curve.until_expiry(2)(np.array([0, 4, 8, 99])), [0, 5, 10, 10])
@@ -177,7 +173,7 @@ def test_the_priority_rule_is_the_optimal_strategy_of_either_case(rates: list[in
     steps, curve = 400, unit(rates)
     held, results = run(rates, memory, steps)
     expected = curve.payoff(1).at(memory) * steps
-    # What differs is the beginning, when rows are young, and the end, when some have not yielded all.
+    # Only the beginning, when all rows are young, and the end, when some matches are missing, differ.
     assert abs(sum(results) - expected) <= 2 * (memory + len(rates)) * sum(rates)
     assert sum(results) <= expected + memory * sum(rates)
     if curve.best_age < memory < len(rates):
@@ -196,7 +192,7 @@ def test_a_window_cuts_the_curve(curve: AgeCurve, share: float) -> None:
     np.testing.assert_allclose(cut.cumulative(ages), curve.cumulative(ages), rtol=1e-9, atol=1e-9)
 
 
-def test_what_it_was_learned_from_stays_with_it() -> None:
+def test_the_sample_is_kept() -> None:
     curve = AgeCurve([0, 1, 2], [1, 2], sample=[10, 5])
     assert curve.within(1).sample == [10]
     assert curve != AgeCurve([0, 1, 2], [1, 2])
@@ -218,19 +214,19 @@ def test_what_it_was_learned_from_stays_with_it() -> None:
         ([0, 1], [[1]], "shape"),
     ],
 )
-def test_what_is_no_age_curve_is_refused(edges: list[float], rates: list[float], message: str) -> None:
+def test_invalid_curves_are_refused(edges: list[float], rates: list[float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         AgeCurve(edges, rates)
 
 
 @pytest.mark.parametrize("sample", [[1], [1, -1]])
 def test_a_sample_that_does_not_fit_is_refused(sample: list[float]) -> None:
-    with pytest.raises(InputError, match="give the rows seen in each of the 2 buckets"):
+    with pytest.raises(InputError, match="give the number of rows in each of the 2 buckets"):
         AgeCurve([0, 1, 2], [1, 1], sample)
 
 
 @pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf"), True, "fast"])
-def test_rates_that_are_none_are_refused(rate: float) -> None:
+def test_invalid_rates_are_refused(rate: float) -> None:
     with pytest.raises(InputError, match="rate is"):
         unit([1]).payoff(rate)
 

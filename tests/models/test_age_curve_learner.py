@@ -1,4 +1,4 @@
-"""What is learned of a curve, and when it is forgotten."""
+"""Age curves are learned, and discarded after a change."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tidegate.types import Array, Buckets
 ROWS = 100
 
 
-def feed(learner: AgeCurveLearner, rates: Array, units: range, rng: np.random.Generator) -> None:
-    """Rows of every age are held; matches are drawn."""
+def observe_windows(learner: AgeCurveLearner, rates: Array, units: range, rng: np.random.Generator) -> None:
+    """Observe rows of every age with random matches."""
     for now in units:
         held = now - rng.uniform(0, len(rates), ROWS)
         matches = rng.poisson(rates * ROWS / len(rates))
@@ -20,40 +20,40 @@ def feed(learner: AgeCurveLearner, rates: Array, units: range, rng: np.random.Ge
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_curve_that_stays_is_not_forgotten(seed: int) -> None:
+def test_a_constant_curve_is_not_discarded(seed: int) -> None:
     learner, rng = AgeCurveLearner(Buckets(1.0, 10), None), np.random.default_rng(seed)
-    feed(learner, np.linspace(0, 2, 10), range(1, 200), rng)
-    assert learner.held.sum() > 0.9 * 199 * ROWS * 0.5
-    before = learner.held.sum()
-    feed(learner, np.linspace(0, 2, 10), range(200, 260), rng)
-    assert learner.held.sum() > before
+    observe_windows(learner, np.linspace(0, 2, 10), range(1, 200), rng)
+    assert learner.exposure.sum() > 0.9 * 199 * ROWS * 0.5
+    before = learner.exposure.sum()
+    observe_windows(learner, np.linspace(0, 2, 10), range(200, 260), rng)
+    assert learner.exposure.sum() > before
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_curve_that_turns_round_is_known_anew_within_a_window(seed: int) -> None:
+def test_a_reversed_curve_is_learned_within_a_window(seed: int) -> None:
     learner, rng = AgeCurveLearner(Buckets(1.0, 10), None), np.random.default_rng(seed)
-    feed(learner, np.linspace(0, 2, 10), range(1, 200), rng)
-    feed(learner, np.linspace(2, 0, 10), range(200, 220), rng)
+    observe_windows(learner, np.linspace(0, 2, 10), range(1, 200), rng)
+    observe_windows(learner, np.linspace(2, 0, 10), range(200, 220), rng)
     curve = learner.curve()
     assert curve is not None
-    assert learner.held.sum() < 30 * ROWS
+    assert learner.exposure.sum() < 30 * ROWS
     assert curve.cumulative(5.0) > 0.65 * curve.total
 
 
-def test_few_matches_prove_nothing() -> None:
+def test_few_matches_do_not_discard_a_curve() -> None:
     learner, rng = AgeCurveLearner(Buckets(1.0, 10), None), np.random.default_rng(0)
-    feed(learner, np.full(10, 0.002), range(1, 100), rng)
-    feed(learner, np.full(10, 0.0), range(100, 130), rng)
-    assert learner.held.sum() > 100 * ROWS * 0.5
+    observe_windows(learner, np.full(10, 0.002), range(1, 100), rng)
+    observe_windows(learner, np.full(10, 0.0), range(100, 130), rng)
+    assert learner.exposure.sum() > 100 * ROWS * 0.5
 
 
 def test_storing_changes_nothing() -> None:
     through, stored = (AgeCurveLearner(Buckets(1.0, 10), 50) for _ in range(2))
     for learner in (through, stored):
-        feed(learner, np.linspace(0, 2, 10), range(1, 20), np.random.default_rng(1))
+        observe_windows(learner, np.linspace(0, 2, 10), range(1, 20), np.random.default_rng(1))
     again = AgeCurveLearner(Buckets(1.0, 10), 50)
     again.restore(stored.snapshot())
     for learner in (through, again):
-        feed(learner, np.linspace(2, 0, 10), range(20, 40), np.random.default_rng(2))
+        observe_windows(learner, np.linspace(2, 0, 10), range(20, 40), np.random.default_rng(2))
     for name, array in through.snapshot().items():
         np.testing.assert_array_equal(array, again.snapshot()[name])

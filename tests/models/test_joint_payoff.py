@@ -1,4 +1,4 @@
-"""What memory pays in a join, by whatever model."""
+"""The payoff of memory in a join, for every kind of model."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from tidegate.models import AgeCurve, Payoff, joint_payoff
 LATE, EARLY = AgeCurve([0, 1, 2], [0, 4]), AgeCurve([0, 1, 2], [4, 0])
 
 
-class Stand:
-    """A model of both sides that shows what it was asked."""
+class FakeModel:
+    """A model of both sides that returns its arguments."""
 
     def payoff(self, rates: tuple[float, float], window: tuple[float, float]) -> tuple[Payoff, Payoff]:
         assert (rates, window) == ((2, 3), (5, 7))
         return Payoff([0, 1], [0, 5]), Payoff([0, 2], [0, 2])
 
 
-def test_sides_draw_on_one_memory() -> None:
+def test_sides_share_one_memory() -> None:
     both = joint_payoff((LATE, EARLY), rates=(1, 1), window=(2, 2))
     assert both.at(np.array([1, 2, 3])).tolist() == [4, 6, 8]
     assert joint_payoff(LATE, rates=(1, 1), window=(2, 2)) == LATE.payoff(1)
     assert joint_payoff((None, EARLY), rates=(1, 5), window=(2, 2)) == EARLY.payoff(5)
 
 
-def test_a_window_ends_what_memory_pays() -> None:
+def test_a_window_limits_the_payoff() -> None:
     assert joint_payoff((EARLY, LATE), rates=(1, 1), window=(1, 0)).at(9) == 4
     assert joint_payoff(LATE, rates=(1, 1), window=(1.5, 0)).full == 2
     assert joint_payoff(LATE, rates=(1, 1), window=(None, 0)).full == 4
 
 
-def test_other_models_speak_for_both_sides() -> None:
+def test_two_sided_models_are_given_rates_and_window() -> None:
     payoff = Payoff([0, 1], [0, 1])
     assert joint_payoff(payoff, rates=(1, 1), window=(1, 1)) is payoff
-    assert joint_payoff(Stand(), rates=(2, 3), window=(5, 7)).at(np.array([1, 3])).tolist() == [5, 7]
+    assert joint_payoff(FakeModel(), rates=(2, 3), window=(5, 7)).at(np.array([1, 3])).tolist() == [5, 7]
 
 
-def test_what_is_no_model_of_a_join_is_refused() -> None:
+def test_other_objects_are_refused() -> None:
     with pytest.raises(InputError, match="'age' is not a model of a join"):
         joint_payoff("age", rates=(1, 1), window=(1, 1))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="not a pair of age curves"):

@@ -1,4 +1,4 @@
-"""What memory pays: the breakpoints, the inverse, and two that share."""
+"""Payoffs: breakpoints, inverse, and two payoffs that share memory."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from tidegate.models import Payoff
 NOTHING = Payoff([0], [0])
 
 
-def test_between_breakpoints_it_is_straight_and_beyond_them_flat() -> None:
+def test_it_is_linear_between_breakpoints_and_constant_after_them() -> None:
     payoff = Payoff([0, 2, 4, 9], [0, 4, 6, 6])
     assert payoff.at(np.array([0, 1, 2, 3, 4, 100])).tolist() == [0, 2, 4, 5, 6, 6]
     assert isinstance(payoff.at(1), float)
@@ -22,7 +22,7 @@ def test_between_breakpoints_it_is_straight_and_beyond_them_flat() -> None:
     assert payoff.recall(3) == 5 / 6
 
 
-def test_where_nothing_is_to_be_had_all_of_it_is_had() -> None:
+def test_without_results_the_recall_is_1() -> None:
     assert (NOTHING.full, NOTHING.ample, NOTHING.recall(0), NOTHING.memory_for(1.0)) == (0, 0, 1, 0)
     assert NOTHING.recall(np.zeros(2)).tolist() == [1, 1]
     assert NOTHING.shared(NOTHING) == NOTHING
@@ -30,7 +30,7 @@ def test_where_nothing_is_to_be_had_all_of_it_is_had() -> None:
     assert NOTHING.split(3, Payoff([0, 2], [0, 1])) == (0, 3)
 
 
-def test_it_is_a_value() -> None:
+def test_it_is_compared_by_value() -> None:
     one, same, other = Payoff([0, 1], [0, 2]), Payoff((0.0, 1.0), np.array([0, 2])), Payoff([0, 1], [0, 3])
     assert (one == same, hash(one) == hash(same), one == other, one == "payoff") == (True, True, False, False)
     with pytest.raises(ValueError, match="read-only"):
@@ -38,7 +38,7 @@ def test_it_is_a_value() -> None:
 
 
 @given(payoffs(), st.floats(0, 1))
-def test_the_inverse_undoes(payoff: Payoff, recall: float) -> None:
+def test_the_inverse(payoff: Payoff, recall: float) -> None:
     memory = payoff.memory_for(recall)
     assert 0 <= memory <= payoff.ample
     assert payoff.recall(memory) >= recall - 1e-9
@@ -57,7 +57,7 @@ def test_it_is_concave_and_never_falls(payoff: Payoff, memory: list[float]) -> N
 
 
 @given(payoffs(), payoffs(), st.floats(0, 1))
-def test_sharing_pays_the_best_of_all_divisions(one: Payoff, other: Payoff, share: float) -> None:
+def test_sharing_equals_the_best_division(one: Payoff, other: Payoff, share: float) -> None:
     memory = share * 1.2 * (one.ample + other.ample)
     tries = np.linspace(0, memory, 501)
     divided = (one.at(tries) + other.at(memory - tries)).max()
@@ -70,7 +70,7 @@ def test_sharing_pays_the_best_of_all_divisions(one: Payoff, other: Payoff, shar
     assert one.at(mine) + other.at(theirs) == pytest.approx(both.at(memory), rel=1e-7, abs=slack)
 
 
-def test_equals_fill_in_proportion_and_so_do_leftovers() -> None:
+def test_equal_slopes_and_excess_memory_are_divided_in_proportion() -> None:
     one, other = Payoff([0, 10], [0, 20]), Payoff([0, 1, 31], [0, 3, 63])
     assert one.split(1, other) == (0, 1)
     assert one.split(21, other) == (5, 16)
@@ -91,12 +91,12 @@ def test_equals_fill_in_proportion_and_so_do_leftovers() -> None:
         (["a"], [0], "not numbers"),
     ],
 )
-def test_what_is_no_payoff_is_refused(memory: list[float], results: list[float], message: str) -> None:
+def test_invalid_payoffs_are_refused(memory: list[float], results: list[float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Payoff(memory, results)
 
 
-def test_segments_and_splits_that_make_no_sense_are_refused() -> None:
+def test_invalid_segments_and_splits_are_refused() -> None:
     with pytest.raises(InputError, match="1 lengths have 2 slopes"):
         Payoff.from_segments([1], [1, 2])
     with pytest.raises(InputError, match="a segment has -1; lengths and slopes are 0 or more"):

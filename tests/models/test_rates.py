@@ -11,7 +11,7 @@ HORIZONS = st.none() | st.floats(0.5, 100)
 
 
 @given(HORIZONS, st.integers(1, 50), st.floats(0.1, 10), st.integers(1, 30), st.floats(-1e6, 1e6))
-def test_a_steady_rate_is_found_at_once(
+def test_a_constant_rate_is_right_from_the_start(
     horizon: float | None, rows: int, gap: float, steps: int, start: float
 ) -> None:
     rates = Rates(horizon)
@@ -31,7 +31,7 @@ def test_a_change_counts_half_after_one_horizon() -> None:
     assert rates.rate("left") == pytest.approx(6, rel=0.01)
 
 
-def test_a_silent_side_slows_down_while_the_other_goes_on() -> None:
+def test_the_rate_of_an_idle_side_falls() -> None:
     rates = Rates(10)
     for now in range(100):
         rates.observe("left", 4, now)
@@ -66,18 +66,18 @@ def test_storing_changes_nothing(
 
 
 @pytest.mark.parametrize("horizon", [0, -1, float("nan"), float("inf"), "1 hour", True])
-def test_a_horizon_is_a_time(horizon: object) -> None:
+def test_an_invalid_horizon_is_refused(horizon: object) -> None:
     with pytest.raises(InputError, match=r"horizon=.* must be a positive duration"):
         Rates(horizon)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("count", "now"), [(-1, 0), (1, float("nan"))])
-def test_what_cannot_be_observed(count: int, now: float) -> None:
+def test_invalid_observations_are_refused(count: int, now: float) -> None:
     with pytest.raises(InputError, match="cannot be observed; give at least 0"):
         Rates().observe("left", count, now)
 
 
-def test_a_rate_beside_that_of_the_faster_side() -> None:
+def test_a_rate_relative_to_the_faster_side() -> None:
     rates = Rates()
     assert rates.relative("left") == rates.relative("right") == 1
     for now in range(9):
@@ -88,7 +88,7 @@ def test_a_rate_beside_that_of_the_faster_side() -> None:
 
 
 @pytest.mark.parametrize("horizon", [None, 3.0, 50.0])
-def test_sides_of_a_row_at_each_time_are_equal_though_one_is_ahead(horizon: float | None) -> None:
+def test_sides_with_one_row_at_each_time_are_equal(horizon: float | None) -> None:
     rates = Rates(horizon)
     for now in range(200):
         for count in ((1, 0), (0, 1)):
@@ -97,7 +97,7 @@ def test_sides_of_a_row_at_each_time_are_equal_though_one_is_ahead(horizon: floa
             assert rates.relative("left") == rates.relative("right") == 1
 
 
-def test_a_side_of_which_nothing_came_still_counts_a_little() -> None:
+def test_a_side_without_rows_counts_as_one_row() -> None:
     rates = Rates()
     for now in range(9):
         rates.observe("left", 3, now)

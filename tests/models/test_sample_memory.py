@@ -18,8 +18,8 @@ from tidegate.sampling import ProgressiveJoinReservoir, expected_results
 FRACTIONS = st.floats(0.001, 1)
 
 
-def held(ages: list[float], fraction: float) -> float:
-    """How long a row is expected to be held that matches at these ages."""
+def expected_time(ages: list[float], fraction: float) -> float:
+    """The expected time that a row with matches at these ages is buffered."""
     mean = 0.0
     for taken in product([False, True], repeat=len(ages)):
         chance = prod(fraction if yes else 1 - fraction for yes in taken)
@@ -28,12 +28,12 @@ def held(ages: list[float], fraction: float) -> float:
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=6).filter(any), FRACTIONS, st.floats(0.1, 10))
-def test_age_curves_hold_a_row_until_the_last_match_that_is_taken(
+def test_age_curves_hold_a_row_until_its_last_sampled_match(
     rates: list[int], fraction: float, rate: float
 ) -> None:
     curve = AgeCurve(range(len(rates) + 1), rates)
     matches = np.arange(1, sum(rates) + 1)
-    expected = rate * held(list(curve.inverse(matches)), fraction)
+    expected = rate * expected_time(list(curve.inverse(matches)), fraction)
     window = (len(rates), len(rates))
     assert sample_rows(curve, fraction, rates=(rate, 7), window=window) == pytest.approx(expected)
     assert sample_rows((None, curve), fraction, rates=(7, rate), window=window) == pytest.approx(expected)
@@ -43,13 +43,13 @@ def test_age_curves_hold_a_row_until_the_last_match_that_is_taken(
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any), FRACTIONS)
-def test_frequencies_hold_a_row_as_a_level_age_curve_does(matches: list[int], fraction: float) -> None:
+def test_frequencies_equal_a_constant_age_curve(matches: list[int], fraction: float) -> None:
     window, rate = 100.0, 3.0
     right = np.array(matches) / sum(matches)
     left = np.arange(1, len(matches) + 1) / sum(range(1, len(matches) + 1))
     rate_right = sum(matches) / window
     expected = sum(
-        rate * share * held([window * (i + 1) / n for i in range(n)], fraction)
+        rate * share * expected_time([window * (i + 1) / n for i in range(n)], fraction)
         for share, n in zip(left, matches, strict=True)
     )
     found = sample_rows((left, right), fraction, rates=(rate, rate_right), window=(window, 0))
@@ -59,7 +59,7 @@ def test_frequencies_hold_a_row_as_a_level_age_curve_does(matches: list[int], fr
 
 
 @given(st.floats(0.1, 4.9), FRACTIONS, FRACTIONS)
-def test_more_of_a_sample_takes_more_memory(total: float, one: float, other: float) -> None:
+def test_a_larger_sample_needs_more_memory(total: float, one: float, other: float) -> None:
     low, high = sorted([one, other])
     for model in (AgeCurve([0, 5, 10], [total / 3, 2 * total / 3]), ([0.2, 0.8], [0.6, 0.4])):
         rows = [sample_rows(model, p, rates=(1, total / 10), window=(10, 0)) for p in (0, low, high, 1)]
@@ -70,12 +70,12 @@ def test_more_of_a_sample_takes_more_memory(total: float, one: float, other: flo
 
 def test_a_total_that_is_not_whole_is_a_mean() -> None:
     curve = AgeCurve([0, 10], [1.25])
-    one, two = held([10], 0.5), held([5, 10], 0.5)
+    one, two = expected_time([10], 0.5), expected_time([5, 10], 0.5)
     expected = 0.75 * one + 0.25 * two
     assert sample_rows(curve, 0.5, rates=(1, 1), window=(10, 0)) == pytest.approx(expected)
 
 
-def test_what_cannot_be_sampled_is_refused() -> None:
+def test_invalid_fractions_are_refused() -> None:
     curve = AgeCurve([0, 1], [1])
     with pytest.raises(InputError, match=r"fraction 1\.5"):
         sample_rows(curve, 1.5, rates=(1, 1), window=(1, 1))
@@ -87,7 +87,7 @@ def test_what_cannot_be_sampled_is_refused() -> None:
         sample_rows(curve, 0.5, rates=(1, 0), window=(1, 1))
 
 
-def test_a_frequency_is_a_model_as_its_shares_are() -> None:
+def test_a_frequency_equals_its_shares() -> None:
     model = Frequency({1: 0.5, 2: 0.5}, {2: 0.25, 3: 0.75})
     shares = ([0.5, 0.5, 0.0], [0.0, 0.25, 0.75])
     given: dict[str, Any] = {"rates": (1, 2), "window": (40, 30)}
@@ -99,6 +99,6 @@ def test_a_frequency_is_a_model_as_its_shares_are() -> None:
 
 
 @pytest.mark.parametrize("model", [None, 7, "frequency", (1, 2, 3)])
-def test_what_is_no_model_is_refused(model: Any) -> None:  # noqa: ANN401 - of any kind
+def test_other_objects_are_refused(model: Any) -> None:  # noqa: ANN401 - of any kind
     with pytest.raises(InputError, match="is not a model of matches"):
         sample_rows(model, 0.3, rates=(1, 2), window=(40, 30))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Arrival(NamedTuple):
-    """A row: its key (null for none), its time, and a text that is its own."""
+    """A row: its key (null for none), its time, and a unique text."""
 
     key: int | None
     time: int
@@ -36,7 +36,7 @@ Batch = dict["Side", list[Arrival]]
 
 
 def table(rows: Sequence[Arrival], zone: str = "UTC") -> pa.Table:
-    """Rows as they come out of a pack."""
+    """Rows as they are unpacked."""
     return pa.table(
         {
             "k": pa.array([row.key for row in rows], pa.int64()),
@@ -77,7 +77,7 @@ def plan(
 
 
 class Result(NamedTuple):
-    """The texts of both partners, null for none, and whether a lack of one is uncertain."""
+    """The texts of both partners, null for none, and whether a missing partner is uncertain."""
 
     left: str | None
     right: str | None
@@ -105,7 +105,7 @@ def content(bucket: BucketJoin | SavedBucket) -> dict[str, Any]:
 
 @dataclass
 class Hand:
-    """Feeds a bucket micro-batches, and keeps what it gives."""
+    """Gives micro-batches to a bucket, and collects its results."""
 
     plan: BucketPlan
     bucket: BucketJoin = field(init=False)
@@ -156,13 +156,13 @@ class Hand:
 
     @property
     def accounted(self) -> int:
-        """Where all rows that came in are now."""
+        """The number of arrived rows by what happened to them."""
         tally, counts = self.bucket.operator.tally, self.bucket.intake.counts
         return tally.evicted + tally.expired + self.bucket.operator.rows + counts.late + counts.null_keys
 
     @property
     def bytes(self) -> int:
-        """What is really held: the operator's columns and all others."""
+        """The bytes that are buffered: the columns of the operator and all others."""
         own = (int(column.nbytes) for side in SIDES for column in self._columns(side))
         return sum(own) + sum(self._payload_bytes(side) for side in SIDES)
 
@@ -175,7 +175,7 @@ class Hand:
 
 
 def watermarks(batches: Sequence[Batch], delay: int) -> list[int]:
-    """The watermark of each micro-batch: the lesser of both sides', from what came before; 0 at first."""
+    """The watermark of each micro-batch: the minimum of both sides, from earlier micro-batches; 0 at first."""
     seen: dict[Side, int] = dict.fromkeys(SIDES, 0)
     found = []
     for batch in batches:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def results(spark: SparkSession, folder: Path, name: str) -> dict[str, list[str]]:
-    """A batch join, a streaming one, and a look into its checkpoint, as sorted texts."""
+    """A batch join, a streaming one, and the inspection of its checkpoint, as sorted texts."""
     left, right = (spark.read.parquet(str(folder / side)) for side in ("left", "right"))
     batch = tg.join(
         left, right, on="k", time="t", window=("15 s", "15 s"), how="full", where="l.left_text < r.right_text"
     )
     checkpoint, out = folder / f"{name}_checkpoint", folder / f"{name}_out"
-    (folder / "worth.json").write_text(json.dumps(Histogram("k", [0, 4, 10], [1, 2]).to_dict()))
-    importance = (DefinitionFile(folder / "worth.json"), Expression("k * 2"))
+    (folder / "importance.json").write_text(json.dumps(Histogram("k", [0, 4, 10], [1, 2]).to_dict()))
+    importance = (DefinitionFile(folder / "importance.json"), Expression("k * 2"))
     joined = restarted.query(spark, folder, "random", importance=importance)
     query = (
         joined.writeStream.format("parquet")
@@ -60,7 +60,7 @@ def results(spark: SparkSession, folder: Path, name: str) -> dict[str, list[str]
 
 
 def refused(joined: DataFrame, folder: Path, checkpoint: Path, name: str) -> Iterator[str]:
-    """What cannot work is told the same way."""
+    """Errors are the same as in a classic session."""
     spark = joined.sparkSession
     right = streams.read(spark, folder / "right", "t", "1 second")
     damaged = Path(shutil.copytree(checkpoint, folder / f"{name}_damaged"))

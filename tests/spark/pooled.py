@@ -1,4 +1,4 @@
-"""Two members of a pool by hand, without Spark: real buckets, policies and files."""
+"""Two members of a pool without Spark, with real buckets, policies and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def zipf_batches(seed: int, batches: int, rows: int, keys: int, skew: float, span: int) -> list[Batch]:
-    """Rows of both sides whose keys are of unequal frequency, `span` of time a micro-batch."""
+    """Rows of both sides whose keys are of unequal frequency, `span` of time per micro-batch."""
     rng = np.random.default_rng(seed)
     shares = 1.0 / np.arange(1, keys + 1) ** skew
     found: list[Batch] = []
@@ -56,7 +56,7 @@ class Running:
         return replace(plan, join=replace(plan.join, partition=bucket))
 
     def run(self, batch: Batch) -> None:
-        """One micro-batch: every bucket takes a step, its keys' rows alone."""
+        """One micro-batch: every bucket takes a step with the rows of its keys."""
         client = PoolClient(self.member, self.buckets, f"query of {self.member.name}")
         done = {}
         for number in range(self.buckets):

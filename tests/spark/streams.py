@@ -1,4 +1,4 @@
-"""How streaming tests run: batches of rows become files that Spark reads one a micro-batch, and results come back."""
+"""Helpers of streaming tests: batches of rows become files, one per micro-batch, and results are collected."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def at(milliseconds: int) -> datetime:
 
 
 def write(folder: Path, batches: Sequence[pa.Table]) -> Path:
-    """One file a micro-batch; files are read by the time of their last change."""
+    """Write one file per micro-batch; Spark reads files in order of modification."""
     folder.mkdir(parents=True, exist_ok=True)
     begin = len(list(folder.glob("*.parquet")))
     for i, table in enumerate(batches, start=begin):
@@ -60,19 +60,19 @@ def write(folder: Path, batches: Sequence[pa.Table]) -> Path:
 
 
 def read(spark: SparkSession, folder: Path, time: str, delay: str) -> DataFrame:
-    """A stream of one file a micro-batch."""
+    """A stream with one file per micro-batch."""
     schema = spark.read.parquet(str(folder)).schema
     frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
     return frame.withWatermark(time, delay)
 
 
 _STARTS = 3
-"""How often a query is started: a busy machine may not start its Python process in the time that Spark allows."""
+"""Maximum number of starts of a query: a busy machine may not start its Python process in time."""
 
 
 @dataclass
 class Running:
-    """A stream that runs to the end of what there is."""
+    """A query that runs until all available data is processed."""
 
     query: StreamingQuery
     name: str
@@ -85,16 +85,16 @@ class Running:
         return cls(_started(frame, name, checkpoint), name, frame, checkpoint)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """All rows that it gave."""
+        """All rows of its result."""
         return [tuple(row) for row in self.table().collect()]
 
     def table(self) -> DataFrame:
-        """The same, as Spark has them."""
+        """The same as a DataFrame."""
         self.query = run_to_end(self._start_over, self.query)
         return self.frame.sparkSession.table(self.name)
 
     def _start_over(self) -> StreamingQuery:
-        """Start again without a checkpoint: Spark's memory sink cannot go on from one."""
+        """Start again without a checkpoint: Spark's memory sink cannot continue from one."""
         shutil.rmtree(self.checkpoint)
         return _started(self.frame, self.name, self.checkpoint)
 
@@ -105,7 +105,7 @@ def _started(frame: DataFrame, name: str, checkpoint: Path) -> StreamingQuery:
 
 
 def run_to_end(start: Callable[[], StreamingQuery], running: StreamingQuery | None = None) -> StreamingQuery:
-    """Wait for the end of a query; it is started again where its Python process did not start in time."""
+    """Wait for the end of a query; start it again if its Python process did not start in time."""
     query = running or start()
     for _ in range(_STARTS - 1):
         try:
@@ -121,12 +121,12 @@ def run_to_end(start: Callable[[], StreamingQuery], running: StreamingQuery | No
 
 
 def run(frame: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:
-    """Run a stream to the end of what there is, and return all rows that it gave."""
+    """Run a stream until all available data is processed, and return all rows of the result."""
     return Running.start(frame, checkpoint).rows()
 
 
 def run_to_files(frame: DataFrame, checkpoint: Path, folder: Path) -> None:
-    """Run a stream into one folder a micro-batch, overwritten when that is run again: an idempotent sink."""
+    """Run a stream with an idempotent sink: one folder per micro-batch, which is overwritten if that is repeated."""
 
     def save(batch: DataFrame, number: int) -> None:
         batch.write.mode("overwrite").parquet(str(folder / f"batch={number:04d}"))
@@ -136,13 +136,13 @@ def run_to_files(frame: DataFrame, checkpoint: Path, folder: Path) -> None:
 
 
 def rows_of(spark: SparkSession, folder: Path) -> Counter[str]:
-    """What an idempotent sink holds."""
+    """The rows in an idempotent sink."""
     frame = spark.read.parquet(*sorted(str(f) for f in folder.glob("batch=*")))
     return Counter(map(str, frame.collect()))
 
 
 def texts(frame: DataFrame) -> Counter[tuple[str | None, ...]]:
-    """All rows, every value as a text that tells it from every other of its type."""
+    """All rows, every value as a text that is unique within its type."""
     columns = []
     for field in frame.schema.fields:
         escaped = field.name.replace("`", "``")
@@ -161,13 +161,13 @@ def texts(frame: DataFrame) -> Counter[tuple[str | None, ...]]:
         else:
             sql = f"cast({name} as string)"
         columns.append(F.expr(sql))
-    # One partition: the order of a shuffle has no say in what is compared.
+    # One partition, so that the order of a shuffle does not matter.
     return Counter(tuple(row) for row in frame.select(*columns).collect())
 
 
 @contextmanager
 def conf(spark: SparkSession, **settings: str) -> Iterator[None]:
-    """Settings for a while; `__` stands for a dot."""
+    """Settings within a block; `__` is written for a dot."""
     names = {name.replace("__", "."): value for name, value in settings.items()}
     old = {name: spark.conf.get(name) for name in names}
     try:

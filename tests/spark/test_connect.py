@@ -1,4 +1,4 @@
-"""Through Spark Connect a join gives what it gives in a classic session."""
+"""A join gives the same results through Spark Connect as in a classic session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_connect_gives_what_classic_gives(spark: SparkSession, tmp_path: Path) -> None:
+def test_connect_equals_classic(spark: SparkSession, tmp_path: Path) -> None:
     restarted.sources(tmp_path, 0, 4)
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PYSPARK_PYTHON": sys.executable}
     for name in ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):

@@ -1,4 +1,4 @@
-"""Left rows find their partners at the ages that the curve says."""
+"""Left rows find their partners at the ages of the curve."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 import tidegate as tg
 from tidegate import InputError
 from tidegate.streams import Aged, Trace
-from tidegate.streams.aged import Curve
+from tidegate.streams.aged import AgeShape
 from tidegate.streams.gaps import Gaps
 from tidegate.types import Array
 
 GAPS: list[Gaps] = ["even", "poisson", "uniform"]
-CURVES: list[Curve] = ["increasing", "decreasing", "bell", (3.0, 0.0, *[1.0] * 18)]
+CURVES: list[AgeShape] = ["increasing", "decreasing", "bell", (3.0, 0.0, *[1.0] * 18)]
 
 
 def ages(pair: tuple[Trace, Trace], since: float = 0.0) -> Array:
@@ -27,7 +27,7 @@ def ages(pair: tuple[Trace, Trace], since: float = 0.0) -> Array:
 
 @pytest.mark.parametrize("gaps", GAPS)
 @pytest.mark.parametrize("shape", CURVES, ids=str)
-def test_ages_follow_the_curve(shape: Curve, gaps: Gaps) -> None:
+def test_ages_follow_the_curve(shape: AgeShape, gaps: Gaps) -> None:
     aged = Aged(shape, gaps=gaps)
     found = ages(aged.both(20_000, seed=3), since=aged.window)
     seen = np.histogram(found, aged.curve_edges)[0]
@@ -44,7 +44,7 @@ def test_ages_are_even_within_a_bucket() -> None:
 
 
 @pytest.mark.parametrize("gaps", GAPS)
-def test_a_left_row_finds_as_many_partners_as_the_rates_say(gaps: Gaps) -> None:
+def test_the_number_of_partners_follows_the_rates(gaps: Gaps) -> None:
     aged = Aged("bell", gaps=gaps, rate_left=2.0, rate_right=6.0)
     left, right = aged.both(20_000, seed=5)
     assert aged.matches == pytest.approx(3.0)
@@ -82,7 +82,7 @@ def test_the_exact_join_finds_every_partner() -> None:
     assert report.exact == report.from_left == (right.keys[0].to_numpy() >= 0).sum()
 
 
-def test_a_window_holds_what_the_true_rate_says() -> None:
+def test_a_window_holds_as_many_rows_as_the_true_rate() -> None:
     aged = Aged()
     left, right = aged.both(4000)
     report = tg.simulate(left, right, window=(aged.window, 0))
@@ -109,7 +109,7 @@ def test_the_curve_switches() -> None:
     st.integers(0, 2**32),
 )
 def test_partners_are_within_the_window_even_where_buckets_are_empty(
-    shape: Curve, gaps: Gaps, window: float, rate: float, rows: int, seed: int
+    shape: AgeShape, gaps: Gaps, window: float, rate: float, rows: int, seed: int
 ) -> None:
     aged = Aged(shape, window=window, rate_left=rate, gaps=gaps)
     left, right = aged.both(rows, seed)
@@ -126,7 +126,7 @@ def test_partners_are_within_the_window_even_where_buckets_are_empty(
 
 
 @pytest.mark.parametrize("shape", ["increasing", (0.0, *[1.0] * 19)], ids=str)
-def test_a_right_row_that_finds_no_bucket_does_not_arrive(shape: Curve) -> None:
+def test_a_right_row_without_a_bucket_does_not_arrive(shape: AgeShape) -> None:
     sparse = Aged(shape, window=1.0, rate_left=0.01, rate_right=50.0, gaps="even")
     left, right = sparse.both(100)
     found = ages((left, right))
@@ -171,6 +171,6 @@ def test_a_trace_is_the_left() -> None:
         ({"then": (5.0, "rising")}, "shape 'rising' is not known"),
     ],
 )
-def test_what_is_no_stream_is_refused(wrong: dict[str, object], message: str) -> None:
+def test_invalid_parameters_are_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Aged(**wrong)  # type: ignore[arg-type]

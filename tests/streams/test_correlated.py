@@ -1,4 +1,4 @@
-"""Two streams share their hot keys, avoid each other's, or know nothing of each other."""
+"""Frequencies of keys on two sides are correlated directly, inversely, or not at all."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_orders_of_frequency() -> None:
 
 
 @pytest.mark.parametrize("correlation", CASES)
-def test_results_are_as_many_as_the_shares_say(correlation: Correlation) -> None:
+def test_the_number_of_results_follows_the_shares(correlation: Correlation) -> None:
     pair = Correlated(correlation, skew=1.0)
     left, right = pair.both(5000, seed=2)
     exact = tg.simulate(left, right, window=(500, 0), warmup=500).exact
@@ -68,7 +68,7 @@ def test_no_rows() -> None:
     assert [len(trace) for trace in Correlated().both(0)] == [0, 0]
 
 
-def test_what_is_no_stream_is_refused() -> None:
+def test_invalid_parameters_are_refused() -> None:
     with pytest.raises(InputError, match="correlation 'none' is not known"):
         Correlated("none")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="rate > 0"):

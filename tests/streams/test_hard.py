@@ -1,4 +1,4 @@
-"""Sessions, rush hours and partners: what they promise, and what they refuse."""
+"""Sessions, rush hours and partners follow their parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAIRS: list[Pair] = [Sessions(), RushHours(), OneToOne(), HeavyTails()]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: type(pair).__name__)
-def test_they_are_ordered_repeatable_and_as_long_as_asked(pair: Pair) -> None:
+def test_they_are_ordered_reproducible_and_of_the_given_length(pair: Pair) -> None:
     for rows in (0, 1, 7, 3000):
         left, right = pair.both(rows, seed=4)
         assert len(left) == rows
@@ -32,7 +32,7 @@ def test_keys_of_sessions_end() -> None:
     assert shares[: len(shares) // 20].sum() > 0.3
 
 
-def test_rush_hours_are_as_busy_as_said() -> None:
+def test_rush_hours_have_the_given_rate() -> None:
     left, right = RushHours(period=100.0, part=0.1, factor=5.0).both(50_000, seed=2)
     for trace in (left, right):
         busy = trace.time % 100 < 10
@@ -40,7 +40,7 @@ def test_rush_hours_are_as_busy_as_said() -> None:
         assert len(trace) / trace.time[-1] == pytest.approx(1, rel=0.05)
 
 
-def test_partners_come_as_often_as_said() -> None:
+def test_partners_have_the_given_number() -> None:
     orders, deliveries = OneToOne(delay=50.0, matched=0.7).both(10_000, seed=2)
     keys = deliveries.keys[0].to_numpy()
     assert len(np.unique(keys)) == len(keys)
@@ -59,6 +59,6 @@ def test_partners_come_as_often_as_said() -> None:
         lambda: HeavyTails(partners=0),
     ],
 )
-def test_what_is_no_stream_is_refused(make: type[Pair]) -> None:
+def test_invalid_parameters_are_refused(make: type[Pair]) -> None:
     with pytest.raises(tg.InputError, match="is not a stream"):
         make()

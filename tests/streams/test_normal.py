@@ -1,4 +1,4 @@
-"""Normally distributed keys, and orders that a tree prescribes."""
+"""Normally distributed keys, in random order or ordered by a tree."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_no_key_comes_before_its_parents_rows(given_keys: list[int], fanout: int
         assert ordered.tolist() == sorted(keys)
 
 
-def test_siblings_come_in_any_order() -> None:
+def test_siblings_have_any_order() -> None:
     orders = {
         tuple(partly_sorted(np.array([0, 1, 2, 2]), 2, np.random.default_rng(seed))) for seed in range(60)
     }
@@ -67,7 +67,7 @@ def test_the_same_seed_makes_the_same_rows() -> None:
     assert len(Normal().both(0)[0]) == len(Normal().both(0)[1]) == 0
 
 
-def test_what_is_no_pair_of_streams_is_refused() -> None:
+def test_invalid_parameters_are_refused() -> None:
     with pytest.raises(InputError, match="variances and rates above 0"):
         Normal(variance=0)
     with pytest.raises(InputError, match="finite"):

@@ -1,4 +1,4 @@
-"""Readings have the values, the times and the disorder that they are said to have."""
+"""Readings have the values, the times and the disorder of their parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_uniform_readings_are_distinct_whole_times_in_order() -> None:
     assert trace.value.mean() == pytest.approx(0.5, abs=4 * 0.289 / 100)
 
 
-def test_a_wiener_process_spreads_as_time_goes_by() -> None:
+def test_the_variance_of_a_wiener_process_grows_with_time() -> None:
     trace = Readings("wiener", "gamma", spacing=3.0, form=2.0).trace(40_000, seed=2)
     assert trace.value is not None
     gaps, steps = np.diff(trace.time), np.diff(trace.value)
@@ -28,7 +28,7 @@ def test_a_wiener_process_spreads_as_time_goes_by() -> None:
     assert (steps**2 / gaps).mean() == pytest.approx(1.0, abs=4 * np.sqrt(2 / 40_000))
 
 
-def test_disorder_inverts_as_many_pairs_as_table_1_says() -> None:
+def test_disorder_inverts_as_many_pairs_as_in_table_1() -> None:
     """A sigma of a hundredth of the range: 1.1 % of all pairs."""
     time = Readings(disorder=300).trace(3000, seed=3).time
     inverted = sum(int((time[:at] > time[at]).sum()) for at in range(3000))
@@ -36,7 +36,7 @@ def test_disorder_inverts_as_many_pairs_as_table_1_says() -> None:
     assert sorted(time.tolist()) == sorted(set(time.tolist()))
 
 
-def test_a_seed_makes_the_same_rows_again() -> None:
+def test_the_same_seed_gives_the_same_rows() -> None:
     stream = Readings("wiener", disorder=50.0)
     one, two, other = stream.trace(100, 5), stream.trace(100, 5), stream.trace(100, 6)
     assert one.time.tolist() == two.time.tolist() != other.time.tolist()
@@ -44,6 +44,6 @@ def test_a_seed_makes_the_same_rows_again() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"spacing": 0}, {"spacing": 2.5}, {"form": 0.0}, {"disorder": -1.0}])
-def test_what_is_no_stream_is_named(bad: dict[str, float]) -> None:
+def test_invalid_parameters_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(InputError, match=r"is not a stream|is not whole"):
         Readings(**bad)  # type: ignore[arg-type]

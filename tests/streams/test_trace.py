@@ -1,4 +1,4 @@
-"""A stream is a stream, wherever it was recorded."""
+"""Traces are the same from every source."""
 
 import math
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def test_every_source_can_be_joined(reader: str, tmp_path: Path) -> None:
     assert sorted(zip(*map(np.ndarray.tolist, report.pairs), strict=True)) == [(0, 0), (2, 2)]
 
 
-def test_a_trace_is_taken_as_it_is() -> None:
+def test_a_trace_is_returned_unchanged() -> None:
     trace = Trace.of(DATA)
     assert Trace.of(trace) is trace
 
@@ -105,7 +105,7 @@ def test_a_pandas_frame_has_its_index_and_its_types(monkeypatch: pytest.MonkeyPa
     assert Trace.of(frame[frame["key"] == "b"]).keys[0].to_pylist() == ["b"]
 
 
-def test_what_cannot_be_read_of_a_pandas_frame_is_named() -> None:
+def test_unreadable_columns_of_a_pandas_frame_are_named() -> None:
     frame = pd.DataFrame({"key": [1, "a"], "time": [0, 1]})
     with pytest.raises(InputError, match=r"left.key cannot be read as a column: .*; give one flat array"):
         tg.simulate(frame, frame, window=(1, 1))
@@ -113,7 +113,7 @@ def test_what_cannot_be_read_of_a_pandas_frame_is_named() -> None:
         Trace.of(pd.concat([frame, frame[["time"]]], axis=1))
 
 
-def test_a_spark_frame_is_told_how_to_come() -> None:
+def test_a_spark_frame_is_refused_with_the_remedy() -> None:
     class Frame:
         def toArrow(self) -> None:  # noqa: N802 - Spark's name
             """Nothing."""
@@ -268,7 +268,7 @@ def test_columns_of_unequal_length() -> None:
         Trace.of({"key": [1, 2], "time": [0, 1, 2]})
 
 
-def test_input_is_left_alone() -> None:
+def test_input_is_not_changed() -> None:
     times = np.array([3, 1, 2])
     keys = np.array([1, 2, 3])
     tg.simulate({"key": keys, "time": times}, {"key": keys, "time": times}, window=(5, 5), budget=1)

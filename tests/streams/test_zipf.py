@@ -1,4 +1,4 @@
-"""Keys have the shares that Zipf's law and the order give them."""
+"""Keys have the shares of Zipf's law, in the given order."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_orders_of_the_shares() -> None:
     assert anywhere.tolist() != first.tolist()
 
 
-def test_the_order_at_random_is_its_own_seeds() -> None:
+def test_the_random_order_has_a_seed_of_its_own() -> None:
     one, other = (Zipf(keys=50, skew=1.0, hottest="anywhere", shuffle=shuffle) for shuffle in (1, 2))
     assert one.shares.tolist() != other.shares.tolist()
     assert one.shares.tolist() == Zipf(50, 1.0, hottest="anywhere", shuffle=1).shares.tolist()
@@ -49,7 +49,7 @@ def test_the_same_seed_makes_the_same_rows() -> None:
     assert not one.keys[0].equals(other.keys[0])
 
 
-def test_what_is_no_stream_is_refused() -> None:
+def test_invalid_parameters_are_refused() -> None:
     with pytest.raises(InputError, match="hottest 'middle' is not known"):
         Zipf(keys=2, hottest="middle")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="keys >= 1"):

@@ -74,18 +74,18 @@ def find_paper(text: str) -> str:
     >>> find_paper("xie"), find_paper("ijoin"), find_paper("alkateb")
     ('stochastic-streams', 'ijoin', 'reservoir-joins')
     """
-    word = text.lower().strip()
-    plain = word.replace("-", "")
-    found = [
+    lowered = text.lower().strip()
+    plain = lowered.replace("-", "")
+    matching = [
         name
         for name, paper in PAPERS.items()
         if plain and plain in f"{name} {paper.authors} {paper.title}".lower().replace("-", "")
     ]
-    exact = [name for name in found if name == word]
-    if len(exact or found) != 1:
+    exact = [name for name in matching if name == lowered]
+    if len(exact or matching) != 1:
         listed = "; ".join(f"{name} ({paper.authors})" for name, paper in PAPERS.items())
         raise InputError(f"{text!r} does not name one paper; use one of: {listed}")
-    return (exact or found)[0]
+    return (exact or matching)[0]
 
 
 def find(names: Iterable[str], paper: str | None = None) -> list[Experiment]:
@@ -96,33 +96,33 @@ def find(names: Iterable[str], paper: str | None = None) -> list[Experiment]:
     >>> [one.name for one in find(["fig8", "ijoin/table2"], "xie")]
     ['stochastic-streams/figure8', 'ijoin/table2']
     """
-    of = find_paper(paper) if paper is not None else None
-    wanted = list(names)
-    if not wanted:
-        return [one for one in EXPERIMENTS.values() if of in (None, one.paper)]
-    return [_find_one(name, of) for name in wanted]
+    short_name = find_paper(paper) if paper is not None else None
+    chosen = list(names)
+    if not chosen:
+        return [one for one in EXPERIMENTS.values() if short_name in (None, one.paper)]
+    return [_find_one(name, short_name) for name in chosen]
 
 
 def _find_one(name: str, paper: str | None) -> Experiment:
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
-    of, slash, short = name.rpartition("/")
+    prefix, slash, short = name.rpartition("/")
     short = short.lower().replace(" ", "")
     if short.startswith("fig") and not short.startswith("figure"):
         short = "figure" + short[3:].lstrip(".")
     if slash:
-        paper = find_paper(of)
-    found = [
+        paper = find_paper(prefix)
+    matching = [
         one for one in EXPERIMENTS.values() if paper in (None, one.paper) and one.name.endswith(f"/{short}")
     ]
-    if len(found) > 1:
+    if len(matching) > 1:
         raise InputError(
-            f"several papers have {name!r}; use --paper, or one of {', '.join(one.name for one in found)}"
+            f"several papers have {name!r}; use --paper, or one of {', '.join(one.name for one in matching)}"
         )
-    if not found:
+    if not matching:
         known = [one.name for one in EXPERIMENTS.values() if paper in (None, one.paper)]
         raise InputError(f"unknown experiment {name!r}; use one of {', '.join(known)}")
-    return found[0]
+    return matching[0]
 
 
 __all__ = ["EXPERIMENTS", "PAPERS", "Paper", "find", "find_paper"]

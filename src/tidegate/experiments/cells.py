@@ -1,4 +1,4 @@
-"""Run cells, and keep their results as a folder of Parquet files.
+"""Run cells, and store their results in a folder of Parquet files.
 
 A result is reused only while the code that measured it is unchanged, which a digest of the source files decides.
 """
@@ -95,8 +95,8 @@ class CellRunner:
             measured = self.measures[cell.measure](**settings, seed=cell.seed)
             rows = [measured] if isinstance(measured, Mapping) else list(measured)
             values = json.dumps(rows, default=_to_json)
-        except Exception as raised:  # noqa: BLE001 - any error is reported with its cell
-            error = f"{type(raised).__name__}: {raised}"
+        except Exception as exception:  # noqa: BLE001 - any error is reported with its cell
+            error = f"{type(exception).__name__}: {exception}"
         return self.result(cell, values, error, time.process_time() - began)
 
     def result(self, cell: Cell, values: str | None, error: str | None, seconds: float = 0.0) -> CellResult:
@@ -118,15 +118,15 @@ def write_results(results: Iterable[CellResult], path: Path) -> None:
 
 def read_results(folder: Path, digests: Mapping[str, str]) -> dict[Cell, CellResult]:
     """The results of cells that ran with the current code. If a cell has several, one that did not fail."""
-    kept: dict[Cell, CellResult] = {}
+    results: dict[Cell, CellResult] = {}
     for path in sorted(folder.rglob("*.parquet")):
         if any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts):
             continue
         for row in parquet.read_table(path, schema=SCHEMA).to_pylist():
             one = CellResult(**row)
-            if digests.get(one.measure) == one.code and (one.error is None or one.cell not in kept):
-                kept[one.cell] = one
-    return kept
+            if digests.get(one.measure) == one.code and (one.error is None or one.cell not in results):
+                results[one.cell] = one
+    return results
 
 
 def collect(results: Iterable[CellResult]) -> Results:
@@ -149,13 +149,13 @@ def code_digest(measure: Callable[..., object]) -> str:
     16
     """
     digest = hashlib.sha256(_core_digest())
-    modules, seen = [measure.__module__], set[str]()
+    modules, visited = [measure.__module__], set[str]()
     while modules:
         name = modules.pop()
         file = getattr(sys.modules.get(name), "__file__", None)
-        if name in seen or file is None:
+        if name in visited or file is None:
             continue
-        seen.add(name)
+        visited.add(name)
         source = Path(file).read_bytes()
         digest.update(source)
         modules += sorted(_IMPORTS.findall(source.decode()))

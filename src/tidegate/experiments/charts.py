@@ -49,7 +49,7 @@ _SYNONYMS: Final = {
     "lfu": "prob",
     "hist": "heeb_histogram",
 }
-"""What papers call our policies."""
+"""The names of our policies in the papers."""
 _OTHER_COLOURS: Final = (
     "#0e7c9e",
     "#d1495b",
@@ -77,20 +77,20 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     >>> colours(["age", "RAND", "drift 2"])
     {'age': '#3a8f5c', 'RAND': '#8a97a3', 'drift 2': '#0e7c9e'}
     """
-    found: dict[str, str | None] = {}
+    chosen: dict[str, str | None] = {}
     for name in names:
-        word = name.lower()
-        first = word.replace(",", " ").split()[0] if word.strip() else ""
-        known = next((w for w in (word, first) if _SYNONYMS.get(w, w) in COLOURS), None)
-        found[name] = COLOURS[_SYNONYMS.get(known, known)] if known else None
+        lowered = name.lower()
+        first = lowered.replace(",", " ").split()[0] if lowered.strip() else ""
+        known = next((w for w in (lowered, first) if _SYNONYMS.get(w, w) in COLOURS), None)
+        chosen[name] = COLOURS[_SYNONYMS.get(known, known)] if known else None
     # The second variant of a policy gets an unused colour.
-    seen: set[str] = set()
-    for name, colour in found.items():
-        if colour is None or colour in seen:
-            unused = [other for other in _OTHER_COLOURS if other not in found.values()]
-            found[name] = (unused or _OTHER_COLOURS)[0]
-        seen.add(found[name] or _INK)
-    return {name: colour or _INK for name, colour in found.items()}
+    used: set[str] = set()
+    for name, colour in chosen.items():
+        if colour is None or colour in used:
+            unused = [other for other in _OTHER_COLOURS if other not in chosen.values()]
+            chosen[name] = (unused or _OTHER_COLOURS)[0]
+        used.add(chosen[name] or _INK)
+    return {name: colour or _INK for name, colour in chosen.items()}
 
 
 def line_chart(
@@ -114,7 +114,7 @@ def line_chart(
     series
         The points of each line.
     single
-        Single points beside the lines.
+        Single points in addition to the lines.
     dashed, dashed_label
         Dashed lines in the colour of the line with the same name, and their label.
     markers
@@ -128,22 +128,24 @@ def line_chart(
     >>> [line.get_label() for line in chart.axes[0].get_lines()]
     ['age', 'fifo']
     """
-    alone, beside = dict(single or {}), dict(dashed or {})
-    named = {**series, **{name: [point] for name, point in alone.items()}}
-    points = [point for line in (*named.values(), *beside.values()) for point in line]
+    points_only, dashed_lines = dict(single or {}), dict(dashed or {})
+    named = {**series, **{name: [point] for name, point in points_only.items()}}
+    points = [point for line in (*named.values(), *dashed_lines.values()) for point in line]
     figure, axes = _new_chart(title, x, y, [end for point in points for end in _extent(point[1])])
     _set_x_axis(axes, [point[0] for point in points], log2_x=log2_x)
-    coloured = colours([*named, *(name for name in beside if name not in named)])
+    coloured = colours([*named, *(name for name in dashed_lines if name not in named)])
     for name, line in named.items():
         marker = "o" if markers or len(line) == 1 else ""
         xs, ys = [px for px, _ in line], [_mean(py) for _, py in line]
         style = {"color": coloured[name], "linewidth": 1.8, "marker": marker, "markersize": 6.4}
         axes.plot(xs, ys, label=name, clip_on=False, markeredgewidth=0, **style)  # type: ignore[arg-type]
         _draw_intervals(axes, line, coloured[name])
-    for name, line in beside.items():
+    for name, line in dashed_lines.items():
         xs, ys = [px for px, _ in line], [_mean(py) for _, py in line]
         axes.plot(xs, ys, color=coloured[name], linewidth=1.8, dashes=(5 / 1.8, 4 / 1.8))
-    legend = {name: coloured[name] for name in named} | ({f"dashed: {dashed_label}": _GREY} if beside else {})
+    legend = {name: coloured[name] for name in named} | (
+        {f"dashed: {dashed_label}": _GREY} if dashed_lines else {}
+    )
     _draw_legend(axes, legend)
     return figure
 
@@ -276,13 +278,13 @@ def _ticks(values: Sequence[float]) -> list[float]:
 def _draw_intervals(axes: Axes, line: Sequence[Point], colour: str) -> None:
     """Error bars of means whose interval is finite and not empty, cut at the ends of the y axis."""
     low, high = axes.get_ylim()
-    for x, over in line:
-        if not isinstance(over, MeanInterval) or not math.isfinite(over.half) or not over.half:
+    for x, value in line:
+        if not isinstance(value, MeanInterval) or not math.isfinite(value.half) or not value.half:
             continue
-        ends = [[over.mean - max(over.low, low)], [min(over.high, high) - over.mean]]
+        ends = [[value.mean - max(value.low, low)], [min(value.high, high) - value.mean]]
         axes.errorbar(
             x,
-            over.mean,
+            value.mean,
             yerr=ends,
             fmt="none",
             ecolor=colour,

@@ -46,9 +46,9 @@ class MeanInterval(NamedTuple):
         mean = float(values.mean())
         if len(values) == 1:
             return cls(mean, -math.inf, math.inf)
-        far = float(student_quantile(np.array(len(values) - 1), _CONFIDENCE))
-        away = far * float(values.std(ddof=1)) / math.sqrt(len(values))
-        return cls(mean, mean - away, mean + away)
+        quantile = float(student_quantile(np.array(len(values) - 1), _CONFIDENCE))
+        half = quantile * float(values.std(ddof=1)) / math.sqrt(len(values))
+        return cls(mean, mean - half, mean + half)
 
     @classmethod
     def exactly(cls, value: float) -> Self:

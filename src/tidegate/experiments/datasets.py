@@ -67,8 +67,8 @@ def auctions(folder: str | Path, *, at_once: float = 150.0) -> RecordedStreams:
     )
     days = pc.struct_field(pc.extract_regex(table["auction_type"], r"^(?P<days>\d+) day"), "days")
     if days.null_count:
-        odd = table["auction_type"].filter(days.is_null())[0].as_py()
-        raise InputError(f"{path} has the auction_type {odd!r}; give lengths such as '7 day auction'")
+        unknown = table["auction_type"].filter(days.is_null())[0].as_py()
+        raise InputError(f"{path} has the auction_type {unknown!r}; give lengths such as '7 day auction'")
     auction, first, opening = np.unique(table["auctionid"].to_numpy(), return_index=True, return_inverse=True)
     lengths = days.cast(pa.int64()).to_numpy()[first]
     opened = np.arange(len(auction)) * (lengths.mean() / at_once)
@@ -133,7 +133,7 @@ def mentions(folder: str | Path) -> RecordedStreams:
     ----------
     A day ends at 21:00 of the mentions' clock. The exchange closes then if that clock is UTC.
     """
-    left, right = ([_column_of(folder, file, ticker) for ticker in TICKERS] for file in (MENTIONS, PRICES))
+    left, right = ([_ticker_rows(folder, file, ticker) for ticker in TICKERS] for file in (MENTIONS, PRICES))
     first, last = left[0]["time"].min(), left[0]["time"].max()
     sides = []
     for parts in (left, right):
@@ -142,23 +142,24 @@ def mentions(folder: str | Path) -> RecordedStreams:
         }
         order = np.argsort(columns["time"], kind="stable")
         sides.append({name: column[order] for name, column in columns.items()})
-    shown = (sides[1]["time"] >= first) & (sides[1]["time"] <= last)
-    right_side = {name: column[shown] for name, column in sides[1].items()}
+    overlapping = (sides[1]["time"] >= first) & (sides[1]["time"] <= last)
+    right_side = {name: column[overlapping] for name, column in sides[1].items()}
     return RecordedStreams(Trace.of(sides[0]), Trace.of(right_side), Window(_DAY, 0))
 
 
-def _column_of(folder: str | Path, file: tuple[str, str, str, int], ticker: str) -> dict[str, Array]:
-    """One ticker's rows: its number, seconds, and importance."""
-    name, when, worth, later = file
+def _ticker_rows(folder: str | Path, file: tuple[str, str, str, int], ticker: str) -> dict[str, Array]:
+    """The rows of one ticker: its number, the time in seconds, and the importance."""
+    name, time_name, importance_name, offset = file
     options = csv.ConvertOptions(
-        include_columns=[when, worth], column_types={when: pa.timestamp("s"), worth: pa.float64()}
+        include_columns=[time_name, importance_name],
+        column_types={time_name: pa.timestamp("s"), importance_name: pa.float64()},
     )
     table = csv.read_csv(_file(folder, name.format(ticker)), convert_options=options)
-    time = table[when].cast(pa.int64()).to_numpy() + later
+    time = table[time_name].cast(pa.int64()).to_numpy() + offset
     return {
         "key": np.full(len(time), TICKERS.index(ticker)),
         "time": time,
-        "importance": table[worth].to_numpy(),
+        "importance": table[importance_name].to_numpy(),
     }
 
 
@@ -199,8 +200,8 @@ def power(folder: str | Path) -> tuple[Array, Array]:
         ),
     )
     # Arrow cannot read a time zone after a fraction of seconds: both are cut off after six digits.
-    moments = pc.utf8_slice_codeunits(table["f0"], 0, 26).cast(pa.timestamp("us"))
-    return moments.cast(pa.int64()).to_numpy(), table["f2"].to_numpy()
+    timestamps = pc.utf8_slice_codeunits(table["f0"], 0, 26).cast(pa.timestamp("us"))
+    return timestamps.cast(pa.int64()).to_numpy(), table["f2"].to_numpy()
 
 
 def forest(folder: str | Path) -> dict[str, tuple[Array, Array]]:
@@ -213,18 +214,20 @@ def forest(folder: str | Path) -> dict[str, tuple[Array, Array]]:
         1998. Columns are separated by tabs; DoY, Hour, rH, Tair and Tsoil are read. -9999 marks a missing value.
     """
     columns = {"h": "rH", "a": "Tair", "s": "Tsoil"}
-    wanted = ["DoY", "Hour", *columns.values()]
+    names = ["DoY", "Hour", *columns.values()]
     table = csv.read_csv(
         _file(folder, FOREST),
         read_options=csv.ReadOptions(skip_rows_after_names=1),
         parse_options=csv.ParseOptions(delimiter="\t"),
         convert_options=csv.ConvertOptions(
-            include_columns=wanted, column_types=dict.fromkeys(wanted, pa.float64()), null_values=["-9999"]
+            include_columns=names, column_types=dict.fromkeys(names, pa.float64()), null_values=["-9999"]
         ),
     )
     minutes = np.rint(table["DoY"].to_numpy() * 1440 + table["Hour"].to_numpy() * 60).astype(np.int64)
     readings = {name: table[column].to_numpy() for name, column in columns.items()}
-    return {name: (minutes[~np.isnan(of)], of[~np.isnan(of)]) for name, of in readings.items()}
+    return {
+        name: (minutes[~np.isnan(values)], values[~np.isnan(values)]) for name, values in readings.items()
+    }
 
 
 def _file(folder: str | Path, name: str) -> Path:

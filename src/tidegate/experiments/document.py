@@ -14,7 +14,7 @@ from tidegate.experiments.summary import ExperimentSummary
 def write_document(
     summaries: Sequence[ExperimentSummary], path: Path, run: str, skipped: Sequence[str] = ()
 ) -> None:
-    """Write a Markdown file, and its charts to a folder of the same name beside it.
+    """Write a Markdown file, and its charts to a folder of the same name next to it.
 
     Parameters
     ----------
@@ -64,18 +64,18 @@ def _text(summaries: Sequence[ExperimentSummary], folder: str, run: str, skipped
         "|---|---|---|---|---|---|",
     ]
     for name, paper in PAPERS.items():
-        of = [one for one in summaries if one.experiment.paper == name]
-        counts = Counter(claim.verdict for one in of for claim in one.claims)
+        chosen = [one for one in summaries if one.experiment.paper == name]
+        counts = Counter(claim.verdict for one in chosen for claim in one.claims)
         numbers = [counts[verdict] for verdict in ("holds", "holds in part", "does not hold", "open")]
-        if of:
-            lines.append(f"| {paper.title} | {len(of)} | {' | '.join(map(str, numbers))} |")
+        if chosen:
+            lines.append(f"| {paper.title} | {len(chosen)} | {' | '.join(map(str, numbers))} |")
     if skipped:
         lines += ["", f"Not run: {', '.join(skipped)}."]
     for name, paper in PAPERS.items():
-        of = [one for one in summaries if one.experiment.paper == name]
-        if of:
+        chosen = [one for one in summaries if one.experiment.paper == name]
+        if chosen:
             lines += ["", f"## {paper.title}", "", f"{paper.authors}."]
-        for one in of:
+        for one in chosen:
             lines += ["", *_section(one, folder)]
     return "\n".join(lines) + "\n"
 

@@ -88,12 +88,12 @@ def _png(chart: Figure) -> bytes:
 def named_charts(summary: ExperimentSummary) -> Iterator[tuple[str, Figure]]:
     """The charts with the names of their files, without a suffix."""
     name = summary.experiment.name.partition("/")[2]
-    seen: Counter[str] = Counter()
+    labels: Counter[str] = Counter()
     for panel, chart in summary.charts:
         words = "".join(letter if letter.isalnum() else "-" for letter in panel.lower()).strip("-")
         label = f"{name}-{words}" if words else name
-        seen[label] += 1
-        yield (label if seen[label] == 1 else f"{label}-{seen[label]}"), chart
+        labels[label] += 1
+        yield (label if labels[label] == 1 else f"{label}-{labels[label]}"), chart
 
 
 def count_verdicts(claims: Iterable[Claim]) -> str:
@@ -180,17 +180,17 @@ def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def _index(summaries: Sequence[ExperimentSummary], run: str) -> str:
     parts = ["<h1>The papers' experiments, reproduced</h1>", f'<p class="quiet">{escape(run)}</p>']
     for name, paper in PAPERS.items():
-        of = [one for one in summaries if one.experiment.paper == name]
-        if not of:
+        chosen = [one for one in summaries if one.experiment.paper == name]
+        if not chosen:
             continue
         rows = "".join(
             f'<tr><td><a href="{one.experiment.name}.html">{escape(one.figure)}</a></td>'
             f"<td>{escape(one.experiment.title)}</td><td>{escape(count_verdicts(one.claims))}</td>"
             f"<td>{f'{len(one.failed)} cells failed' if one.failed else ''}</td></tr>"
-            for one in of
+            for one in chosen
         )
         parts.append(f"<h2>{escape(paper.title)}</h2><table>{rows}</table>")
-    return _document("ExperimentSummary", parts)
+    return _document("The papers' experiments, reproduced", parts)
 
 
 def _document(title: str, parts: Iterable[str]) -> str:

@@ -26,7 +26,7 @@ class LinePlot:
     panel
         An axis that has a chart for each value.
     predicted
-        A number that is drawn as a dashed line beside the other.
+        A number that is drawn as an additional dashed line.
     labels
         Labels of the axes and of the dashed lines, if not their names: `{"x": "memory in rows"}`.
     markers

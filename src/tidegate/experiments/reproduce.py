@@ -50,16 +50,16 @@ def reproduce(request: Request, console: Console) -> tuple[list[CellResult], int
     """Run experiments, print and write their summaries. Returns the failed cells, and the number of all cells."""
     chosen, skipped = _select(request)
     cells = {one.name: one.cells(quick=request.quick, max_runs=request.max_runs) for one in chosen}
-    everything = list(dict.fromkeys(cell for some in cells.values() for cell in some))
+    all_cells = list(dict.fromkeys(cell for listed in cells.values() for cell in listed))
     runner.ensure_writable(request.out)
-    results, place = _run(request, CellRunner.for_experiments(chosen, request.data), everything, console)
-    known = {name: [cell for cell in some if cell in results] for name, some in cells.items()}
-    summaries = [summarize(one, known[one.name], results) for one in chosen if known[one.name]]
-    skipped += [one.name for one in chosen if not known[one.name]]
+    results, place = _run(request, CellRunner.for_experiments(chosen, request.data), all_cells, console)
+    finished = {name: [cell for cell in listed if cell in results] for name, listed in cells.items()}
+    summaries = [summarize(one, finished[one.name], results) for one in chosen if finished[one.name]]
+    skipped += [one.name for one in chosen if not finished[one.name]]
     for one in summaries:
         _print_summary(one, console)
-    work = sum(one.seconds for one in results.values()) / 3600
-    effort = f"{len(results):,} cells, {work:.1f} hours of processor time"
+    hours = sum(one.seconds for one in results.values()) / 3600
+    effort = f"{len(results):,} cells, {hours:.1f} hours of processor time"
     run = f"tidegate {version('tidegate')}, {request.size}, {place}; {effort}"
     console.print(f"pages: {write_pages(summaries, request.out, run)}", markup=False, soft_wrap=True)
     if not can_draw():
@@ -68,7 +68,7 @@ def reproduce(request: Request, console: Console) -> tuple[list[CellResult], int
         console.print(f"not run: {', '.join(skipped)} (recorded streams need --data)", markup=False)
     if request.docs is not None:
         write_document(summaries, request.docs, run, skipped)
-    return list(dict.fromkeys(failed for one in summaries for failed in one.failed)), len(everything)
+    return list(dict.fromkeys(failed for one in summaries for failed in one.failed)), len(all_cells)
 
 
 def list_experiments(console: Console) -> None:
@@ -87,7 +87,7 @@ def list_experiments(console: Console) -> None:
             table.add_row(one.name, f"{escape(one.title)}{needs}")
         console.print(table)
         console.print()
-    console.print("Give a name, --paper or --all. --quick takes fewer runs.")
+    console.print("To run experiments, give names, --paper or --all. --quick uses fewer runs and rows.")
 
 
 def _run(
@@ -109,15 +109,15 @@ def _run(
 
 def _select(request: Request) -> tuple[list[Experiment], list[str]]:
     """The experiments that can run, and the names of those that need recorded streams."""
-    found = find(request.names, request.paper)
+    experiments = find(request.names, request.paper)
     if request.data is not None and not request.data.is_dir():
         raise InputError(f"--data {request.data} is not a folder; set it to the folder of recorded streams")
-    without_data = [one.name for one in found if one.needs_data and request.data is None]
+    without_data = [one.name for one in experiments if one.needs_data and request.data is None]
     if without_data and request.names:
         raise InputError(
             f"{', '.join(without_data)} needs recorded streams; set --data to the folder that holds them"
         )
-    return [one for one in found if one.name not in without_data], without_data
+    return [one for one in experiments if one.name not in without_data], without_data
 
 
 def _print_summary(summary: ExperimentSummary, console: Console) -> None:

@@ -57,11 +57,11 @@ class Results:
 
     def runs(self, number: str, **settings: object) -> Array:
         """A number of each run, in the order of the seeds."""
-        found = self.by_seed(number, **settings)
-        if not found:
+        by_seed = self.by_seed(number, **settings)
+        if not by_seed:
             described = ", ".join(f"{name} {value}" for name, value in settings.items())
             raise InputError(f"no finished run with {described or 'any settings'} has measured {number!r}")
-        return np.array([found[seed] for seed in sorted(found)])
+        return np.array([by_seed[seed] for seed in sorted(by_seed)])
 
     def paired(
         self, number: str, one: Mapping[str, object], other: Mapping[str, object]

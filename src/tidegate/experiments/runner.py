@@ -30,9 +30,9 @@ from tidegate.experiments.experiment import Cell
 from tidegate.types import InputError
 
 CELLS: Final = "cells"
-_WAVE: Final = 10.0
+_WAVE_SECONDS: Final = 10.0
 """Seconds that a wave should take. At most this much work is lost when a run is stopped."""
-_AT_ONCE: Final = 2
+_CONCURRENT_WAVES: Final = 2
 """Waves that run at the same time, so that no core is idle while the last cells of a wave run."""
 
 
@@ -116,12 +116,12 @@ def run_cells(
     waves: dict[Future[None], int] = {}
     began, ended = time.monotonic(), 0
     stopped = threading.Event()
-    pool = ThreadPoolExecutor(_AT_ONCE if executor.cores > 1 else 1)
+    pool = ThreadPoolExecutor(_CONCURRENT_WAVES if executor.cores > 1 else 1)
     try:
         while pending or waves:
-            while pending and len(waves) < _AT_ONCE:
+            while pending and len(waves) < _CONCURRENT_WAVES:
                 speed = ended / (time.monotonic() - began)
-                size = max(executor.cores, round(_WAVE * speed)) if ended else executor.cores
+                size = max(executor.cores, round(_WAVE_SECONDS * speed)) if ended else executor.cores
                 wave, pending = pending[:size], pending[size:]
                 waves[pool.submit(_run_wave, runner, wave, folder, executor, stopped)] = len(wave)
             for future in wait(waves, return_when=FIRST_COMPLETED).done:
@@ -136,8 +136,8 @@ def run_cells(
 
 def finished_cells(runner: CellRunner, cells: Sequence[Cell], out: Path) -> dict[Cell, CellResult]:
     """The results of the cells that have run."""
-    kept = read_results(out / CELLS, runner.digests)
-    return {cell: kept[cell] for cell in cells if cell in kept}
+    results = read_results(out / CELLS, runner.digests)
+    return {cell: results[cell] for cell in cells if cell in results}
 
 
 def _run_wave(
@@ -165,10 +165,10 @@ class _TimeLeft(ProgressColumn):
     """The time left, estimated from the cells that this run has finished."""
 
     def render(self, task: Task) -> Text:
-        ran = task.completed - task.fields["before"]
-        if not ran or task.elapsed is None or task.total is None:
+        finished = task.completed - task.fields["before"]
+        if not finished or task.elapsed is None or task.total is None:
             return Text("")
-        left = round(task.elapsed / ran * (task.total - task.completed))
+        left = round(task.elapsed / finished * (task.total - task.completed))
         return Text(f"{timedelta(seconds=left)} left")
 
 

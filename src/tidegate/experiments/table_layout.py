@@ -63,10 +63,10 @@ def _format_runs(runs: list[Any]) -> str:
         return "-"
     if any(isinstance(value, str) for value in runs):
         return str(runs[0])
-    over = MeanInterval.of(runs)
+    interval = MeanInterval.of(runs)
     if len(runs) == 1 or not np.ptp(runs):
-        return format_number(over.mean)
-    return f"{format_number(over.mean)} ± {format_number(over.half)}"
+        return format_number(interval.mean)
+    return f"{format_number(interval.mean)} ± {format_number(interval.half)}"
 
 
 def format_number(value: float) -> str:

@@ -53,7 +53,7 @@ class Column(Definition):
     def evaluate(self, rows: Attributes) -> Array:
         """The numbers of the column."""
         what = f"{rows.side}.{self.name}"
-        return _filled(numbers(rows.column(self.name), what), self.default, what)
+        return _fill(numbers(rows.column(self.name), what), self.default, what)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Expression(Definition):
                 f"{self!r} is Spark SQL, which only tidegate.join computes; compute a column before, and use Column"
             )
         what = f"{self.sql!r} on the {rows.side}"
-        return _filled(numbers(as_array(rows.computed[self.sql]), what), self.default, what)
+        return _fill(numbers(as_array(rows.computed[self.sql]), what), self.default, what)
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ class Categories(Definition):
                     f"category {value!r} of {self.column!r} is not a text, a number, true or false; "
                     "leave it out, and give a default="
                 )
-        found = {value: number(given, f"the importance of {value!r}") for value, given in table.items()}
-        object.__setattr__(self, "values", found)
+        checked = {value: number(given, f"the importance of {value!r}") for value, given in table.items()}
+        object.__setattr__(self, "values", checked)
 
     def evaluate(self, rows: Attributes) -> Array:
         """Look up every value."""
@@ -149,8 +149,8 @@ class Categories(Definition):
             column = column.dictionary_decode()
         if pa.types.is_string_view(column.type):
             column = column.cast(pa.string())
-        listed = self._listed(column.type, f"{rows.side}.{self.column}")
-        places = pc.index_in(column, value_set=listed, skip_nulls=True)
+        value_set = self._value_set(column.type, f"{rows.side}.{self.column}")
+        places = pc.index_in(column, value_set=value_set, skip_nulls=True)
         if places.null_count and self.default is None:
             value = column.filter(places.is_null())[0].as_py()
             raise InputError(
@@ -158,11 +158,11 @@ class Categories(Definition):
                 "list it in Categories, or give a default="
             )
         by_value = np.append(np.array(list(self.values.values()), np.float64), self.default or 0.0)
-        at: Array = places.fill_null(len(listed)).to_numpy(zero_copy_only=False)
-        found: Array = by_value[at]
-        return found
+        indices: Array = places.fill_null(len(value_set)).to_numpy(zero_copy_only=False)
+        importance: Array = by_value[indices]
+        return importance
 
-    def _listed(self, kind: pa.DataType, what: str) -> pa.Array:
+    def _value_set(self, kind: pa.DataType, what: str) -> pa.Array:
         """The values in the column's type."""
         try:
             if pa.types.is_decimal(kind):
@@ -170,7 +170,7 @@ class Categories(Definition):
             return pa.array(list(self.values)).cast(kind)
         except (pa.ArrowException, InvalidOperation, OverflowError, TypeError) as error:
             raise InputError(
-                f"importance: {what} is of type {kind}, and the categories {_shown(self.values)} are not "
+                f"importance: {what} is of type {kind}, and the categories {_first_values(self.values)} are not "
                 f"({str(error).splitlines()[0]}); list values of one type, that of the column"
             ) from error
 
@@ -231,13 +231,13 @@ class Histogram(Definition):
     def evaluate(self, rows: Attributes) -> Array:
         """Find the bin of every value."""
         what = f"{rows.side}.{self.column}"
-        found = numbers(rows.column(self.column), what)
+        column = numbers(rows.column(self.column), what)
         edges = np.array(self.edges)
-        bins = np.searchsorted(edges, found, side="right") - 1
-        bins[found == edges[-1]] = len(self.values) - 1
-        outside = (bins < 0) | (bins >= len(self.values)) | np.isnan(found)
+        bins = np.searchsorted(edges, column, side="right") - 1
+        bins[column == edges[-1]] = len(self.values) - 1
+        outside = (bins < 0) | (bins >= len(self.values)) | np.isnan(column)
         if self.default is None and outside.any():
-            value = found[outside][0]
+            value = column[outside][0]
             if np.isnan(value):
                 _refuse_null(what)
             raise InputError(
@@ -289,14 +289,14 @@ def _set_default(definition: Column | Expression | Categories | Histogram) -> No
         object.__setattr__(definition, "default", number(definition.default, "default"))
 
 
-def _filled(found: Array, default: float | None, what: str) -> Array:
-    missing = np.isnan(found)
+def _fill(importance: Array, default: float | None, what: str) -> Array:
+    missing = np.isnan(importance)
     if missing.any():
         if default is None:
             _refuse_null(what)
-        found = np.where(missing, default, found)
-    check_importance(found, what)
-    return found
+        importance = np.where(missing, default, importance)
+    check_importance(importance, what)
+    return importance
 
 
 def _refuse_null(what: str) -> NoReturn:
@@ -305,14 +305,14 @@ def _refuse_null(what: str) -> NoReturn:
 
 def _floats(values: Sequence[float], what: str) -> tuple[float, ...]:
     try:
-        found = tuple(float(value) for value in values)
+        floats = tuple(float(value) for value in values)
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} are {values!r}; give a list of numbers") from error
-    if not np.isfinite(found).all():
-        raise InputError(f"{what} are {found}; give finite numbers")
-    return found
+    if not np.isfinite(floats).all():
+        raise InputError(f"{what} are {floats}; give finite numbers")
+    return floats
 
 
-def _shown(values: Mapping[Value, float]) -> str:
+def _first_values(values: Mapping[Value, float]) -> str:
     listed = list(values)[:3]
     return ", ".join(map(repr, listed)) + (", ..." if len(values) > len(listed) else "")

@@ -50,10 +50,10 @@ class Combined(Definition):
 
     def __post_init__(self) -> None:
         check_choice(self.how, Combine, "how to combine")
-        given = self.definitions
-        if isinstance(given, str | Mapping) or not isinstance(given, Sequence) or not given:
-            raise InputError(f"definitions to combine are {given!r}; give a list of at least one definition")
-        object.__setattr__(self, "definitions", tuple(map(Definition.of, given)))
+        parts = self.definitions
+        if isinstance(parts, str | Mapping) or not isinstance(parts, Sequence) or not parts:
+            raise InputError(f"definitions to combine are {parts!r}; give a list of at least one definition")
+        object.__setattr__(self, "definitions", tuple(map(Definition.of, parts)))
 
     def parts(self) -> tuple[Definition, ...]:
         """The definitions that are combined."""
@@ -77,7 +77,7 @@ class Combined(Definition):
 
 @dataclass(frozen=True)
 class Sides(Definition):
-    """One definition for the left side and one for the right; a pair `(left, right)` stands for it."""
+    """One definition for the left side and one for the right; can be written as a pair `(left, right)`."""
 
     kind: ClassVar[str] = "sides"
     left: DefinitionLike

@@ -78,7 +78,7 @@ class Definition(ABC):
         | a name | that column |
         | a number | the same importance for all rows |
         | a pair | one definition for the left side and one for the right |
-        | a mapping with a `kind` | what `to_dict` gave |
+        | a mapping with a `kind` | the output of `to_dict` |
 
         Examples
         --------
@@ -91,7 +91,7 @@ class Definition(ABC):
         if isinstance(value, Definition):
             return value
         if isinstance(value, Mapping):
-            return _described(value)
+            return _from_mapping(value)
         refuse_class(value, "importance")
         kinds = _kinds()
         if isinstance(value, str):
@@ -192,7 +192,7 @@ def _kinds() -> dict[str, type[Definition]]:
     return {cls.kind: cls for cls in Definition.__subclasses__()}
 
 
-def _described(value: Mapping[str, Any]) -> Definition:
+def _from_mapping(value: Mapping[str, Any]) -> Definition:
     known = _kinds()
     settings = dict(value)
     kind = settings.pop("kind", None)
@@ -200,13 +200,13 @@ def _described(value: Mapping[str, Any]) -> Definition:
         raise InputError(
             f"importance of kind {kind!r} is not known; write kind = one of {', '.join(sorted(known))}"
         )
-    wanted = {f.name: f.default for f in fields(known[kind])}  # type: ignore[arg-type]
+    parameters = {f.name: f.default for f in fields(known[kind])}  # type: ignore[arg-type]
     for name in settings:
-        if name not in wanted:
-            raise InputError(f"importance of kind {kind!r} has no {name!r}; it has {', '.join(wanted)}")
-    absent = [name for name, default in wanted.items() if default is MISSING and name not in settings]
+        if name not in parameters:
+            raise InputError(f"importance of kind {kind!r} has no {name!r}; it has {', '.join(parameters)}")
+    absent = [name for name, default in parameters.items() if default is MISSING and name not in settings]
     if absent:
-        raise InputError(f"importance of kind {kind!r} lacks {absent[0]!r}; it has {', '.join(wanted)}")
+        raise InputError(f"importance of kind {kind!r} lacks {absent[0]!r}; it has {', '.join(parameters)}")
     return known[kind](**settings)
 
 

@@ -90,8 +90,8 @@ class DefinitionFile(Definition):
     default: float | None = None
 
     def __post_init__(self) -> None:
-        given = str(self.path).removeprefix("file://").removeprefix("file:")
-        object.__setattr__(self, "path", given if _SCHEME.match(given) else str(Path(given).absolute()))
+        path = str(self.path).removeprefix("file://").removeprefix("file:")
+        object.__setattr__(self, "path", path if _SCHEME.match(path) else str(Path(path).absolute()))
         if self.default is not None:
             object.__setattr__(self, "default", number(self.default, "default"))
         if self._is_table and not self.column:
@@ -125,7 +125,7 @@ class DefinitionFile(Definition):
             files = self._files()
         except (OSError, pa.ArrowException) as error:
             raise InputError(
-                f"importance: {self.path} cannot be read ({_first(error)}); {_REMEDY}"
+                f"importance: {self.path} cannot be read ({_first_line(error)}); {_REMEDY}"
             ) from error
         digest = hashlib.blake2b(
             repr([hashlib.blake2b(data).digest() for data in files]).encode()
@@ -140,7 +140,7 @@ class DefinitionFile(Definition):
             )
         except (ValueError, TypeError, RecursionError, pa.ArrowException) as error:
             raise InputError(
-                f"importance: {self.path} is not a definition ({_first(error)}); {_REMEDY}"
+                f"importance: {self.path} is not a definition ({_first_line(error)}); {_REMEDY}"
             ) from error
         for part in walk(definition):
             if isinstance(part, DefinitionFile | Expression):
@@ -160,11 +160,11 @@ class DefinitionFile(Definition):
             paths = sorted(i.path for i in inside if i.is_file and i.base_name[0] not in "._")
         if not paths:
             raise FileNotFoundError(f"no files in {root}")
-        found = []
+        contents = []
         for path in paths:
             with system.open_input_stream(path, compression=None) as stream:
-                found.append(stream.read())
-        return found
+                contents.append(stream.read())
+        return contents
 
     def _table(self, files: list[bytes]) -> Definition:
         reader = _TABLES.get(self._suffix, parquet.read_table)
@@ -182,10 +182,10 @@ class DefinitionFile(Definition):
 _REMEDY: Final = "give a JSON or TOML file of a definition, or a CSV or Parquet table of value and importance"
 
 
-def _scalar(value: object) -> Any:  # noqa: ANN401 - what is not a category is refused there
-    """A value as `Categories` takes it: a date or a decimal as text."""
+def _scalar(value: object) -> Any:  # noqa: ANN401 - Categories refuses other types
+    """A value as `Categories` accepts it: a date or a decimal as text."""
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def _first(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,4 +1,4 @@
-"""Models of what will arrive, and of the results that memory yields.
+"""Models of the rows that will arrive, and of results as a function of memory.
 
 | module | contents |
 |---|---|
@@ -6,8 +6,9 @@
 | `frequencies/` | frequencies of keys: given, or learned |
 | `rates` | rows per unit of time on each side |
 | `processes/` | processes that keys follow, how they are learned, and the benefit of a row |
-| `adaptive_histogram` | a mean by place, learned where no process is known |
-| `payoff`, `joint_payoff`, `sample_memory` | results by memory, for one side, both sides, and a sample |
+| `adaptive_histogram` | a mean value as a function of position, if no process is known |
+| `payoff`, `joint_payoff` | results as a function of memory, for one side and for both sides |
+| `sample_memory` | the memory that a sample of a join needs |
 | `decay` | the half-life of observations |
 | `validation`, `value_object` | checks of arguments; equality and JSON of models |
 """

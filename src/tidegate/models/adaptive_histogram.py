@@ -1,4 +1,4 @@
-"""The mean of a value as a function of a place, learned in a few buckets that adapt to where it varies."""
+"""The mean of a value as a function of position, learned in a few buckets that adapt to where it varies."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ if TYPE_CHECKING:
 
     from tidegate.types import Array
 
-_COUNT, _MEAN, _SQUARES, _PLACE, _SPREAD = range(5)
-"""What a bucket records: its weight, the mean and the squared deviations of the values, the same of the places."""
-_ENOUGH: Final = 8.0
-"""What a bucket must weigh to be split."""
-_NARROW: Final = 0.5
-"""The standard deviation of the places below which a bucket is not split: whole numbers are no closer."""
+_COUNT, _MEAN, _SQUARES, _POSITION, _DISTANCES = range(5)
+"""Columns of a bucket: weight, mean and sum of squared deviations of the values, and the same of the positions."""
+_MIN_WEIGHT: Final = 8.0
+"""The minimum weight of a bucket that is split."""
+_MIN_DEVIATION: Final = 0.5
+"""The minimum standard deviation of the positions in a bucket that is split, for whole numbers."""
 _SPLIT_RATIO: Final = 4.0
 """A bucket is split only if its variance is this many times that of the two buckets that are merged. Both halves
 begin with the mean of the whole, so that a split loses detail until they have observations of their own."""
-_HALVES: Final = 0.8
+_HALF_DISTANCE: Final = 0.8
 """The distance of the means of two halves from that of the whole, in standard deviations (about, for any shape)."""
 
 
 class AdaptiveHistogram:
-    """The mean value around a place, from observations that may lose weight.
+    """The mean value near a position, from observations whose weight may decay.
 
     Each bucket records the number of its observations, their mean and their standard deviation. `adapt` splits
-    the one with the largest standard deviation; once there are as many buckets as there may be, it first merges the
-    two neighbours with the lowest standard deviation together, if that is less than half as large.
+    the one with the largest standard deviation. At the maximum number of buckets, it first merges the two neighbours
+    with the lowest common standard deviation, if that is less than half as large.
 
     Parameters
     ----------
     buckets
-        The largest number of buckets.
+        The maximum number of buckets.
 
     Examples
     --------
     >>> histogram = AdaptiveHistogram(buckets=4)
-    >>> places = np.arange(100) % 10
+    >>> positions = np.arange(100) % 10
     >>> for _ in range(3):
-    ...     histogram.observe(places, places >= 5)
+    ...     histogram.observe(positions, positions >= 5)
     ...     histogram.adapt()
     >>> histogram.mean([1, 8]).round(2)
     array([0.17, 0.84])
@@ -55,9 +55,9 @@ class AdaptiveHistogram:
 
     Deviations
     ----------
-    The paper gives no thresholds. A bucket also records the mean and standard deviation of
-    its places. It is split at their mean, into halves of the same mean value, and it is not split while its places
-    hardly differ. Between the middles of two buckets the mean is interpolated.
+    The paper gives no thresholds. A bucket also records the mean and standard deviation of its positions. It is split
+    at their mean, into halves of the same mean value, but not if its positions hardly differ. Between the middles of
+    two buckets the mean is interpolated.
     """
 
     def __init__(self, buckets: int = 10) -> None:
@@ -72,25 +72,21 @@ class AdaptiveHistogram:
         """The decayed number of observations."""
         return float(self.table[:, _COUNT].sum())
 
-    def observe(self, places: ArrayLike, values: ArrayLike) -> None:
-        """Learn from values at these places."""
-        _observe(self.edges, self.table, np.asarray(places, np.float64), np.asarray(values, np.float64))
+    def observe(self, positions: ArrayLike, values: ArrayLike) -> None:
+        """Learn from values at these positions."""
+        _observe(self.edges, self.table, np.asarray(positions, np.float64), np.asarray(values, np.float64))
 
-    def forget(self, kept: float) -> None:
-        """Multiply the weight of all observations by `kept`; means stay as they are."""
-        self.table[:, [_COUNT, _SQUARES, _SPREAD]] *= kept
+    def forget(self, factor: float) -> None:
+        """Multiply the weight of all observations by a factor; means do not change."""
+        self.table[:, [_COUNT, _SQUARES, _DISTANCES]] *= factor
 
     def adapt(self) -> None:
         """Split a bucket, after merging two if the number of buckets is at its limit."""
         self.used = _adapt(self.edges, self.table, self.used)
 
-    def most(self) -> float:
-        """The largest mean of any bucket."""
-        return float(self.table[: self.used, _MEAN].max())
-
-    def mean(self, places: ArrayLike) -> Array:
-        """The mean value around each of these places; 0 where nothing was observed."""
-        return _means(self.edges, self.table, self.used, np.asarray(places, np.float64))
+    def mean(self, positions: ArrayLike) -> Array:
+        """The mean value near each of these positions; 0 without observations."""
+        return _means(self.edges, self.table, self.used, np.asarray(positions, np.float64))
 
     def buckets(self) -> list[tuple[float | None, float | None, float, float]]:
         """The limits of each bucket (None: unlimited), its mean and its weight."""
@@ -111,64 +107,71 @@ class AdaptiveHistogram:
 
 
 @kernel
-def _bucket(edges: Array, place: float) -> int:
+def _bucket(edges: Array, position: float) -> int:
     bucket = 0
-    while place >= edges[bucket]:
+    while position >= edges[bucket]:
         bucket += 1
     return bucket
 
 
 @kernel
-def _observe(edges: Array, table: Array, places: Array, values: Array) -> None:
-    for i in range(len(places)):
-        bucket = table[_bucket(edges, places[i])]
+def _observe(edges: Array, table: Array, positions: Array, values: Array) -> None:
+    for i in range(len(positions)):
+        bucket = table[_bucket(edges, positions[i])]
         bucket[_COUNT] += 1.0
-        for mean, squares, seen in ((_MEAN, _SQUARES, values[i]), (_PLACE, _SPREAD, places[i])):
-            apart = seen - bucket[mean]
-            bucket[mean] += apart / bucket[_COUNT]
-            bucket[squares] += apart * (seen - bucket[mean])
+        for mean, squares, value in (
+            (_MEAN, _SQUARES, values[i]),
+            (_POSITION, _DISTANCES, positions[i]),
+        ):
+            difference = value - bucket[mean]
+            bucket[mean] += difference / bucket[_COUNT]
+            bucket[squares] += difference * (value - bucket[mean])
 
 
 @kernel
-def _means(edges: Array, table: Array, used: int, places: Array) -> Array:
+def _means(edges: Array, table: Array, used: int, positions: Array) -> Array:
     """The mean of the bucket, interpolated between the middles of neighbouring buckets."""
-    found = np.empty(len(places))
-    for i in range(len(places)):
-        here = _bucket(edges, places[i])
-        there = here + (1 if places[i] > table[here, _PLACE] else -1)
-        found[i] = table[here, _MEAN]
-        if 0 <= there < used and table[there, _COUNT] > 0:
-            share = (places[i] - table[here, _PLACE]) / (table[there, _PLACE] - table[here, _PLACE])
-            found[i] += share * (table[there, _MEAN] - table[here, _MEAN])
-    return found
+    means = np.empty(len(positions))
+    for i in range(len(positions)):
+        bucket = _bucket(edges, positions[i])
+        neighbour = bucket + (1 if positions[i] > table[bucket, _POSITION] else -1)
+        means[i] = table[bucket, _MEAN]
+        if 0 <= neighbour < used and table[neighbour, _COUNT] > 0:
+            distance = table[neighbour, _POSITION] - table[bucket, _POSITION]
+            share = (positions[i] - table[bucket, _POSITION]) / distance
+            means[i] += share * (table[neighbour, _MEAN] - table[bucket, _MEAN])
+    return means
 
 
 @kernel
-def _together(one: Array, two: Array) -> Array:
-    """The record of two buckets, merged."""
+def _merge(one: Array, two: Array) -> Array:
+    """Two buckets, merged."""
     both = one.copy()
     both[_COUNT] += two[_COUNT]
     if both[_COUNT] > 0:
         share = two[_COUNT] / both[_COUNT]
-        for mean, squares in ((_MEAN, _SQUARES), (_PLACE, _SPREAD)):
-            apart = two[mean] - one[mean]
-            both[mean] += apart * share
-            both[squares] += two[squares] + apart * apart * share * one[_COUNT]
+        for mean, squares in ((_MEAN, _SQUARES), (_POSITION, _DISTANCES)):
+            difference = two[mean] - one[mean]
+            both[mean] += difference * share
+            both[squares] += two[squares] + difference * difference * share * one[_COUNT]
     return both
 
 
 @kernel
 def _variance(bucket: Array, squares: int) -> float:
-    found: float = bucket[squares] / bucket[_COUNT] if bucket[_COUNT] > 0 else 0.0
-    return found
+    variance: float = bucket[squares] / bucket[_COUNT] if bucket[_COUNT] > 0 else 0.0
+    return variance
 
 
 @kernel
 def _adapt(edges: Array, table: Array, used: int) -> int:
-    """Returns how many buckets are in use afterwards."""
+    """Split a bucket, if one varies enough; returns the number of buckets in use."""
     split, most = -1, 0.0
     for bucket in range(used):
-        wide = table[bucket, _COUNT] >= _ENOUGH and _variance(table[bucket], _SPREAD) > _NARROW * _NARROW
+        wide = (
+            table[bucket, _COUNT] >= _MIN_WEIGHT
+            and _variance(table[bucket], _DISTANCES) > _MIN_DEVIATION * _MIN_DEVIATION
+        )
         if wide and _variance(table[bucket], _SQUARES) > most:
             split, most = bucket, _variance(table[bucket], _SQUARES)
     if split < 0:
@@ -176,23 +179,25 @@ def _adapt(edges: Array, table: Array, used: int) -> int:
     if used == len(edges):
         merged, least = -1, most / _SPLIT_RATIO
         for bucket in range(used - 1):
-            together = _variance(_together(table[bucket], table[bucket + 1]), _SQUARES)
-            if together < least and split not in (bucket, bucket + 1):
-                merged, least = bucket, together
+            merged_variance = _variance(_merge(table[bucket], table[bucket + 1]), _SQUARES)
+            if merged_variance < least and split not in (bucket, bucket + 1):
+                merged, least = bucket, merged_variance
         if merged < 0:
             return used
-        table[merged] = _together(table[merged], table[merged + 1])
+        table[merged] = _merge(table[merged], table[merged + 1])
         table[merged + 1 : -1] = table[merged + 2 :].copy()
         edges[merged:-1] = edges[merged + 1 :].copy()
         used -= 1
         split -= split > merged
     table[split + 1 :] = table[split:-1].copy()
     edges[split + 1 :] = edges[split:-1].copy()
-    edges[split] = table[split, _PLACE]
-    apart = _HALVES * np.sqrt(_variance(table[split], _SPREAD))
+    edges[split] = table[split, _POSITION]
+    offset = _HALF_DISTANCE * np.sqrt(_variance(table[split], _DISTANCES))
     for half, sign in ((split, -1.0), (split + 1, 1.0)):
-        table[half, _SPREAD] = max(table[half, _SPREAD] - table[half, _COUNT] * apart * apart, 0.0) / 2
+        table[half, _DISTANCES] = (
+            max(table[half, _DISTANCES] - table[half, _COUNT] * offset * offset, 0.0) / 2
+        )
         table[half, _COUNT] /= 2
         table[half, _SQUARES] /= 2
-        table[half, _PLACE] += sign * apart
+        table[half, _POSITION] += sign * offset
     return used + 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ResultsByMemory: TypeAlias = "Callable[[float | Array], float | Array]"
 """Results per unit of time as a function of memory."""
 
-_EVEN = 1e-12  # rates this close, of the highest, are equal but for rounding
+_EQUAL = 1e-12  # rates within this fraction of the highest differ by rounding only
 
 
 class Tables(NamedTuple):
@@ -47,9 +47,9 @@ class Tables(NamedTuple):
 class AgeCurve(ValueObject):
     """The number of matches that a row can expect while its age passes through each bucket.
 
-    Bids crowd towards the end of an auction, and parts of an order are mostly delivered at once: in such streams
-    the age of a row matters, not its key. Inside a bucket matches arrive evenly, so C, the number of matches by
-    an age, is piecewise linear.
+    Most bids are placed near the end of an auction, and most parts of an order are delivered together. In such
+    streams the matches of a row depend on its age, not on its key. Inside a bucket matches arrive evenly, so C, the
+    number of matches by an age, is piecewise linear.
 
     The value of keeping a row (`priority`) is the highest rate of matches that it can still reach, over every age
     up to which it could be kept. Keeping the rows of the highest priority is the AGE algorithm.
@@ -63,7 +63,7 @@ class AgeCurve(ValueObject):
     rates
         The expected matches of a row in each bucket (not per unit of age).
     sample
-        Rows that each bucket was learned from, where the curve was learned.
+        The number of rows that each bucket was learned from, if the curve was learned.
 
     Examples
     --------
@@ -98,8 +98,8 @@ class AgeCurve(ValueObject):
     ) -> None:
         object.__setattr__(self, "edges", column(_in_micros(edges), "edges of the age curve"))
         object.__setattr__(self, "rates", column(rates, "rates of the age curve"))
-        seen = None if sample is None else column(sample, "sample of the age curve")
-        object.__setattr__(self, "sample", seen)
+        rows = None if sample is None else column(sample, "sample of the age curve")
+        object.__setattr__(self, "sample", rows)
         ascending(self.edges, "edges of the age curve")
         if len(self.edges) != len(self.rates) + 1:
             raise InputError(
@@ -112,12 +112,12 @@ class AgeCurve(ValueObject):
             )
         if not self.rates.any():
             raise InputError(
-                "all rates of the age curve are 0, so that no row has a value; give a curve with matches, or "
+                "all rates of the age curve are 0, so no row has a priority; give a curve with matches, or "
                 "use policy 'fifo'"
             )
-        if seen is not None and (len(seen) != len(self.rates) or seen.min() < 0):
+        if rows is not None and (len(rows) != len(self.rates) or rows.min() < 0):
             raise InputError(
-                f"sample of the age curve is {seen.tolist()}; give the rows seen in each of the "
+                f"sample of the age curve is {rows.tolist()}; give the number of rows in each of the "
                 f"{len(self.rates)} buckets, 0 or more"
             )
 
@@ -155,11 +155,11 @@ class AgeCurve(ValueObject):
     def inverse(self, matches: Array) -> Array: ...
     def inverse(self, matches: float | Array) -> float | Array:
         """The age by which a row has had this number of matches; infinite beyond `total`."""
-        wanted = np.asarray(matches, dtype=np.float64)
-        end = np.searchsorted(self.heights, wanted)  # the first edge that has as many
+        target = np.asarray(matches, dtype=np.float64)
+        end = np.searchsorted(self.heights, target)  # the first edge with at least that many
         bucket = np.clip(end - 1, 0, len(self.rates) - 1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            inside = self.edges[bucket] + (wanted - self.heights[bucket]) / self.density[bucket]
+            inside = self.edges[bucket] + (target - self.heights[bucket]) / self.density[bucket]
         ages = np.where(end == 0, 0.0, np.minimum(inside, self.edges[bucket + 1]))
         return like(matches, np.where(end == len(self.edges), np.inf, ages))
 
@@ -167,14 +167,14 @@ class AgeCurve(ValueObject):
     def best_age(self) -> float:
         """The age with the highest mean rate of matches up to it (k_opt); of several, the largest."""
         speed = self.heights[1:] / self.edges[1:]
-        return float(self.edges[1:][speed >= speed.max() * (1 - _EVEN)][-1])
+        return float(self.edges[1:][speed >= speed.max() * (1 - _EQUAL)][-1])
 
     @cached_property
     def tables(self) -> Tables:
         """The curve for compiled loops, in ordinary arrays so that each loop is compiled once."""
         edges, heights, widths = self.edges.copy(), self.heights.copy(), np.diff(self.edges)
-        even = abs(widths - widths.mean()).max() <= _EVEN * self.window
-        per_age = len(widths) / self.window if even else 0.0
+        equal = abs(widths - widths.mean()).max() <= _EQUAL * self.window
+        per_age = len(widths) / self.window if equal else 0.0
         return Tables(edges, heights, self.density.copy(), _hull(edges, heights), per_age)
 
     @overload
@@ -184,8 +184,7 @@ class AgeCurve(ValueObject):
     def priority(self, age: float | Array) -> float | Array:
         """The fastest rate of matches that rows of these ages can still reach.
 
-        It is 0 from the last edge on, and where there is no age (NaN). A row from the future (a negative
-        age) counts as new.
+        It is 0 from the last edge on, and for NaN. A negative age counts as 0.
         """
         ages = np.asarray(age)
         return like(age, priorities(ages.ravel(), self.tables).reshape(ages.shape))
@@ -209,7 +208,7 @@ class AgeCurve(ValueObject):
         return lambda memory: speed * self.total * np.minimum(1, np.asarray(memory) / (speed * self.window))
 
     def within(self, window: float) -> AgeCurve:
-        """The part of the curve that a window leaves."""
+        """The part of the curve within a window."""
         if positive(window, "window") >= self.window:
             return self
         edges = np.append(self.edges[self.edges < window], window)
@@ -248,14 +247,14 @@ def priorities(ages: Array, tables: Tables) -> Array:
     """The priorities of rows of these ages, for loops that are compiled themselves."""
     edges, heights, density, after, buckets_per_age = tables
     last = len(density)
-    found = np.zeros(len(ages))
+    result = np.zeros(len(ages))
     for i in range(len(ages)):
         if not ages[i] < edges[last]:  # NaN is not below either
             continue
         age = max(float(ages[i]), 0.0)
         if buckets_per_age > 0.0:
             bucket = min(int(age * buckets_per_age), last - 1)
-            # The product is rounded, so that it may miss by one.
+            # The product is rounded, so it may be off by one.
             bucket += int(age >= edges[bucket + 1]) - int(age < edges[bucket])
         else:
             bucket, end = 0, last
@@ -272,5 +271,5 @@ def priorities(ages: Array, tables: Tables) -> Array:
             if rise <= steepest * run:
                 break
             steepest = rise / run
-        found[i] = steepest
-    return found
+        result[i] = steepest
+    return result

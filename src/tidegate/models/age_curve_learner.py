@@ -19,16 +19,16 @@ _REVIEWS: Final = 4
 _AGES: Final = 8
 """The number of groups of ages that a review compares."""
 _MIN_MATCHES: Final = 64
-"""The number of matches, expected or found, that a review needs."""
+"""The number of matches, expected or observed, that a review needs."""
 
 
 class AgeCurveLearner:
-    """Matches found at each age, over the time that rows were held at that age.
+    """Matches at each age, divided by the time that rows were buffered at that age.
 
-    Every held row is an observation, even if it is not held for its whole window: it could be matched from its age
-    at the last step to its age now. Rows that were evicted earlier are no observations of later ages. This is
-    unbiased as long as eviction depends on age, on chance, or on nothing that is related to later matches. Some
-    rows must be held for long, or late ages stay unknown (see `Age`).
+    Every buffered row is an observation, even if it is evicted before its window ends: it could be matched at the
+    ages between the last step and this one. An evicted row is no observation of later ages. This is unbiased if
+    eviction does not depend on anything but age that is related to later matches. Some rows must be buffered for
+    long, or late ages remain unknown (see `Age`).
 
     Slow changes are followed, since old observations lose weight. For sudden changes a review compares the recent
     matches with those that the older observations predict. If half of them differ, and chance does not explain
@@ -56,17 +56,17 @@ class AgeCurveLearner:
     Deviations
     ----------
     The paper averages over rows that were retained for their whole life. Dividing by the time that rows were
-    held uses all of them. It leaves curves that change to future work.
+    buffered uses all rows. It leaves curves that change to future work.
     """
 
     def __init__(self, buckets: Buckets, horizon: Time | None) -> None:
         self._buckets = buckets
         self._horizon = horizon
         self.matches = np.zeros(buckets.count)
-        self.held = np.zeros(buckets.count)
-        # What these hold since the last review.
-        self._late_matches = np.zeros(buckets.count)
-        self._late_held = np.zeros(buckets.count)
+        self.exposure = np.zeros(buckets.count)
+        # The same since the last review.
+        self._recent_matches = np.zeros(buckets.count)
+        self._recent_exposure = np.zeros(buckets.count)
         self._reviewed = -np.inf
 
     def observe(self, time: Array, fresh: int, since: Time, now: Time, ages: Array) -> None:
@@ -75,66 +75,68 @@ class AgeCurveLearner:
         Parameters
         ----------
         time
-            When the rows that were held during the step began, the arrivals last.
+            The times of the rows that were buffered during the step, the arrivals last.
         fresh
-            Where the arrivals begin.
+            The position of the first arrival.
         since, now
-            When the step began and ended.
+            The times when the step began and ended.
         ages
             The number of results with a row in each bucket.
         """
         if self._horizon is not None and now > since:
-            kept = 0.5 ** ((now - since) / self._horizon)
-            for seen in (self.matches, self.held, self._late_matches, self._late_held):
-                np.multiply(seen, kept, out=seen)
+            factor = 0.5 ** ((now - since) / self._horizon)
+            for sums in (self.matches, self.exposure, self._recent_matches, self._recent_exposure):
+                np.multiply(sums, factor, out=sums)
         # For one row: the overlap of each bucket with the ages from `since` to `now`.
-        held = _held(time, fresh, float(since), float(now), self._buckets.width, self._buckets.count)
+        exposure = _exposure(time, fresh, float(since), float(now), self._buckets.width, self._buckets.count)
         self.matches += ages
-        self.held += held
-        self._late_matches += ages
-        self._late_held += held
+        self.exposure += exposure
+        self._recent_matches += ages
+        self._recent_exposure += exposure
         if now - self._reviewed >= self._buckets.width * self._buckets.count / _REVIEWS:
             self._review(now)
 
     def _review(self, now: Time) -> None:
         """Discard the observations before the last review if those since then contradict them."""
-        before = np.maximum(self.held - self._late_held, 0.0) + PRIOR_ROWS * self._buckets.width
-        expected = np.maximum(self.matches - self._late_matches, 0.0) / before * self._late_held
-        found, predicted = self._late_matches, expected.sum()
-        most = max(found.sum(), predicted)
+        before = np.maximum(self.exposure - self._recent_exposure, 0.0) + PRIOR_ROWS * self._buckets.width
+        expected = np.maximum(self.matches - self._recent_matches, 0.0) / before * self._recent_exposure
+        observed, predicted = self._recent_matches, expected.sum()
+        most = max(observed.sum(), predicted)
         if most < _MIN_MATCHES:
             return
-        first = np.arange(_AGES) * len(found) // _AGES if len(found) > _AGES else np.arange(len(found))
-        wrong = abs(np.add.reduceat(found - expected, first)).sum()
+        first = (
+            np.arange(_AGES) * len(observed) // _AGES if len(observed) > _AGES else np.arange(len(observed))
+        )
+        wrong = abs(np.add.reduceat(observed - expected, first)).sum()
         # The expected matches come from a sample, too.
-        by_chance = np.sqrt(np.add.reduceat(expected * (1 + self._late_held / before), first)).sum()
+        by_chance = np.sqrt(np.add.reduceat(expected * (1 + self._recent_exposure / before), first)).sum()
         if wrong > most / 2 + 2 * by_chance:
-            self.matches, self.held = self._late_matches.copy(), self._late_held.copy()
-        self._late_matches[:], self._late_held[:] = 0.0, 0.0
+            self.matches, self.exposure = self._recent_matches.copy(), self._recent_exposure.copy()
+        self._recent_matches[:], self._recent_exposure[:] = 0.0, 0.0
         self._reviewed = float(now)
 
     @property
     def least(self) -> float:
         """The number of rows that the least observed age was learned from."""
-        return float(self.held.min() / self._buckets.width)
+        return float(self.exposure.min() / self._buckets.width)
 
     def curve(self) -> AgeCurve | None:
         """The learned curve; None before the first match."""
-        if not self.matches.any() or not self.held.any():
+        if not self.matches.any() or not self.exposure.any():
             return None
         width = self._buckets.width
-        average = self.matches.sum() / self.held.sum()
-        density = (self.matches + PRIOR_ROWS * width * average) / (self.held + PRIOR_ROWS * width)
+        average = self.matches.sum() / self.exposure.sum()
+        density = (self.matches + PRIOR_ROWS * width * average) / (self.exposure + PRIOR_ROWS * width)
         edges = np.arange(self._buckets.count + 1) * width
-        return AgeCurve(edges, density * width, sample=self.held / width)
+        return AgeCurve(edges, density * width, sample=self.exposure / width)
 
     def snapshot(self) -> dict[str, Array]:
         """The state as plain arrays."""
         return {
             "matches": self.matches.copy(),
-            "held": self.held.copy(),
-            "late_matches": self._late_matches.copy(),
-            "late_held": self._late_held.copy(),
+            "held": self.exposure.copy(),
+            "late_matches": self._recent_matches.copy(),
+            "late_held": self._recent_exposure.copy(),
             "reviewed": np.array([self._reviewed, self._buckets.width]),
         }
 
@@ -142,14 +144,17 @@ class AgeCurveLearner:
         """Restore the state that `snapshot` returned; a state with other buckets is discarded."""
         reviewed, width = state["reviewed"].tolist()
         if (width, len(state["matches"])) == (self._buckets.width, self._buckets.count):
-            self.matches, self.held = state["matches"].copy(), state["held"].copy()
-            self._late_matches, self._late_held = state["late_matches"].copy(), state["late_held"].copy()
+            self.matches, self.exposure = state["matches"].copy(), state["held"].copy()
+            self._recent_matches, self._recent_exposure = (
+                state["late_matches"].copy(),
+                state["late_held"].copy(),
+            )
             self._reviewed = reviewed
 
 
 @kernel
-def _held(time: Array, fresh: int, since: float, now: float, width: float, count: int) -> Array:
-    """Row-time in each bucket: of held rows from `since` to `now`, of arrivals from age 0 to `now`."""
+def _exposure(time: Array, fresh: int, since: float, now: float, width: float, count: int) -> Array:
+    """Row-time in each bucket: of buffered rows from `since` to `now`, of arrivals from age 0 to `now`."""
     partly = np.zeros(count + 1)
     fully = np.zeros(count + 1)
     for i in range(len(time)):
@@ -164,9 +169,9 @@ def _held(time: Array, fresh: int, since: float, now: float, width: float, count
                 bucket = min(int(age / width), count)
                 partly[bucket] -= age - bucket * width
                 fully[bucket] -= 1.0
-    held = np.empty(count)
+    exposure = np.empty(count)
     beyond = fully[count]
     for bucket in range(count - 1, -1, -1):
-        held[bucket] = partly[bucket] + beyond * width
+        exposure[bucket] = partly[bucket] + beyond * width
         beyond += fully[bucket]
-    return held
+    return exposure

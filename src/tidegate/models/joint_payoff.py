@@ -1,4 +1,4 @@
-"""Results by memory in a join of two sides that share it."""
+"""Results as a function of memory, for a join whose sides share it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidegate.models.validation import positive
 from tidegate.types import SIDES, InputError, Window, WindowSpan
 
 
-class TwoSided(Protocol):
+class TwoSidedModel(Protocol):
     """A model with the results by memory of each side, such as a frequency model."""
 
     def payoff(self, *, rates: tuple[float, float], window: tuple[float, float]) -> tuple[Payoff, Payoff]:
@@ -18,7 +18,7 @@ class TwoSided(Protocol):
 
 
 Curves: TypeAlias = AgeCurve | tuple[AgeCurve | None, AgeCurve | None]
-JoinModel: TypeAlias = Payoff | Curves | TwoSided
+JoinModel: TypeAlias = Payoff | Curves | TwoSidedModel
 
 
 def joint_payoff(
@@ -30,11 +30,11 @@ def joint_payoff(
     ----------
     model
         An age curve of the left side, a pair of them (None for a side whose rows match no later
-        rows), a frequency model, or a payoff, which is taken as it is.
+        rows), a frequency model, or a payoff, which is returned unchanged.
     rates
         Rows per unit of time, left and right.
     window
-        How long a row of each side stays joinable, in the same unit of time; it cuts age curves short.
+        How long a row of each side stays joinable, in the same unit of time; age curves are cut at it.
 
     Examples
     --------
@@ -43,14 +43,14 @@ def joint_payoff(
     """
     if isinstance(model, Payoff):
         return model
-    speeds, lengths = rates_of(rates), lengths_of(window)
+    rows_per_time, lengths = rates_of(rates), lengths_of(window)
     if isinstance(model, AgeCurve | tuple | list):
         left, right = (
             Payoff([0], [0]) if curve is None else curve.payoff(rate)
-            for curve, rate in zip(curves_of(model, lengths), speeds, strict=True)
+            for curve, rate in zip(curves_of(model, lengths), rows_per_time, strict=True)
         )
     elif hasattr(model, "payoff"):
-        left, right = model.payoff(rates=speeds, window=lengths)
+        left, right = model.payoff(rates=rows_per_time, window=lengths)
     else:
         raise InputError(
             f"{model!r} is not a model of a join; give an AgeCurve, a pair of them or a Frequency"
@@ -67,17 +67,17 @@ def rates_of(rates: tuple[float, float]) -> tuple[float, float]:
 
 def lengths_of(window: Window | tuple[WindowSpan, WindowSpan]) -> tuple[float, float]:
     """How long a row of each side stays joinable, as numbers."""
-    read = Window.of(window)
-    if read.counted:
+    span = Window.of(window)
+    if span.counted:
         raise InputError(
-            f"{read} counts rows, but models need durations; divide each side's rows by its rate"
+            f"{span} counts rows, but models need durations; divide each side's rows by its rate"
         )
-    left, right = (read.length(side) for side in SIDES)
+    left, right = (span.length(side) for side in SIDES)
     return left, right
 
 
 def curves_of(model: AgeCurve | tuple[object, object], lengths: tuple[float, float]) -> list[AgeCurve | None]:
-    """The curves of both sides, as far as their windows reach."""
+    """The curves of both sides, cut at their windows."""
     pair = (model, None) if isinstance(model, AgeCurve) else model
     curves = [curve for curve in pair if curve is None or isinstance(curve, AgeCurve)]
     if len(pair) != len(SIDES) or len(curves) != len(pair):

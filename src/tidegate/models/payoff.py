@@ -15,23 +15,23 @@ from tidegate.types import Array, InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_EVEN = 1e-9  # slopes are differences of rounded sums: closer than this, of the steepest, they are equal
+_EQUAL = 1e-9  # slopes are differences of rounded sums: within this fraction of the steepest they are equal
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Payoff(ValueObject):
     """Results per unit of time as a function of memory: piecewise linear, never falling, concave.
 
-    Memory is used in the best way first, so that each further row adds at most as many results as the one before.
-    So memory is easily divided: the next row goes to the side that gains most.
+    Memory is used in the best way first, so each further row adds at most as many results as the one before. To
+    divide memory, the next row goes to the side that gains most.
 
     Parameters
     ----------
     memory
-        Rows held at the breakpoints: ascending, from 0.
+        Rows of memory at the breakpoints: ascending, from 0.
     results
-        Results per unit of time there, from 0. Between breakpoints they grow evenly; beyond the last, not at
-        all.
+        Results per unit of time there, from 0. They are linear between breakpoints, and constant
+        after the last.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Payoff(ValueObject):
     References
     ----------
     Memory-Limited Execution of Windowed Stream Joins, sections 3.2.2 and 3.3: the relation of memory to
-    results that divides memory between the sides of a join and, in section 5, among joins.
+    results, which divides memory between the sides of a join and, in section 5, among joins.
     """
 
     memory: Array
@@ -70,17 +70,17 @@ class Payoff(ValueObject):
             raise InputError(
                 f"the payoff falls after memory {self.memory[fall[0]]:g}; more memory must not give fewer results"
             )
-        slack = _EVEN * max(self.full, np.finfo(float).tiny)
+        slack = _EQUAL * max(self.full, np.finfo(float).tiny)
         rise = np.diff(self.slopes) * np.minimum(self.lengths[:-1], self.lengths[1:])
         if len(rising := np.flatnonzero(rise > slack)):
             raise InputError(
                 f"the payoff grows faster after memory {self.memory[rising[0] + 1]:g}; it must be concave: "
-                "build it by Payoff.from_segments, which puts the steepest first"
+                "build it with Payoff.from_segments, which sorts segments by slope"
             )
 
     @classmethod
     def from_segments(cls, lengths: ArrayLike, slopes: ArrayLike) -> Self:
-        """Put segments in order, the steepest first.
+        """Build a payoff from segments in any order; the steepest comes first.
 
         Segment `i` is `lengths[i]` rows of memory, each with `slopes[i]` results per unit of time.
 
@@ -89,16 +89,16 @@ class Payoff(ValueObject):
         >>> Payoff.from_segments([2, 0, 1], [1, 9, 3])
         Payoff(memory=array([0., 1., 3.]), results=array([0., 3., 5.]))
         """
-        long, steep = column(lengths, "lengths of segments"), column(slopes, "slopes of segments")
-        if len(long) != len(steep):
-            raise InputError(f"{len(long)} lengths have {len(steep)} slopes; give one each")
-        if min(long.min(), steep.min()) < 0:
+        sizes, rises = column(lengths, "lengths of segments"), column(slopes, "slopes of segments")
+        if len(sizes) != len(rises):
+            raise InputError(f"{len(sizes)} lengths have {len(rises)} slopes; give one each")
+        if min(sizes.min(), rises.min()) < 0:
             raise InputError(
-                f"a segment has {min(long.min(), steep.min()):g}; lengths and slopes are 0 or more"
+                f"a segment has {min(sizes.min(), rises.min()):g}; lengths and slopes are 0 or more"
             )
-        order = np.argsort(-steep, kind="stable")
-        order = order[long[order] > 0]
-        memory, results = np.cumsum(long[order]), np.cumsum(long[order] * steep[order])
+        order = np.argsort(-rises, kind="stable")
+        order = order[sizes[order] > 0]
+        memory, results = np.cumsum(sizes[order]), np.cumsum(sizes[order] * rises[order])
         return cls(np.append(0.0, memory), np.append(0.0, results))
 
     @cached_property
@@ -143,7 +143,7 @@ class Payoff(ValueObject):
     @overload
     def recall(self, memory: Array) -> Array: ...
     def recall(self, memory: float | Array) -> float | Array:
-        """The fraction of the full results; 1 when there are none to get."""
+        """The fraction of the full results; 1 if there are none."""
         return self.at(memory) / self.full if self.full else like(memory, np.ones(np.shape(memory)))
 
     @overload
@@ -156,14 +156,14 @@ class Payoff(ValueObject):
         return like(recall, np.where(np.asarray(recall) > 1, np.inf, least))
 
     def shared(self, other: Payoff) -> Payoff:
-        """The payoff of one memory for both, in which each row goes where it gains most."""
+        """The payoff of one memory for both, where each row of memory goes to the side that gains most."""
         lengths = np.concatenate([self.lengths, other.lengths])
         if not len(lengths):
             return self
         return Payoff.from_segments(lengths, np.concatenate([self.slopes, other.slopes]))
 
     def coarse(self, segments: int) -> Payoff:
-        """An approximation with fewer segments: never above this, and equal at its corners.
+        """An approximation with fewer segments: never above this payoff, and equal at its corners.
 
         Examples
         --------
@@ -193,8 +193,8 @@ class Payoff(ValueObject):
         else:
             both = self.shared(other)
             last = np.searchsorted(both.memory[1:-1], memory)
-            margin, slack = both.slopes[last], _EVEN * both.slopes[last]
+            margin, slack = both.slopes[last], _EQUAL * both.slopes[last]
             better = np.array([side.lengths[side.slopes > margin + slack].sum() for side in sides])
-            even = np.array([side.lengths[abs(side.slopes - margin) <= slack].sum() for side in sides])
-            mine = better[0] + (memory - better.sum()) * even[0] / even.sum()
+            equal = np.array([side.lengths[abs(side.slopes - margin) <= slack].sum() for side in sides])
+            mine = better[0] + (memory - better.sum()) * equal[0] / equal.sum()
         return float(mine), float(memory - mine)

@@ -1,4 +1,4 @@
-"""Rows per unit of time, learned."""
+"""Rows per unit of time on each side, learned while rows arrive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _ROUNDING: Final = 1e-9
-_SEEN, _SPAN, _NOW = 2, 4, 5
+_LAST, _SPAN, _NOW = 2, 4, 5
 """Positions in the state. Before them are the decayed rows of each side; then the time of each side's last
 observation, the decayed time, and the clock."""
 
@@ -25,13 +25,13 @@ class Rates:
     """Rows per unit of time on each side, learned while they arrive.
 
     After one horizon a row counts half, and so does the time that passed. So their quotient is right from the start,
-    not only after several horizons. Both sides share one clock: the rate of an idle side sinks while the other side
-    receives rows. Where rates are known, a pair of numbers takes the place of this class.
+    not only after several horizons. Both sides share one clock: the rate of an idle side falls while the other side
+    receives rows. If rates are known, a pair of numbers is used instead of this class.
 
     Parameters
     ----------
     horizon
-        The half-life of an arrival, in units of time; None forgets nothing.
+        The half-life of an arrival, in units of time; None for no decay.
 
     Examples
     --------
@@ -52,40 +52,40 @@ class Rates:
         self._state = np.array([0.0, 0.0, math.nan, math.nan, 0.0, math.nan])
 
     def observe(self, side: Side, count: int, now: Time) -> None:
-        """Learn that `count` rows arrived on a side, evenly since it was last observed, up to `now`."""
+        """Learn that `count` rows arrived on a side, evenly between its last observation and `now`."""
         if count < 0 or not math.isfinite(now):
             raise InputError(
                 f"{count!r} rows at {now!r} cannot be observed; give at least 0 rows at a finite time"
             )
-        _observe(self._state, self._half_life, _place(side), float(count), float(now))
+        _observe(self._state, self._half_life, _index(side), float(count), float(now))
 
     def follow(self, counts: Array, nows: Array) -> Array:
         """Learn from many steps, given the rows (left, right) of each.
 
-        Returns, after each step, the decayed number of rows of either side and the decayed time: what `rate` and
-        `relative` compute with.
+        Returns, after each step, the decayed number of rows of each side and the decayed time, from which
+        `rate` and `relative` are computed.
         """
         return _follow(self._state, self._half_life, counts.astype(np.float64), nows.astype(np.float64))
 
     def rate(self, side: Side) -> float:
         """Rows per unit of time."""
-        place = _place(side)
+        index = _index(side)
         span = self._state[_SPAN]
-        return float(self._state[place] / span) if span > 0 else 0.0
+        return float(self._state[index] / span) if span > 0 else 0.0
 
     def expected(self, side: Side) -> float:
         """The expected rows per unit of time; a side without rows counts as if it had had one.
 
         Until time has passed it is 1 for both sides.
         """
-        return float(expected(self._state[:2], self._state[_SPAN])[_place(side)])
+        return float(expected(self._state[:2], self._state[_SPAN])[_index(side)])
 
     def relative(self, side: Side) -> float:
         """A side's rate relative to that of the faster side; 1 for both while they differ by one row at most.
 
         If both sides receive a row at each time, one is ahead until the row of the other arrives.
         """
-        return float(relative(*self._state[:2].tolist())[_place(side)])
+        return float(relative(*self._state[:2].tolist())[_index(side)])
 
     def snapshot(self) -> dict[str, Array]:
         """The state as plain arrays."""
@@ -97,7 +97,7 @@ class Rates:
         return self
 
 
-def _place(side: Side) -> int:
+def _index(side: Side) -> int:
     check_choice(side, Side, "side")
     return 0 if side == "left" else 1
 
@@ -129,25 +129,25 @@ def _decayed(length: float, half_life: float) -> float:
 @kernel
 def _observe(state: Array, half_life: float, side: int, count: float, now: float) -> None:
     if math.isnan(state[_NOW]):
-        state[_SEEN : _SEEN + 2] = now
+        state[_LAST : _LAST + 2] = now
         state[_NOW] = now
     passed = max(0.0, now - state[_NOW])
-    kept = 2.0 ** (-passed / half_life)
-    state[:2] *= kept
-    state[_SPAN] = state[_SPAN] * kept + _decayed(passed, half_life)
+    factor = 2.0 ** (-passed / half_life)
+    state[:2] *= factor
+    state[_SPAN] = state[_SPAN] * factor + _decayed(passed, half_life)
     state[_NOW] += passed
-    took = state[_NOW] - state[_SEEN + side]
+    interval = state[_NOW] - state[_LAST + side]
     if state[_SPAN] > 0:
-        state[side] += count * (_decayed(took, half_life) / took if took > 0 else 1.0)
-    state[_SEEN + side] = state[_NOW]
+        state[side] += count * (_decayed(interval, half_life) / interval if interval > 0 else 1.0)
+    state[_LAST + side] = state[_NOW]
 
 
 @kernel
 def _follow(state: Array, half_life: float, counts: Array, nows: Array) -> Array:
-    found = np.empty((len(nows), 3))
+    sums = np.empty((len(nows), 3))
     for i in range(len(nows)):
         for side in range(2):
             _observe(state, half_life, side, counts[i, side], nows[i])
-        found[i, :2] = state[:2]
-        found[i, 2] = state[_SPAN]
-    return found
+        sums[i, :2] = state[:2]
+        sums[i, 2] = state[_SPAN]
+    return sums

@@ -54,9 +54,9 @@ def sample_rows(
     rates: tuple[float, float],
     window: Window | tuple[WindowSpan, WindowSpan],
 ) -> float:
-    """Rows that UNIFORM is expected to hold while it samples this fraction of a join's results.
+    """The expected number of rows that UNIFORM buffers while it samples this fraction of a join's results.
 
-    A row is held until the last of its matches that the sample takes.
+    A row is buffered until the last of its matches that is sampled.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def sample_rows(
         Age curves as in `joint_payoff`, a `Frequency`, or a pair of arrays: the fractions of the left and of the
         right rows that have each key.
     fraction
-        The chance of each result to be in the sample, between 0 and 1.
+        The probability that a result is in the sample, between 0 and 1.
     rates, window
         As in `joint_payoff`.
 
@@ -82,13 +82,13 @@ def sample_rows(
     Deviations
     ----------
     The theorems take the number of a row's matches, and their times, as given. If matches
-    arrive at random, fewer rows are held: some percent fewer by frequencies, many fewer on falling age curves.
+    arrive at random, fewer rows are buffered: a few percent fewer by frequencies, many fewer on falling age curves.
 
-    They hold for UNIFORM as printed. `tidegate.sampling.Uniform` also holds rows for matches beyond those expected:
-    at a fraction for which the theorem gives half of the window, it holds 60 to 68 % of it.
+    They hold for UNIFORM as printed. `tidegate.sampling.Uniform` also buffers rows for more matches than
+    expected: at a fraction for which the theorem gives half of the window, it buffers 60 to 68 % of it.
 
-    A row whose key never arrives on the other side is not held. If the total of an age curve is not a whole number,
-    some rows have one match more than the others, so that the total is their mean.
+    A row whose key never arrives on the other side is not buffered. If the total of an age curve is not a whole
+    number, some rows have one match more than the others, so that the total is their mean.
     """
     if not 0 <= fraction <= 1:
         raise InputError(
@@ -99,32 +99,34 @@ def sample_rows(
         return 0.0
     if are_curves(model):
         pairs = zip(curves_of(model, lengths), (rate_left, rate_right), strict=True)
-        return sum(rate * _held_by_age(curve, fraction) for curve, rate in pairs if curve is not None)
+        return sum(rate * _time_by_age(curve, fraction) for curve, rate in pairs if curve is not None)
     left, right = frequencies_of(model)
-    held_left = _held_by_frequency(left, rate_right * right, fraction, lengths[0])
-    held_right = _held_by_frequency(right, rate_left * left, fraction, lengths[1])
-    return rate_left * held_left + rate_right * held_right
+    time_left = _time_by_frequency(left, rate_right * right, fraction, lengths[0])
+    time_right = _time_by_frequency(right, rate_left * left, fraction, lengths[1])
+    return rate_left * time_left + rate_right * time_right
 
 
-def _held_by_age(curve: AgeCurve, fraction: float) -> float:
-    """Time for which UNIFORM holds a row, by theorem 4.3."""
+def _time_by_age(curve: AgeCurve, fraction: float) -> float:
+    """The mean time for which UNIFORM buffers a row, by theorem 4.3."""
     fewer, odd = divmod(curve.total, 1.0)
-    held = 0.0
+    mean_time = 0.0
     for matches, share in ((int(fewer), 1 - odd), (int(fewer) + 1, odd)):
         if matches and share:
             which = np.arange(1, matches + 1)
-            last = fraction * (1 - fraction) ** (matches - which)  # the chance that it is the last one taken
+            last = fraction * (1 - fraction) ** (
+                matches - which
+            )  # the probability that it is the last one sampled
             ages = curve.inverse(np.minimum(which / matches, 1.0) * curve.total)
-            held += share * float(last @ ages)
-    return held
+            mean_time += share * float(last @ ages)
+    return mean_time
 
 
-def _held_by_frequency(mine: Array, others: Array, fraction: float, window: float) -> float:
-    """Time for which UNIFORM holds a row of the mean, by theorem 4.2; others are rates by key."""
+def _time_by_frequency(mine: Array, others: Array, fraction: float, window: float) -> float:
+    """The mean time for which UNIFORM buffers a row, by theorem 4.2; `others` are rates by key."""
     if window <= 0:
         return 0.0
-    found = others > 0
-    matches = window * others[found]
+    matched = others > 0
+    matches = window * others[matched]
     with np.errstate(divide="ignore"):
-        none = -np.expm1(matches * np.log1p(-fraction))  # 1 - (1 - p) ** matches
-    return float(window * (mine[found] @ (1 - (1 - fraction) * none / (fraction * matches))))
+        any_sampled = -np.expm1(matches * np.log1p(-fraction))  # 1 - (1 - p) ** matches
+    return float(window * (mine[matched] @ (1 - (1 - fraction) * any_sampled / (fraction * matches))))

@@ -1,4 +1,4 @@
-"""Checks of numbers and columns that users give; each error names the value and the remedy."""
+"""Checks of arguments: numbers and columns. Each error names the value and the remedy."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def ascending(values: Array, what: str) -> None:
     """Refuse a column that does not start at 0 or does not ascend strictly."""
     if values[0] != 0:
         raise InputError(f"{what} start at {values[0]:g}; start at 0")
-    if len(stalled := np.flatnonzero(np.diff(values) <= 0)):
-        at = stalled[0]
+    if len(wrong := np.flatnonzero(np.diff(values) <= 0)):
+        at = wrong[0]
         raise InputError(
             f"{what} go from {values[at]:g} to {values[at + 1]:g}; each must be above the one before"
         )
@@ -60,6 +60,6 @@ def at_least_one(value: int, what: str, of: str = "steps") -> int:
     return int(value)
 
 
-def like(given: float | Array, value: float | np.floating | Array) -> float | Array:
+def like(argument: float | Array, value: float | np.floating | Array) -> float | Array:
     """A number for a number, an array for an array."""
-    return np.asarray(value) if np.ndim(given) else float(value)
+    return np.asarray(value) if np.ndim(argument) else float(value)

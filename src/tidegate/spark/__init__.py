@@ -2,19 +2,19 @@
 
 Names are loaded on first use, so that a Python worker imports only what its task needs.
 
-Which file has what:
+Folders and modules:
 
 - `join`: joins, from their options to the plan that workers get, and what runs in a bucket;
 - `sample`: samples of joins, estimates from them, and the reservoir of a running query;
 - `alert`: alarms over several streams, their bucket, and how their state is read;
 - `lookup`: a stream against a relation of a database, through a bounded cache;
 - `pool`: one budget for several joins, its rules and its folder;
-- `frames`: the caller's DataFrames, their columns, keys, times and durations;
-- `packing`: the way of a row, with buckets, packed Arrow batches and column types;
-- `state`: what Spark keeps of a bucket, and how a checkpoint is inspected;
-- `session`: settings of sessions, local sessions, Java, and errors of Spark in plain words;
-- `pipeline`: the command run, a join described in a TOML file;
-- `demo`: the command demo;
+- `frames`: checks of DataFrames, their columns, keys, times and durations;
+- `packing`: how rows are sent to workers: buckets, packed Arrow batches and column types;
+- `state`: the stored state of a bucket, and how a checkpoint is inspected;
+- `session`: settings of sessions, local sessions, Java, and explanations of Spark's errors;
+- `pipeline`: the command `tidegate run`, a join described in a TOML file;
+- `demo`: the command `tidegate demo`;
 - `grid`: the cells of an experiment as Spark jobs.
 """
 

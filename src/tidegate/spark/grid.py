@@ -45,7 +45,7 @@ def run_tasks(
     schema
         The schema of the rows.
     folder
-        Where the rows are written, in one file. It must not exist yet.
+        The folder to write to, one file. It must not exist yet.
     cores
         The number of cores that should be busy.
     """
@@ -96,10 +96,10 @@ def open_session(master: str | None, confs: Mapping[str, str]) -> Iterator[tuple
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     address = master or "local[*]"
-    own = address.startswith("local")
+    is_local = address.startswith("local")
     builder = SparkSession.builder.appName("tidegate reproduce")
     builder = builder.remote(address) if address.startswith("sc://") else builder.master(address)
-    defaults = LOCAL_SETTINGS | {"spark.driver.extraJavaOptions": SHORT_LIVED} if own else {}
+    defaults = LOCAL_SETTINGS | {"spark.driver.extraJavaOptions": SHORT_LIVED} if is_local else {}
     for name, value in (defaults | dict(confs)).items():
         builder = builder.config(name, value)
     try:
@@ -107,9 +107,9 @@ def open_session(master: str | None, confs: Mapping[str, str]) -> Iterator[tuple
             spark = builder.getOrCreate()
             spark.range(1).count()
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
-        first = root_cause(error)
-        raise InputError(f"cannot start Spark at {address!r} ({first}); set another --master") from error
-    if own:
+        cause = root_cause(error)
+        raise InputError(f"cannot start Spark at {address!r} ({cause}); set another --master") from error
+    if is_local:
         spark.sparkContext.setLogLevel("OFF")
     try:
         yield spark, _cores(spark)

@@ -1,4 +1,4 @@
-"""What arrives: recorded traces and seeded generators."""
+"""Streams for simulations: recorded traces and seeded generators."""
 
 from typing import TYPE_CHECKING
 

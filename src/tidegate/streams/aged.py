@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from tidegate.streams.gaps import Gaps, enough, times, true_rate
+from tidegate.streams.gaps import Gaps, arrival_times, row_count, true_rate
 from tidegate.streams.stream import Pair
 from tidegate.streams.trace import Trace
 from tidegate.types import InputError, check_choice
@@ -16,35 +16,34 @@ if TYPE_CHECKING:
     from tidegate.types import Array
 
 Shape = Literal["increasing", "decreasing", "bell"]
-Curve: TypeAlias = Shape | tuple[float, ...]
+AgeShape: TypeAlias = Shape | tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Aged(Pair):
     """Each right row picks an age by the age curve, and then a left row of about that age as its partner.
 
-    The window of the left is cut into buckets of equal length. A right row chooses a bucket by the weights of
-    the curve and then, at random, one of the left rows whose age lies in that bucket as it arrives. All left
-    keys differ and are numbered from 0.
+    The window of the left is divided into buckets of equal length. A right row picks a bucket by the weights of
+    the curve, and then a random left row whose age is in that bucket at that time. All left keys differ and are
+    numbered from 0.
 
     Parameters
     ----------
     shape
         Weights of the `m` buckets, youngest first: "increasing" (`k**power` for the k-th of them),
-        "decreasing" (`(m - k)**power`), "bell" (the one up to `m / 2`, the other after it), or a tuple of
-        weights.
+        "decreasing" (`(m - k)**power`), "bell" (increasing up to `m / 2`, then decreasing), or a tuple of weights.
     power
         The exponent of a named shape.
     window
-        How long a left row finds partners.
+        The length of a left row's window.
     buckets
         The number of buckets of the window, one for each weight.
     rate_left, rate_right
-        Rows per unit of time, as far as the gaps keep to it: see `true_rates`.
+        Nominal rows per unit of time; see `true_rates`.
     gaps
-        "uniform" (between half and twice of `1 / rate`), "even" or "poisson".
+        "uniform" (between half and twice `1 / rate`), "even" or "poisson".
     then
-        `(time, shape)`: right rows from that time on follow this curve instead.
+        `(time, shape)`: right rows from that time on follow this shape instead.
 
     Examples
     --------
@@ -63,7 +62,7 @@ class Aged(Pair):
     Deviations
     ----------
     The mean number of partners of a left row is not a parameter: it is the right rate over the left rate (`matches`)
-    for any curve. The number varies from row to row, nearly as a Poisson number.
+    for any curve. The number varies from row to row, approximately by a Poisson distribution.
     The true rates are the given ones only for "even" and "poisson" gaps.
 
     The paper does not treat a right row that picks an empty bucket. Here it picks again among the buckets with both
@@ -74,14 +73,14 @@ class Aged(Pair):
     keys, and are not in the trace. Otherwise the first left rows would be picked too often.
     """
 
-    shape: Curve = "increasing"
+    shape: AgeShape = "increasing"
     power: float = 2.0
     window: float = 500.0
     buckets: int = 20
     rate_left: float = 1.0
     rate_right: float = 5.0
     gaps: Gaps = "uniform"
-    then: tuple[float, Curve] | None = None
+    then: tuple[float, AgeShape] | None = None
 
     def __post_init__(self) -> None:
         check_choice(self.gaps, Gaps, "gaps")
@@ -149,12 +148,12 @@ class Aged(Pair):
         """The first `rows` rows of the left, and the right rows until the last of them."""
         # Separate generators, so that more rows of the same seed begin with the same rows.
         past, future, arrival, choice = np.random.default_rng(seed).spawn(4)
-        before = enough(self.rate_left, self.window)
-        after = times(self.gaps, self.rate_left, rows, future)
+        before = row_count(self.rate_left, self.window)
+        after = arrival_times(self.gaps, self.rate_left, rows, future)
         after -= after[:1]
-        left = np.concatenate((-times(self.gaps, self.rate_left, before, past)[::-1], after))
+        left = np.concatenate((-arrival_times(self.gaps, self.rate_left, before, past)[::-1], after))
         end = left[-1] if rows else 0.0
-        right = times(self.gaps, self.rate_right, enough(self.rate_right, end), arrival)
+        right = arrival_times(self.gaps, self.rate_right, row_count(self.rate_right, end), arrival)
         right = right[right <= end]
         # In (0, 1], so that a draw never falls before the first positive weight or after the last.
         draws = 1.0 - choice.random((len(right), 3))
@@ -166,18 +165,18 @@ class Aged(Pair):
                 _partners(left, right[switch:], edges, self.later.curve_shares, draws[switch:]),
             )
         )
-        found = picked >= 0
+        arrives = picked >= 0
         return (
             Trace.of({"key": np.arange(rows), "time": after}),
-            Trace.of({"key": picked[found] - before, "time": right[found]}),
+            Trace.of({"key": picked[arrives] - before, "time": right[arrives]}),
         )
 
 
 def _partners(left: Array, right: Array, edges: Array, shares: Array, draws: Array) -> Array:
-    """The position among the left rows that each right row picks; -1 where it finds none.
+    """The position of the left row that each right row picks; -1 if there is none.
 
-    A row whose age is an edge belongs to the older bucket. Each right row has three draws: the bucket, another
-    bucket if the first one is empty, and the row.
+    A row whose age is an edge belongs to the older bucket. Each right row has three random numbers: for the bucket,
+    for another bucket if the first is empty, and for the row.
     """
     weights = np.cumsum(shares)
     bucket = np.searchsorted(weights, draws[:, 0] * weights[-1])

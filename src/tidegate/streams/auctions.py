@@ -13,21 +13,21 @@ from tidegate.types import InputError
 
 @dataclass(frozen=True)
 class Auctions(Pair):
-    """Auctions open at random, each for the same time, and draw bids that crowd towards their end.
+    """Auctions open at random times and are open equally long; most bids are placed near their end.
 
-    A bid on an auction falls `1 - u**lateness` of the auction's length after its opening, `u` uniform: evenly
-    for 1, ever later for more.
+    A bid is placed after the fraction `1 - u**lateness` of the auction's length, where `u` is uniform: evenly with a
+    lateness of 1, and later with more.
 
     Parameters
     ----------
     length
         How long an auction is open.
     bids
-        How many bids an auction draws on average (Poisson).
+        The mean number of bids on an auction (Poisson).
     rate
-        Auctions opened a unit of time.
+        Auctions opened per unit of time.
     lateness
-        How much bids crowd towards the end.
+        How strongly bids concentrate near the end.
 
     Examples
     --------

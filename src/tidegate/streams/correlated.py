@@ -1,4 +1,4 @@
-"""Two streams over the same keys, whose hot keys are the same, the opposite, or unrelated."""
+"""Two streams over the same keys, whose frequencies are correlated directly, inversely, or not at all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from tidegate.streams.gaps import Gaps, enough
+from tidegate.streams.gaps import Gaps, row_count
 from tidegate.streams.stream import Pair
 from tidegate.streams.trace import Trace
 from tidegate.streams.zipf import Hottest, Zipf
@@ -27,23 +27,23 @@ HOTTEST_RIGHT: Final[dict[Correlation, Hottest]] = {
 
 @dataclass(frozen=True)
 class Correlated(Pair):
-    """Two streams of independent keys with Zipf's shares; on the left, key 0 is the most frequent.
+    """Two streams of independent keys by Zipf's law; on the left, key 0 is the most frequent.
 
     Parameters
     ----------
     correlation
-        How the right orders the keys by frequency: as the left does ("direct"), the other way round
-        ("inverse"), or at random ("uncorrelated").
+        The order of keys by frequency on the right: as on the left ("direct"), reversed ("inverse"), or random
+        ("uncorrelated").
     skew
         The parameter of Zipf's law on both sides.
     keys
-        How many distinct keys, numbered from 0.
+        The number of distinct keys, numbered from 0.
     rate_left, rate_right
-        Rows per unit of time, as far as the gaps keep to it: see `true_rates`.
+        Nominal rows per unit of time; see `true_rates`.
     gaps
-        "uniform" (between half and twice of `1 / rate`), "even" or "poisson".
+        "uniform" (between half and twice `1 / rate`), "even" or "poisson".
     shuffle
-        Fixes the order at random of "uncorrelated", whatever the seed of the trace.
+        The seed of the random order of "uncorrelated", independent of the seed of the trace.
 
     Examples
     --------
@@ -60,8 +60,8 @@ class Correlated(Pair):
 
     Deviations
     ----------
-    One order at random decides how hard an uncorrelated pair is, the more so the more skewed it is; average
-    over values of `shuffle`.
+    The difficulty of an uncorrelated pair depends on its random order, more with more skew; average over several
+    values of `shuffle`.
     """
 
     correlation: Correlation = "direct"
@@ -102,6 +102,6 @@ class Correlated(Pair):
         seeds = np.random.SeedSequence(seed).generate_state(2).tolist()
         left = self.left.trace(rows, seeds[0])
         end = left.time[-1] if rows else -1.0
-        right = self.right.trace(enough(self.rate_right, max(end, 0.0)), seeds[1])
+        right = self.right.trace(row_count(self.rate_right, max(end, 0.0)), seeds[1])
         arrived = int(np.searchsorted(right.time, end, side="right"))
         return left, Trace.of({"key": right.keys[0][:arrived], "time": right.time[:arrived]})

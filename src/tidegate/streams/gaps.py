@@ -1,4 +1,4 @@
-"""Gaps between the rows of a generated stream."""
+"""Arrival times of generated streams, by the gaps between rows."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from tidegate.types import Array
 
 Gaps = Literal["even", "poisson", "uniform"]
-"""Gaps at a rate `r`: each `1/r`; at random with that mean; or uniform between `1/(2r)` and `2/r`."""
+"""Gaps at a rate `r`: all `1/r`; exponential with that mean; or uniform between `1/(2r)` and `2/r`."""
 
-SHORTEST, LONGEST = 0.5, 2.0
-"""Uniform gaps, in units of `1/r`."""
+MIN_GAP, MAX_GAP = 0.5, 2.0
+"""The range of uniform gaps, in units of `1/r`."""
 
 
-def times(gaps: Gaps, rate: float, rows: int, rng: np.random.Generator) -> Array:
-    """The arrival times of `rows` rows, the first of them one gap after time 0."""
+def arrival_times(gaps: Gaps, rate: float, rows: int, rng: np.random.Generator) -> Array:
+    """The arrival times of `rows` rows, the first one gap after time 0."""
     if gaps == "even":
-        drawn = np.full(rows, 1.0)
+        lengths = np.full(rows, 1.0)
     elif gaps == "poisson":
-        drawn = rng.exponential(1.0, rows)
+        lengths = rng.exponential(1.0, rows)
     else:
-        drawn = rng.uniform(SHORTEST, LONGEST, rows)
-    return np.cumsum(drawn) / rate
+        lengths = rng.uniform(MIN_GAP, MAX_GAP, rows)
+    return np.cumsum(lengths) / rate
 
 
 def true_rate(gaps: Gaps, rate: float) -> float:
@@ -41,10 +41,10 @@ def true_rate(gaps: Gaps, rate: float) -> float:
     Memory-Limited Execution of Windowed Stream Joins, section 6.2, calls `r` the average rate of uniform gaps;
     their mean is `1.25/r`, so that the rate is `0.8 r` and a window of 500 at `r = 1` holds 400 rows.
     """
-    return rate * 2 / (SHORTEST + LONGEST) if gaps == "uniform" else rate
+    return rate * 2 / (MIN_GAP + MAX_GAP) if gaps == "uniform" else rate
 
 
-def enough(rate: float, span: float) -> int:
-    """A number of rows that covers the span: ten standard deviations more than random arrivals need."""
+def row_count(rate: float, span: float) -> int:
+    """A number of rows that covers a span of time: ten standard deviations more than the mean."""
     mean = rate * span
     return math.ceil(mean + 10 * math.sqrt(mean) + 10)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.streams.gaps import Gaps, enough, times
+from tidegate.streams.gaps import Gaps, arrival_times, row_count
 from tidegate.streams.stream import Pair
 from tidegate.streams.trace import Trace
 from tidegate.types import InputError, check_choice
@@ -16,7 +16,7 @@ from tidegate.types import InputError, check_choice
 if TYPE_CHECKING:
     from tidegate.types import Array
 
-_REACH = 6  # standard deviations of the listed keys; two in a thousand million lie beyond
+_REACH = 6  # standard deviations of the listed keys; the others have a probability of 2e-9
 
 
 @dataclass(frozen=True)
@@ -94,17 +94,17 @@ class Normal(Pair):
     def both(self, rows: int, seed: int = 0) -> tuple[Trace, Trace]:
         """The first `rows` rows of the left, and the right rows until the last of them."""
         rng = np.random.default_rng(seed)
-        left_time = times(self.gaps, self.rate_left, rows, rng)
+        left_time = arrival_times(self.gaps, self.rate_left, rows, rng)
         left_time -= left_time[:1]
         end = float(left_time[-1]) if rows else -1.0
-        right_time = times(self.gaps, self.rate_right, enough(self.rate_right, max(end, 0.0)), rng)
+        right_time = arrival_times(self.gaps, self.rate_right, row_count(self.rate_right, max(end, 0.0)), rng)
         right_time -= right_time[0]
         right_time = right_time[right_time <= end]
         return self._side(left_time, rng), self._side(right_time, rng)
 
     def _side(self, time: Array, rng: np.random.Generator) -> Trace:
-        drawn = rng.normal(self.mean, math.sqrt(self.variance), len(time))
-        keys = np.rint(drawn).astype(np.int64)
+        values = rng.normal(self.mean, math.sqrt(self.variance), len(time))
+        keys = np.rint(values).astype(np.int64)
         if self.fanout is not None:
             keys = partly_sorted(keys, self.fanout, rng)
         value = rng.normal(self.value_mean, math.sqrt(self.value_variance), len(time))

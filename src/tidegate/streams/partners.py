@@ -1,4 +1,4 @@
-"""Rows with partners of their own: one each, or numbers with a heavy tail."""
+"""Left rows with unique keys: at most one partner each, or a heavy-tailed number of partners."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tidegate.types import Array
 
 
-def _joined(left: Array, partners: Array, delays: Array) -> tuple[Trace, Trace]:
+def _traces(left: Array, partners: Array, delays: Array) -> tuple[Trace, Trace]:
     """Left rows with a key each, and the right rows with these keys in order of time."""
     key = np.repeat(np.arange(len(left)), partners)
     time = left[key] + delays
@@ -26,12 +26,12 @@ def _joined(left: Array, partners: Array, delays: Array) -> tuple[Trace, Trace]:
 
 @dataclass(frozen=True)
 class OneToOne(Pair):
-    """Each left row has a key of its own and at most one partner, such as an order and its delivery.
+    """Each left row has a unique key and at most one partner, such as an order and its delivery.
 
     Parameters
     ----------
     delay
-        How long after the left row its partner comes, on average (exponential).
+        The mean time from a left row to its partner (exponential).
     matched
         The fraction of left rows that have a partner.
     rate
@@ -57,19 +57,19 @@ class OneToOne(Pair):
         rng = np.random.default_rng(seed)
         left = np.cumsum(rng.exponential(1 / self.rate, rows))
         partners = (rng.random(rows) < self.matched).astype(np.int64)
-        return _joined(left, partners, rng.exponential(self.delay, partners.sum()))
+        return _traces(left, partners, rng.exponential(self.delay, partners.sum()))
 
 
 @dataclass(frozen=True)
 class HeavyTails(Pair):
-    """Each left row has a key of its own, and a number of partners that follows Pareto's law.
+    """Each left row has a unique key, and a number of partners that follows Pareto's law.
 
     Parameters
     ----------
     partners
         The mean number of partners of a left row.
     tail
-        The exponent of Pareto's law, above 1: the smaller, the more partners belong to few rows.
+        The exponent of Pareto's law, above 1: the smaller, the more unequal the numbers.
     length
         Partners arrive evenly within this time after the left row.
     rate
@@ -98,4 +98,4 @@ class HeavyTails(Pair):
         left = np.cumsum(rng.exponential(1 / self.rate, rows))
         mean = (1 + rng.pareto(self.tail, rows)) * self.partners * (self.tail - 1) / self.tail
         partners = rng.poisson(mean)
-        return _joined(left, partners, rng.uniform(0, self.length, partners.sum()))
+        return _traces(left, partners, rng.uniform(0, self.length, partners.sum()))

@@ -27,11 +27,11 @@ class Readings(Stream):
     values
         "uniform": independent, from 0 to 1; "wiener": a Wiener process, read at the times of the rows.
     instants
-        "uniform": distinct whole times, anywhere in `spacing * rows`; "gamma": gaps drawn from a gamma distribution.
+        "uniform": distinct random whole times below `spacing * rows`; "gamma": gaps drawn from a gamma distribution.
     spacing
         The mean gap; a whole number for "uniform".
     form
-        The shape parameter of the gamma distribution: 1 for arrivals at random, more for more even ones.
+        The shape parameter of the gamma distribution: 1 for a Poisson process, more for more even gaps.
     disorder
         Rows arrive in order of time plus normal noise of this standard deviation.
 
@@ -66,7 +66,7 @@ class Readings(Stream):
             )
 
     def trace(self, rows: int, seed: int = 0) -> Trace:
-        """Make `rows` rows."""
+        """Generate `rows` rows."""
         rng = np.random.default_rng(seed)
         time = self._times(rows, rng)
         if self.values == "uniform":

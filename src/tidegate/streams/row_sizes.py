@@ -1,4 +1,4 @@
-"""The size of rows of any Arrow type."""
+"""The size of rows in bytes, for any Arrow type."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Sessions(Pair):
     """Keys begin at random and are active for an exponential time; while active, a key appears on both sides.
 
     The rate of an active key follows Pareto's law, so that few keys have most of the rows. Learned frequencies of
-    keys are of little use, because keys end and new ones begin.
+    keys do not help much, because keys end and new ones begin.
 
     Parameters
     ----------

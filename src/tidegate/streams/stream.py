@@ -14,7 +14,7 @@ class Stream(ABC):
 
     @abstractmethod
     def trace(self, rows: int, seed: int = 0) -> Trace:
-        """Make the first `rows` rows; the same seed makes the same rows, on any machine."""
+        """Generate the first `rows` rows; the same seed gives the same rows on any machine."""
 
 
 class Pair(Stream):

@@ -56,7 +56,7 @@ class Trace:
     def of(
         cls, data: object, *, on: str | Sequence[str] = "key", time: str = "time", what: str = "stream"
     ) -> Self:
-        """Read anything columnar: a trace, a mapping of arrays, a data frame, an Arrow table."""
+        """Read columns: from a trace, a mapping of arrays, a data frame or an Arrow table."""
         if isinstance(data, cls):
             return data
         names = [on] if isinstance(on, str) else list(on)
@@ -89,7 +89,7 @@ class Trace:
 
 
 def columnar(data: object, what: str) -> pa.Table:
-    """Read anything columnar: a mapping of arrays, a data frame, an Arrow table."""
+    """Read columns as a table: from a mapping of arrays, a data frame or an Arrow table."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -114,8 +114,8 @@ def columnar(data: object, what: str) -> pa.Table:
     )
 
 
-def _from_pandas(frame: Any, what: str) -> pa.Table:  # noqa: ANN401 - pandas need not be there
-    """The columns of a pandas DataFrame, and its index where that has a name."""
+def _from_pandas(frame: Any, what: str) -> pa.Table:  # noqa: ANN401 - pandas may not be installed
+    """The columns of a pandas DataFrame, and the levels of its index that have a name."""
     levels = {name: frame.index.get_level_values(name) for name in frame.index.names if name is not None}
     duplicate = next(
         (name for name, count in Counter(map(str, [*frame.columns, *levels])).items() if count > 1), None

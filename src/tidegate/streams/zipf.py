@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tidegate.streams.gaps import Gaps, times, true_rate
+from tidegate.streams.gaps import Gaps, arrival_times, true_rate
 from tidegate.streams.stream import Stream
 from tidegate.streams.trace import Trace
 from tidegate.types import InputError, check_choice
@@ -25,18 +25,18 @@ class Zipf(Stream):
     Parameters
     ----------
     keys
-        How many distinct keys, numbered from 0.
+        The number of distinct keys, numbered from 0.
     skew
-        0 makes all alike; 1 is the classic law.
+        0 for equal shares; 1 for the classic law.
     rate
-        Rows per unit of time, as far as the gaps keep to it: see `true_rate`.
+        Nominal rows per unit of time; see `true_rate`.
     gaps
-        "even", "poisson" for arrivals at random, or "uniform" (between half and twice of `1 / rate`).
+        "even", "poisson", or "uniform" (between half and twice `1 / rate`).
     hottest
-        Which key is the most frequent: the "first", the rest following in order of their numbers; the "last",
-        in the opposite order; or "anywhere", in an order at random.
+        The order of keys by frequency, most frequent first: ascending ("first"), descending ("last"), or random
+        ("anywhere").
     shuffle
-        Fixes the order at random, whatever the seed of the trace.
+        The seed of the random order, independent of the seed of the trace.
 
     Examples
     --------
@@ -68,12 +68,12 @@ class Zipf(Stream):
     def shares(self) -> Array:
         """The probability of each key, by number."""
         shares = np.empty(self.keys)
-        shares[self._by_rank()] = self._falling() / self._falling().sum()
+        shares[self._by_rank()] = self._weights() / self._weights().sum()
         return shares
 
-    def _falling(self) -> Array:
-        falling: Array = np.arange(1, self.keys + 1) ** -float(self.skew)
-        return falling
+    def _weights(self) -> Array:
+        weights: Array = np.arange(1, self.keys + 1) ** -float(self.skew)
+        return weights
 
     def _by_rank(self) -> Array:
         """The keys, most frequent first."""
@@ -83,9 +83,9 @@ class Zipf(Stream):
         return keys if self.hottest == "first" else keys[::-1]
 
     def trace(self, rows: int, seed: int = 0) -> Trace:
-        """Make the first `rows` rows."""
+        """Generate the first `rows` rows."""
         rng = np.random.default_rng(seed)
-        falling = self._falling()
-        rank = np.searchsorted(np.cumsum(falling), rng.random(rows) * falling.sum(), side="right")
-        time = times(self.gaps, self.rate, rows, rng)
+        weights = self._weights()
+        rank = np.searchsorted(np.cumsum(weights), rng.random(rows) * weights.sum(), side="right")
+        time = arrival_times(self.gaps, self.rate, rows, rng)
         return Trace.of({"key": self._by_rank()[rank], "time": time - time[:1]})

@@ -257,7 +257,7 @@ def test_what_cannot_be_used_is_named(config: dict[str, object], rows: bytes, to
 def test_the_command_sends_what_it_held_back_before_it_fails() -> None:
     rows = b'{"time": 0, "value": 5, "k": 7}\n{"time": 1, "value": 2, "k": 7}\n{"time": "late", "value": 2, "k": 7}\n'
     result = CliRunner().invoke(
-        cli.app, ["edge", "--omega", "50", "--key", "k", "--form", "json"], input=rows
+        cli.app, ["edge", "--omega", "50", "--key", "k", "--format", "json"], input=rows
     )
     assert result.exit_code == 1
     assert result.stdout.encode() == b"".join(rows.splitlines(keepends=True)[:2])

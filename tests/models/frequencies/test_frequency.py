@@ -1,4 +1,4 @@
-"""Given frequencies: looked up, checked, and turned into what memory yields."""
+"""Given frequencies: lookup, checks, and the payoff of memory."""
 
 import numpy as np
 import pytest
@@ -17,17 +17,17 @@ def shares(counts: dict[int, int]) -> dict[int, float]:
 
 
 @given(COUNTS, COUNTS)
-def test_a_mapping_and_a_pair_of_arrays_say_the_same(left: dict[int, int], right: dict[int, int]) -> None:
+def test_a_mapping_equals_a_pair_of_arrays(left: dict[int, int], right: dict[int, int]) -> None:
     given_left, given_right = shares(left), shares(right)
     pair = (np.array(list(given_right)), np.array(list(given_right.values())))
     model = Frequency(given_left, pair)
-    asked = np.arange(-7, 8)
-    assert model.share("left", asked).tolist() == [given_left.get(int(key), 0.0) for key in asked]
-    assert model.share("right", asked).tolist() == [given_right.get(int(key), 0.0) for key in asked]
+    keys = np.arange(-7, 8)
+    assert model.share("left", keys).tolist() == [given_left.get(int(key), 0.0) for key in keys]
+    assert model.share("right", keys).tolist() == [given_right.get(int(key), 0.0) for key in keys]
 
 
 @given(COUNTS, COUNTS, st.floats(0.1, 10), st.floats(0.1, 10), st.floats(0, 100), st.floats(0, 1))
-def test_payoff_is_that_of_keeping_the_likeliest_first(
+def test_payoff_keeps_the_most_frequent_keys_first(
     left: dict[int, int], right: dict[int, int], r_left: float, r_right: float, length: float, part: float
 ) -> None:
     model = Frequency(shares(left), shares(right))
@@ -42,7 +42,7 @@ def test_payoff_is_that_of_keeping_the_likeliest_first(
 
 
 @given(COUNTS, COUNTS)
-def test_full_memory_yields_all_results_and_the_sides_mirror_each_other(
+def test_full_memory_yields_all_results_and_the_sides_are_symmetric(
     left: dict[int, int], right: dict[int, int]
 ) -> None:
     model, mirrored = Frequency(shares(left), shares(right)), Frequency(shares(right), shares(left))
@@ -56,7 +56,7 @@ def test_full_memory_yields_all_results_and_the_sides_mirror_each_other(
 
 
 def test_a_key_kept_in_part_counts_with_that_part() -> None:
-    """Printed, section 3.3 yields nothing here: no key fits whole."""
+    """Section 3.3 as printed yields nothing here, since no key fits completely."""
     hot = {0: 0.9, 1: 0.1}
     left, _ = Frequency(hot, hot).payoff(rates=(1, 1), window=(100, 100))
     assert left.at(np.array([45.0]))[0] == pytest.approx(45 * 0.9)
@@ -75,7 +75,7 @@ def test_a_key_kept_in_part_counts_with_that_part() -> None:
         ({"a": 1.0}, "give one array of integers"),
     ],
 )
-def test_shares_that_cannot_be_are_refused(left: object, message: str) -> None:
+def test_invalid_shares_are_refused(left: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Frequency(left, {1: 1.0})  # type: ignore[arg-type]
 
@@ -93,6 +93,6 @@ def test_a_payoff_needs_finite_rates_and_windows(pair: tuple[float, float]) -> N
         model.payoff(rates=(1, 1), window=pair)
 
 
-def test_a_side_that_is_not_known_is_refused() -> None:
+def test_an_unknown_side_is_refused() -> None:
     with pytest.raises(InputError, match="side 'middle' is not known"):
         Frequency({1: 1.0}, {1: 1.0}).share("middle", np.array([1]))  # type: ignore[arg-type]

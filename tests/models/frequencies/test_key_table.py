@@ -1,4 +1,4 @@
-"""A table by key is a dictionary, in two arrays."""
+"""A key table behaves like a dictionary."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_amounts_add_up_by_key(keys: list[int], others: list[int]) -> None:
 
 
 @given(KEYS)
-def test_entries_lay_out_the_same_table_again(keys: list[int]) -> None:
+def test_entries_rebuild_the_same_table(keys: list[int]) -> None:
     distinct = as_keys(list(dict.fromkeys(keys)))
     table = empty_table(len(distinct))
     fill(table, distinct, np.ones(len(distinct)))
@@ -48,7 +48,7 @@ def test_entries_lay_out_the_same_table_again(keys: list[int]) -> None:
 
 
 @pytest.mark.parametrize("home", [0, 30, 63])
-def test_keys_that_want_the_same_slot_are_kept_apart_and_in_place(home: int) -> None:
+def test_keys_with_the_same_slot_do_not_collide(home: int) -> None:
     empty = empty_table(16)
     rivals = as_keys([key for key in range(-5_000, 5_000) if slot_of(empty, key) == home][:15])
     keys = np.concatenate([rivals[:7], [0], rivals[7:]])
@@ -70,40 +70,38 @@ def test_keys_that_are_not_integers_are_refused(keys: object) -> None:
     st.sets(st.integers(0, 99), min_size=25),
     st.lists(st.integers(-(2**63), 2**63 - 1)),
 )
-def test_keys_that_lie_close_together_need_no_search(
-    least: int, offsets: set[int], others: list[int]
-) -> None:
+def test_adjacent_keys_use_a_range(least: int, offsets: set[int], others: list[int]) -> None:
     keys = [least + offset for offset in offsets]
     table = build_table(as_keys(keys), np.arange(1.0, len(keys) + 1))
     assert isinstance(table, KeyRange)
     near = [max(key - 1, -(2**63)) for key in keys] + [key + 1 for key in keys]
     expected = dict(zip(keys, range(1, len(keys) + 1), strict=True))
-    asked = keys + near + others
-    assert look_up_range(table, as_keys(asked)).tolist() == [expected.get(key, 0) for key in asked]
+    lookups = keys + near + others
+    assert look_up_range(table, as_keys(lookups)).tolist() == [expected.get(key, 0) for key in lookups]
 
 
-def test_keys_far_apart_take_no_more_room_than_a_table() -> None:
+def test_distant_keys_use_a_table() -> None:
     assert not isinstance(build_table(np.array([0, 2**62]), np.ones(2)), KeyRange)
 
 
-def test_few_keys_stand_for_themselves() -> None:
+def test_few_keys_are_all_sampled() -> None:
     table = empty_table(50)
     fill(table, np.arange(50), np.arange(50.0))
     keys, weigh = weighted_sample(table, 50, float(np.arange(50).sum()), 50)
     assert sorted(zip(keys.tolist(), weigh.tolist(), strict=True)) == [(n, n) for n in range(50)]
 
 
-def test_some_keys_stand_for_many() -> None:
+def test_a_sample_of_many_keys_is_unbiased() -> None:
     shares = 1 / np.arange(1, 40_001)
     table = empty_table(len(shares))
     fill(table, np.arange(len(shares)), shares)
     keys, weigh = weighted_sample(table, len(shares), shares.sum(), 1000)
     assert 1000 < len(keys) < 2000
-    # Those of at least a thousandth of all are there, as they are.
+    # Keys with at least a thousandth of the total are in the sample with their exact amounts.
     frequent = np.flatnonzero(shares >= shares.sum() / 1000)
     found = dict(zip(keys.tolist(), weigh.tolist(), strict=True))
     assert [found[key] for key in frequent] == shares[frequent].tolist()
-    # The others in the mean: each weighs less than a thousandth of all, so the sum of n of them is known to sqrt(n).
+    # The others are unbiased: each has less than a thousandth of the total, so the error of n of them is sqrt(n).
     for low, high in ((100, 1000), (1000, 10_000), (10_000, 40_000)):
         some = (keys >= low) & (keys < high)
         allowed = 4 * np.sqrt(some.sum()) * shares.sum() / 1000

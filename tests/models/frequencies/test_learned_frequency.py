@@ -1,4 +1,4 @@
-"""Learned frequencies are exact while keys fit, close beyond, and never take more memory than they may."""
+"""Learned frequencies are exact up to the capacity, close beyond it, and bounded in memory."""
 
 from itertools import pairwise
 
@@ -21,14 +21,14 @@ def columns(rows: list[tuple[int, float]]) -> tuple[Array, Array]:
     return np.array([key for key, _ in rows]), np.array([time for _, time in rows])
 
 
-def told(config: LearnedFrequency, keys: Array, times: Array, cuts: list[int]) -> FrequencyLearner:
+def learner_of(config: LearnedFrequency, keys: Array, times: Array, cuts: list[int]) -> FrequencyLearner:
     learner = config.start()
     for begin, end in pairwise([0, *sorted(cuts), len(keys)]):
         learner.observe("left", keys[begin:end], times[begin:end])
     return learner
 
 
-def alike(one: FrequencyLearner, other: FrequencyLearner) -> bool:
+def assert_equal_states(one: FrequencyLearner, other: FrequencyLearner) -> bool:
     a, b = one.snapshot(), other.snapshot()
     sketches = {name for name in a if name.endswith("sketch")}  # may list its keys in another order
     return a.keys() == b.keys() and all(
@@ -37,11 +37,9 @@ def alike(one: FrequencyLearner, other: FrequencyLearner) -> bool:
 
 
 @given(ROWS, HORIZONS)
-def test_while_keys_fit_shares_are_those_observed(
-    rows: list[tuple[int, float]], horizon: float | None
-) -> None:
+def test_up_to_the_capacity_shares_are_exact(rows: list[tuple[int, float]], horizon: float | None) -> None:
     keys, times = columns(rows)
-    learner = told(LearnedFrequency(horizon=horizon), keys, times, [])
+    learner = learner_of(LearnedFrequency(horizon=horizon), keys, times, [])
     weights = np.ones(len(keys)) if horizon is None else np.exp2((times - times.max()) / horizon)
     expected = [weights[keys == key].sum() / weights.sum() for key in range(-25, 25)]
     assert learner.share("left", np.arange(-25, 25)) == pytest.approx(expected)
@@ -50,32 +48,32 @@ def test_while_keys_fit_shares_are_those_observed(
 
 
 @given(ROWS, HORIZONS, st.lists(st.integers(0, 60)), st.sampled_from([1.0, 1e5]))
-def test_while_keys_fit_steps_make_no_difference(
+def test_up_to_the_capacity_steps_do_not_matter(
     rows: list[tuple[int, float]], horizon: float | None, cuts: list[int], stretch: float
 ) -> None:
     keys, times = columns(rows)
     config = LearnedFrequency(capacity=41, horizon=horizon)
-    whole = told(config, keys, times * stretch, [])
-    cut = told(config, keys, times * stretch, [min(place, len(keys)) for place in cuts])
-    asked = np.arange(-20, 21)
-    assert cut.share("left", asked).tobytes() == whole.share("left", asked).tobytes()
+    whole = learner_of(config, keys, times * stretch, [])
+    cut = learner_of(config, keys, times * stretch, [min(place, len(keys)) for place in cuts])
+    lookups = np.arange(-20, 21)
+    assert cut.share("left", lookups).tobytes() == whole.share("left", lookups).tobytes()
     assert cut.total("left") == whole.total("left")
 
 
 def test_weights_never_overflow() -> None:
     times = np.arange(100_000.0)
-    learner = told(LearnedFrequency(horizon=1), np.arange(100_000) % 2, times, [50_000])
+    learner = learner_of(LearnedFrequency(horizon=1), np.arange(100_000) % 2, times, [50_000])
     assert learner.share("left", np.array([1, 0])) == pytest.approx([2 / 3, 1 / 3])
     learner.observe("left", np.array([7]), 1e15)
     assert learner.share("left", np.array([7, 1])).tolist() == [1.0, 0.0]
 
 
-def test_one_time_may_stand_for_all_rows() -> None:
+def test_one_time_for_all_rows() -> None:
     keys = np.arange(10) % 3
     one, each = SMALL.start(), SMALL.start()
     one.observe("right", keys, 5)
     each.observe("right", keys, np.full(10, 5))
-    assert alike(one, each)
+    assert assert_equal_states(one, each)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 500), st.sampled_from([None, 50.0, 2_000.0]), st.integers(0, 9))
@@ -90,7 +88,7 @@ def test_storing_changes_nothing(seed: int, step: int, horizon: float | None, st
         for learner in (through, stored):
             learner.observe("left", part, np.arange(len(part)) + number * step)
             learner.observe("right", part[::-1], number * step)
-    assert alike(through, stored)
+    assert assert_equal_states(through, stored)
     for side in ("left", "right"):
         assert stored.share(side, keys).tobytes() == through.share(side, keys).tobytes()
 
@@ -98,7 +96,7 @@ def test_storing_changes_nothing(seed: int, step: int, horizon: float | None, st
 @given(st.integers(0, 2**32), st.integers(1, 700), st.sampled_from([None, 50.0, 2_000.0]))
 def test_beyond_capacity_shares_remain_shares(seed: int, step: int, horizon: float | None) -> None:
     keys = np.random.default_rng(seed).zipf(1.3, 3_000) % 2**50
-    learner = told(LearnedFrequency(8, horizon), keys, np.arange(3_000.0), list(range(0, 3_000, step)))
+    learner = learner_of(LearnedFrequency(8, horizon), keys, np.arange(3_000.0), list(range(0, 3_000, step)))
     state = learner.snapshot()
     counted = learner.share("left", state["left_keys"])
     assert len(counted) <= 8
@@ -113,7 +111,7 @@ def test_beyond_capacity_shares_remain_shares(seed: int, step: int, horizon: flo
 def test_the_frequent_keys_are_found_among_many(step: int) -> None:
     keys = np.asarray(Zipf(keys=100_000, skew=1.0).trace(200_000, seed=1).keys[0])
     keys = keys * 0x9E3779B1 - 2**31
-    learner = told(
+    learner = learner_of(
         LearnedFrequency(capacity=1_000), keys, np.zeros(len(keys)), list(range(0, len(keys), step))
     )
     hottest = np.arange(100) * 0x9E3779B1 - 2**31
@@ -124,7 +122,9 @@ def test_the_frequent_keys_are_found_among_many(step: int) -> None:
 
 def test_a_rare_key_has_the_share_of_an_average_one() -> None:
     keys = np.random.default_rng(0).integers(0, 20_000, 100_000)
-    learner = told(LearnedFrequency(capacity=100), keys, np.zeros(100_000), list(range(0, 100_000, 1_000)))
+    learner = learner_of(
+        LearnedFrequency(capacity=100), keys, np.zeros(100_000), list(range(0, 100_000, 1_000))
+    )
     shares = learner.share("left", np.arange(20_000))
     assert np.median(shares) == pytest.approx(1 / 20_000, rel=0.2)
 
@@ -136,7 +136,7 @@ def test_shares_follow_when_the_keys_change(capacity: int, step: int) -> None:
     before = rng.integers(0, 1_000, 50_000)
     after = np.where(rng.random(40_000) < 0.3, -1, rng.integers(5_000, 6_000, 40_000))
     keys = np.concatenate([before, after])
-    learner = told(
+    learner = learner_of(
         LearnedFrequency(capacity, horizon), keys, np.arange(90_000.0), list(range(0, 90_000, step))
     )
     assert learner.share("left", np.array([-1]))[0] == pytest.approx(0.3, rel=0.1)
@@ -148,7 +148,7 @@ def test_shares_follow_when_the_keys_change(capacity: int, step: int) -> None:
         assert set(old.tolist()) == {learner.share("left", np.array([10**9]))[0]}
 
 
-def test_what_is_known_of_the_rest_fades_as_well() -> None:
+def test_the_summary_of_other_keys_decays() -> None:
     learner = LearnedFrequency(capacity=1, horizon=1).start()
     learner.observe("left", np.array([0, 1]), 0)
     learner.observe("left", np.array([2, 3]), np.array([0.0, 300.0]))
@@ -158,10 +158,10 @@ def test_what_is_known_of_the_rest_fades_as_well() -> None:
     assert learner._sides["left"]._candidates._sketch.total_weight == 2**20
 
 
-def test_keys_that_are_no_longer_frequent_make_room_though_no_other_stands_out() -> None:
+def test_keys_that_become_rare_are_dropped_even_if_no_other_is_frequent() -> None:
     rng = np.random.default_rng(4)
     keys = np.concatenate([rng.integers(0, 2_000, 40_000), rng.integers(10**6, 10**6 + 20_000, 60_000)])
-    learner = told(
+    learner = learner_of(
         LearnedFrequency(2_000, 10_000), keys, np.arange(100_000.0), list(range(0, 100_000, 1_000))
     )
     state = learner.snapshot()
@@ -171,7 +171,7 @@ def test_keys_that_are_no_longer_frequent_make_room_though_no_other_stands_out()
     assert learner.share("left", np.array([-5]))[0] == pytest.approx(1 / 20_000, rel=0.5)
 
 
-def test_memory_stays_bounded_however_many_keys_there_are() -> None:
+def test_memory_is_bounded_for_any_number_of_keys() -> None:
     learner = LearnedFrequency(capacity=1_000).start()
     sizes = []
     for number in range(20):
@@ -183,7 +183,7 @@ def test_memory_stays_bounded_however_many_keys_there_are() -> None:
     assert learner.share("left", np.array([-1]))[0] == pytest.approx(1 / 5_000_000, rel=0.1)
 
 
-def test_what_was_learned_becomes_a_model() -> None:
+def test_learned_frequencies_convert_to_a_model() -> None:
     learner = LearnedFrequency().start()
     learner.observe("left", np.array([1, 1, 2, 3]), 0)
     with pytest.raises(InputError, match="no row was observed on the right"):
@@ -194,7 +194,7 @@ def test_what_was_learned_becomes_a_model() -> None:
     assert model.share("right", np.arange(6)).tolist() == [0, 0.5, 0, 0, 0.5, 0]
 
 
-def test_a_key_counted_on_one_side_has_its_share_of_the_rest_on_the_other() -> None:
+def test_a_key_counted_on_one_side_only_has_a_mean_share_on_the_other() -> None:
     rng = np.random.default_rng(3)
     learner = LearnedFrequency(capacity=100).start()
     learner.observe("left", rng.integers(0, 100, 10_000), 0)
@@ -203,19 +203,19 @@ def test_a_key_counted_on_one_side_has_its_share_of_the_rest_on_the_other() -> N
     assert shares.min() > 0
 
 
-def test_nothing_to_observe_changes_nothing() -> None:
+def test_observing_no_rows_changes_nothing() -> None:
     learner = SMALL.start()
     learner.observe("left", np.array([], np.int64), 0)
-    assert alike(learner, SMALL.start())
+    assert assert_equal_states(learner, SMALL.start())
 
 
 @pytest.mark.parametrize("capacity", [0, -1, 1.5, True])
-def test_a_capacity_is_a_number_of_keys(capacity: object) -> None:
+def test_an_invalid_capacity_is_refused(capacity: object) -> None:
     with pytest.raises(InputError, match=r"capacity=.* must be a positive whole number"):
         LearnedFrequency(capacity)  # type: ignore[arg-type]
 
 
-def test_a_horizon_is_a_time() -> None:
+def test_an_invalid_horizon_is_refused() -> None:
     with pytest.raises(InputError, match="horizon=0 must be a positive duration"):
         LearnedFrequency(horizon=0)
 

@@ -1,4 +1,4 @@
-"""Two streams meet as often as summing over all values says."""
+"""Match probabilities equal sums over all values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ WIDE = np.arange(-600, 601)
 
 
 @given(PROCESSES, st.integers(0, 20), st.integers(-9, 9), st.lists(st.integers(1, 7), min_size=1, max_size=4))
-def test_what_is_likely_is_nearly_all(process: Process, now: int, last: int, ahead: list[int]) -> None:
+def test_likely_values_have_nearly_all_probability(
+    process: Process, now: int, last: int, ahead: list[int]
+) -> None:
     likely = process.likely(History(now, last), np.array(ahead))
     assert len(np.unique(likely)) == len(likely)
     assert process.probability(History(now, last), np.array(ahead), likely).sum(axis=0) == pytest.approx(1)
 
 
 @given(PROCESSES, PROCESSES, st.integers(-9, 9), st.integers(-9, 9))
-def test_streams_meet_where_both_have_mass(left: Process, right: Process, one: int, two: int) -> None:
+def test_match_probabilities_equal_sums_over_values(
+    left: Process, right: Process, one: int, two: int
+) -> None:
     first = ArrivalForecast.after(left, (4, one), np.array([5, 6, 9]))
     second = ArrivalForecast.after(right, (3, two), np.array([4, 8]))
     summed = first.probabilities(WIDE).T @ second.probabilities(WIDE)
@@ -33,7 +37,7 @@ def test_streams_meet_where_both_have_mass(left: Process, right: Process, one: i
 
 
 @pytest.mark.parametrize("process", [RandomWalk(0, Noise(2)), AR1(0, 0.5, 1)], ids=repr)
-def test_of_a_walk_that_was_not_seen_nothing_is_told(process: Process) -> None:
+def test_a_walk_without_a_last_value_has_probability_0(process: Process) -> None:
     unseen, times = ArrivalForecast.after(process, None, np.array([0, 1])), np.array([0, 1, 2])
     assert not unseen.probabilities(np.array([0, 1])).any()
     assert (
@@ -42,15 +46,15 @@ def test_of_a_walk_that_was_not_seen_nothing_is_told(process: Process) -> None:
     )
 
 
-class Vague(Oracle):
-    """Does not say what may come."""
+class WithoutLikelyValues(Oracle):
+    """A process without a list of likely values."""
 
     likely = Process.likely
 
 
-def test_a_process_must_say_what_may_come() -> None:
+def test_a_process_must_list_likely_values() -> None:
     times: Array = np.array([0])
     with pytest.raises(InputError, match=r"give it a method likely\(history, ahead\)"):
-        ArrivalForecast.after(Vague([1]), None, times).match_probabilities(
+        ArrivalForecast.after(WithoutLikelyValues([1]), None, times).match_probabilities(
             ArrivalForecast.after(Oracle([1]), None, times)
         )

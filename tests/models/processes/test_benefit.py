@@ -1,4 +1,4 @@
-"""Expected benefits are what enumerating all futures gives, and who is dominated may go."""
+"""Expected benefits equal an enumeration of all futures, and dominated rows can be discarded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def futures(process: Process, history: History, ahead: int) -> Iterator[tuple[tu
 
 @pytest.mark.parametrize("process", [STILL, TREND, WALK], ids=repr)
 @pytest.mark.parametrize("value", [-1, 0, 2])
-def test_benefits_are_those_of_all_futures(process: Process, value: int) -> None:
+def test_benefits_equal_an_enumeration_of_futures(process: Process, value: int) -> None:
     history = History(0, 0)
     visits, first = np.zeros(4), np.zeros(4)
     for path, chance in futures(process, history, 4):
@@ -61,7 +61,7 @@ def test_benefits_are_those_of_all_futures(process: Process, value: int) -> None
 
 
 @given(st.floats(-3, 3), st.floats(-0.9, 0.9), st.floats(0.5, 5), st.lists(st.integers(-9, 9), min_size=1))
-def test_a_first_use_is_a_use_and_there_is_only_one(
+def test_first_uses_are_uses_and_happen_at_most_once(
     phi0: float, phi1: float, sigma: float, values: list[int]
 ) -> None:
     level = AR1(phi0, phi1, sigma)
@@ -73,13 +73,13 @@ def test_a_first_use_is_a_use_and_there_is_only_one(
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(1, 12))
-def test_a_window_that_ends_ends_the_benefit(lasting: list[int], ahead: int) -> None:
+def test_there_is_no_benefit_after_the_window(lasting: list[int], ahead: int) -> None:
     values = [1] * len(lasting)
     benefit = cumulative_benefit(STILL, History(0), values, ahead, lasting=lasting)
     assert benefit[:, -1] == pytest.approx(0.3 * np.minimum(lasting, ahead))
 
 
-def test_bad_questions_are_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     for ahead in (0, -1, 1.5, True, None):
         with pytest.raises(InputError, match=f"ahead is {ahead!r}; give a whole number of steps, at least 1"):
             gains(STILL, History(0), [1], ahead)  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ BENEFITS = st.integers(1, 6).flatmap(
 
 
 @given(BENEFITS, st.integers(0, 7))
-def test_the_largest_dominated_subset_that_is_to_go_is_found(benefits: Array, room: int) -> None:
+def test_the_largest_dominated_subset_is_found(benefits: Array, room: int) -> None:
     count = len(benefits)
 
     def is_dominated(subset: set[int]) -> bool:
@@ -131,7 +131,7 @@ def test_section_4() -> None:
     assert take_two.tolist() == [1, 1, 1.5]
     assert not dominates(keep_one, take_two)
     assert not dominates(take_two, keep_one)
-    # The strategy that no sequence fixed in advance contains: change to 3 if it comes, else stay with 2.
+    # A strategy that depends on the observations: change to 3 if it arrives, otherwise keep 2.
     then_three = cumulative_benefit(left, History(1), [3], 2)[0, -1]
     then_two = cumulative_benefit(left, History(1), [2], 2)[0, -1]
     assert 1 + 0.5 * then_three + 0.5 * then_two == 1.75
@@ -170,7 +170,9 @@ def test_section_7_3_caching(bound: int, value: int, now: int) -> None:
 
 def test_section_7_3_printed_range_is_one_step_too_long() -> None:
     [benefit] = cumulative_benefit(LinearTrend(1, 0, Noise(1)), History(0), [0], 3, problem="caching")
-    leaves = 2  # the window of time 2 is 1 to 3, so nothing comes at step 2, though the print lets it grow
+    leaves = (
+        2  # the window of time 2 is 1 to 3, so nothing arrives at step 2, although the printed benefit grows
+    )
     assert benefit[leaves - 1] == benefit[leaves - 2] == pytest.approx(1 / 3)
 
 
@@ -190,7 +192,7 @@ def test_section_7_3_joining(narrow: int, more: int, now: int) -> None:
     ends = (rights + narrow - now)[:, None]
     assert right == pytest.approx(np.clip(np.minimum(steps, ends) - begins + 1, 0, None) / (2 * narrow + 1))
 
-    # The print has it the other way round: only an S2 row can dominate an R2 row; it does if its total is no less.
+    # The printed inequality is reversed: only an S2 row can dominate an R2 row; it does if its total is no less.
     slack = 1e-12
     for x, one in zip(lefts.tolist(), left, strict=True):
         for y, other in zip(rights.tolist(), right, strict=True):
@@ -225,7 +227,7 @@ def test_section_7_3_joining_within_and_across_categories(narrow: int, more: int
     assert not of["S1"].any()
     for name in ("R2", "S2"):
         assert all(dominates(larger, smaller) for smaller, larger in pairwise(of[name]))
-    # All of S3 are met equally often, the nearest soonest.
+    # All of S3 have equally many matches, the nearest value first.
     assert (of["S3"][:, -1] == 1).all()
     assert all(dominates(smaller, larger) for smaller, larger in pairwise(of["S3"]))
     for name, others in of.items():
@@ -233,12 +235,12 @@ def test_section_7_3_joining_within_and_across_categories(narrow: int, more: int
             for one, other in product(others, [*of["R1"], *of["S1"]]):
                 assert dominates(one, other)
                 assert not dominates(other, one)
-    # The window that begins at the next step is the whole of it for the last of S2, which S3 has to wait for.
+    # The last of S2 has its whole window from the next step on; S3 has to wait for it.
     assert all(dominates(of["S2"][-1], other) for other in of["S3"])
     for one, other in [*product(of["S2"][:-1], of["S3"]), *product(of["R2"], of["S3"])]:
         assert not dominates(one, other)
         assert not dominates(other, one)
-    # No R2 row dominates one of S2, as is printed; some of S2 dominate some of R2.
+    # No row of R2 dominates one of S2, contrary to the paper; some of S2 dominate some of R2.
     assert not any(dominates(one, other) for one, other in product(of["R2"], of["S2"]))
     assert dominates(of["S2"][-1], of["R2"][-1])
 

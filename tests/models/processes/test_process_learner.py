@@ -1,4 +1,4 @@
-"""The learner finds the kind of a stream and its parameters, follows a turn, and knows what is none of them."""
+"""The learner finds the process of a stream, follows changes, and rejects streams without a process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.models.processes.test_running_fits import EPOCH, SECONDS, dealt, level
+from tests.models.processes.test_running_fits import EPOCH, SECONDS, level, sampled_by_hash
 from tidegate.models import (
     AR1,
     History,
@@ -52,7 +52,7 @@ def learned(times: Array, values: Array, learner: ProcessLearner | None = None) 
     return found
 
 
-def believed(times: Array, values: Array) -> Process:
+def learned_process(times: Array, values: Array) -> Process:
     found = learned(times, values).learned
     assert found is not None
     return found.process
@@ -61,18 +61,18 @@ def believed(times: Array, values: Array) -> Process:
 @pytest.mark.parametrize("seed", range(3))
 def test_trends_are_found_with_their_noise(seed: int) -> None:
     times = np.arange(400)
-    uniform = believed(times, stream("uniform", 400, seed))
+    uniform = learned_process(times, stream("uniform", 400, seed))
     assert isinstance(uniform, LinearTrend)
     assert uniform.speed == pytest.approx(2, rel=0.01)
     assert uniform.offset == pytest.approx(2 * 399 + 5, abs=2)
     assert uniform.noise.sigma is None
     assert uniform.noise.bound == pytest.approx(10, abs=1.5)
-    normal = believed(times, stream("normal", 400, seed))
+    normal = learned_process(times, stream("normal", 400, seed))
     assert isinstance(normal, LinearTrend)
     assert normal.speed == pytest.approx(0.7, rel=0.02)
     assert normal.noise.sigma == pytest.approx(4, rel=0.15)
-    # Noise that is not quite normal is still a trend's.
-    delayed = believed(times, stream("delayed", 400, seed))
+    # A trend with noise that is not quite normal is still a trend.
+    delayed = learned_process(times, stream("delayed", 400, seed))
     assert isinstance(delayed, LinearTrend)
     assert delayed.speed == pytest.approx(1, rel=0.02)
 
@@ -80,15 +80,15 @@ def test_trends_are_found_with_their_noise(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_walks_and_levels_are_found(seed: int) -> None:
     times = np.arange(600)
-    walk = believed(times, stream("walk", 600, seed))
+    walk = learned_process(times, stream("walk", 600, seed))
     assert isinstance(walk, RandomWalk)
     assert walk.drift == pytest.approx(0.5, abs=0.25)
     assert walk.step.sigma == pytest.approx(2, rel=0.15)
-    steps = believed(times, stream("steps", 600, seed))
+    steps = learned_process(times, stream("steps", 600, seed))
     assert isinstance(steps, RandomWalk)
     assert steps.step.sigma is None
     assert steps.step.bound == pytest.approx(1, abs=0.15)
-    calm = believed(times, stream("level", 600, seed))
+    calm = learned_process(times, stream("level", 600, seed))
     assert isinstance(calm, AR1)
     assert calm.phi1 == pytest.approx(0.72, abs=0.1)
     assert calm.mean == pytest.approx(200, abs=25)
@@ -97,27 +97,27 @@ def test_walks_and_levels_are_found(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", ["few", "zipf", "even", "wide", "hashes", "still", "sine", "jumps"])
 @pytest.mark.parametrize("seed", range(3))
-def test_of_what_is_neither_nothing_is_believed(kind: str, seed: int) -> None:
+def test_streams_without_a_process_are_rejected(kind: str, seed: int) -> None:
     assert learned(np.arange(600), stream(kind, 600, seed)).learned is None
 
 
 @pytest.mark.parametrize(("before", "after"), [("uniform", "level"), ("level", "walk"), ("zipf", "normal")])
-def test_a_stream_that_turns_into_another_is_followed(before: str, after: str) -> None:
+def test_a_change_of_process_is_followed(before: str, after: str) -> None:
     learner = learned(np.arange(900), stream(before, 900))
     learned(900 + np.arange(1100), stream(after, 1100), learner)
-    found, whole = learner.learned, believed(np.arange(1100), stream(after, 1100))
+    found, whole = learner.learned, learned_process(np.arange(1100), stream(after, 1100))
     assert found is not None
     assert type(found.process) is type(whole)
     if isinstance(found.process, LinearTrend):
         assert found.process.speed == pytest.approx(0.7, rel=0.05)
 
 
-def test_a_stream_that_turns_into_none_is_believed_no_longer() -> None:
+def test_a_process_that_ends_is_discarded() -> None:
     learner = learned(np.arange(900), stream("normal", 900))
     assert learned(900 + np.arange(600), stream("zipf", 600), learner).learned is None
 
 
-def test_the_clock_does_not_matter() -> None:
+def test_the_unit_of_time_does_not_matter() -> None:
     values = stream("uniform", 500)
     slow, fast = (learned(at, values).learned for at in (np.arange(500), EPOCH + np.arange(500) * SECONDS))
     assert slow is not None
@@ -130,10 +130,10 @@ def test_the_clock_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("by", ["chance", "hash"])
-def test_a_part_of_a_stream_shows_the_trend_by_its_own_clock(by: str) -> None:
+def test_a_part_of_a_stream_has_the_same_trend(by: str) -> None:
     rng = np.random.default_rng(1)
     values = stream("uniform", 8_000)
-    part = rng.random(8_000) < 1 / 8 if by == "chance" else dealt(values, 8, 3)
+    part = rng.random(8_000) < 1 / 8 if by == "chance" else sampled_by_hash(values, 8, 3)
     times = EPOCH + np.arange(8_000) * SECONDS
     found = learned(times[part], values[part]).learned
     assert found is not None
@@ -169,7 +169,7 @@ def test_a_restart_changes_nothing() -> None:
     assert json.loads(through.snapshot()["learned"].tobytes())["process"]["process"] == "AR1"
 
 
-def test_memory_stays() -> None:
+def test_memory_is_bounded() -> None:
     learner = ProcessLearner()
     sizes = []
     for begin in range(0, 60_000, 3_000):
@@ -198,7 +198,7 @@ def test_strides_are_steps_of_several_rows(process: Process) -> None:
     assert np.abs(fine.cumsum(axis=0) - coarse.cumsum(axis=0)).max() < 0.07
 
 
-def test_where_rows_come_at_any_time_a_trend_covers_its_way() -> None:
+def test_irregular_times_widen_the_noise_of_a_trend() -> None:
     learned = LearnedProcess(LinearTrend(10, 0, Noise(bound=1)), 1.0, 0, regular=False, rows=100)
     coming = learned.in_strides(1).probability(History(0), np.arange(1, 40), np.arange(50, 150)).sum(axis=1)
     assert coming.mean() == pytest.approx(0.1, rel=0.05)

@@ -1,4 +1,4 @@
-"""Processes give probabilities, are found again from what they produce, and are rejected where they are wrong."""
+"""Processes give probabilities, are recovered by fits, and are rejected by `goodness` if they are wrong."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_probabilities_of_all_values_add_up_to_one(process: Process, now: int, l
 
 
 @given(PROCESSES, st.lists(st.integers(-20, 20), max_size=6), st.lists(st.integers(1, 9), max_size=6))
-def test_each_time_and_value_is_told_by_itself(process: Process, values: list[int], ahead: list[int]) -> None:
+def test_each_time_and_value_is_independent_of_the_others(
+    process: Process, values: list[int], ahead: list[int]
+) -> None:
     together = process.probability(History(3, 2), np.array(ahead, np.int64), np.array(values, np.int64))
     assert together.shape == (len(values), len(ahead))
     for row, value in enumerate(values):
@@ -56,28 +58,28 @@ def test_each_time_and_value_is_told_by_itself(process: Process, values: list[in
 
 
 @given(PROCESSES)
-def test_a_process_is_told_in_plain_values_and_made_again(process: Process) -> None:
+def test_parameters_round_trip(process: Process) -> None:
     made = Process.from_parameters(json.loads(json.dumps(process.to_parameters())))
     assert made == process
     assert hash(made) == hash(process)
 
 
 @given(PROCESSES, st.integers(-20, 20))
-def test_what_ends_does_not_come_again(process: Process, value: int) -> None:
+def test_values_do_not_arrive_after_the_end(process: Process, value: int) -> None:
     if process.ends() and not (isinstance(process, LinearTrend) and abs(process.speed) < 0.01):
         late = process.probability(History(0, 0), np.arange(20_000, 20_010), np.array([value]))
         assert not late.any()
 
 
 @given(st.integers(0, 9), st.integers(-30, 30))
-def test_uniform_noise_around_a_whole_centre_is_one_share_for_each_value(bound: int, away: int) -> None:
+def test_uniform_noise_around_a_whole_centre_has_equal_shares(bound: int, away: int) -> None:
     assert Noise(bound).mass(np.array([away]))[0] == pytest.approx(
         1 / (2 * bound + 1) if abs(away) <= bound else 0
     )
 
 
 @given(WALKS, st.integers(-3, 3), st.integers(-30, 30))
-def test_walks_and_their_returns_are_walked_step_by_step(walk: RandomWalk, last: int, value: int) -> None:
+def test_walks_and_returns_equal_step_by_step_sums(walk: RandomWalk, last: int, value: int) -> None:
     span = np.arange(-200, 201)
     one = walk.probability(History(0, 0), np.array([1]), span)[:, 0]
     there = walk.probability(History(0, last), np.array([1, 2, 3]), np.array([value]))[0]
@@ -91,7 +93,7 @@ def test_walks_and_their_returns_are_walked_step_by_step(walk: RandomWalk, last:
 
 
 @given(st.floats(-5, 5), st.floats(-0.9, 0.9), st.floats(3, 6), st.integers(-9, 9), st.integers(-9, 9))
-def test_ar1_over_two_steps_is_one_step_twice(
+def test_ar1_over_two_steps_equals_one_step_twice(
     phi0: float, phi1: float, sigma: float, last: int, value: int
 ) -> None:
     level = AR1(phi0, phi1, sigma)
@@ -127,7 +129,7 @@ def test_a_true_process_is_rarely_rejected(process: Process) -> None:
 def test_other_kinds_are_rejected_even_when_fitted(process: Process) -> None:
     values = draw(process, 1500, 5)
     assert type(process).fit(values).goodness(values) > 0.01
-    # A trend is no walk, a walk no trend; what is stationary and independent fits neither.
+    # A trend is not a walk, a walk is not a trend, and stationary independent values are neither.
     kinds: list[type[Process]] = (
         [LinearTrend, RandomWalk] if not isinstance(process, LinearTrend) else [RandomWalk]
     )
@@ -139,7 +141,7 @@ def test_other_kinds_are_rejected_even_when_fitted(process: Process) -> None:
 
 
 @pytest.mark.parametrize(
-    ("true", "believed"),
+    ("true", "assumed"),
     [
         (LinearTrend(1.0, 0.0, Noise(15, sigma=5.0)), LinearTrend(1.0, 0.0, Noise(20, sigma=3.0))),
         (RandomWalk(0.0, Noise(3)), RandomWalk(0.0, Noise(sigma=4.0))),
@@ -147,13 +149,13 @@ def test_other_kinds_are_rejected_even_when_fitted(process: Process) -> None:
     ],
     ids=repr,
 )
-def test_a_wrong_scatter_around_the_right_centre_is_rejected(true: Process, believed: Process) -> None:
+def test_a_wrong_scatter_around_the_right_centre_is_rejected(true: Process, assumed: Process) -> None:
     values = draw(true, 1000, 2)
     assert true.goodness(values) > 0.01
-    assert believed.goodness(values) < 0.001
+    assert assumed.goodness(values) < 0.001
 
 
-def test_parameters_are_found_again() -> None:
+def test_parameters_are_recovered() -> None:
     trend = LinearTrend.fit(draw(LinearTrend(1.0, -1.0, Noise(10)), 2000, 1))
     assert trend == LinearTrend(1.0, -1.0, Noise(10.0))
     bell = LinearTrend.fit(draw(LinearTrend(0.3, 5.0, Noise(15, sigma=3.3)), 2000, 1))
@@ -168,14 +170,14 @@ def test_parameters_are_found_again() -> None:
 
 
 @given(TRENDS | WALKS, st.integers(0, 99))
-def test_no_process_of_a_kind_is_likelier_than_the_fitted_by_much(process: Process, seed: int) -> None:
+def test_the_fit_has_nearly_the_highest_likelihood(process: Process, seed: int) -> None:
     values = draw(process, 60, seed)
 
     def likelihood(of: Process) -> float:
         below, upto = of.intervals(values)
         return float(np.log(np.maximum(upto - below, 1e-300)).sum())
 
-    # Of the centre least squares stand for the likelihood: within a few units of it, or some more where noise is so
+    # For the centre, least squares approximate the likelihood within a few units, or somewhat more if noise is so
     # narrow that rounding to whole keys decides (a bound of 1 at a speed of a half: up to 7.4 below).
     assert likelihood(type(process).fit(values)) >= likelihood(process) - 0.2 * len(values)
 
@@ -188,7 +190,7 @@ def test_an_oracle_is_right_or_wrong() -> None:
         oracle.goodness([1, 2, 3, 4])
 
 
-def test_impossible_values_reject() -> None:
+def test_impossible_values_are_rejected() -> None:
     assert Stationary({1: 1.0}).goodness([1, 2]) == 0
     assert LinearTrend(1, 0, Noise(1)).goodness([0, 1, 9]) == 0
 
@@ -240,7 +242,7 @@ def test_histories_are_the_time_and_the_last_value() -> None:
         (lambda: AR1(0, 0.5, 1).probability(History(0), AHEAD, AHEAD), "needs the last observed value"),
     ],
 )
-def test_what_is_wrong_is_named(make: object, message: str) -> None:
+def test_errors_name_the_value(make: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()  # type: ignore[operator]
 
@@ -254,16 +256,14 @@ def test_uniform_noise_is_the_same_to_the_last_digit(bound: int) -> None:
 
 
 @given(TRENDS | ORACLES, st.integers(0, 20), st.lists(st.integers(-20, 20), min_size=1, max_size=5))
-def test_nothing_comes_after_a_process_says_that_it_is_over(
-    process: Process, now: int, values: list[int]
-) -> None:
+def test_until_is_the_last_step_with_a_value(process: Process, now: int, values: list[int]) -> None:
     over = process.until(History(now), np.array(values))
     if over is not None:
         later = process.probability(History(now), over + np.arange(1, 50), np.array(values))
         assert later.max() < 1e-15
 
 
-def test_most_processes_are_never_over() -> None:
+def test_most_processes_have_no_end() -> None:
     for process in (
         Stationary({1: 1.0}),
         RandomWalk(1, Noise(1)),
@@ -274,7 +274,7 @@ def test_most_processes_are_never_over() -> None:
 
 
 @given(WALKS, st.integers(1, 20))
-def test_the_span_of_a_walk_holds_all_that_it_may_go(walk: RandomWalk, ahead: int) -> None:
+def test_the_span_of_a_walk_has_nearly_all_probability(walk: RandomWalk, ahead: int) -> None:
     low, high = walk.span(ahead)
     beyond = np.array([*range(low - 9, low), *range(high + 1, high + 10)])
     assert walk.probability(History(0, 0), np.arange(1, ahead + 1), beyond).max() == 0

@@ -1,4 +1,4 @@
-"""Running fits: the same as fits to the whole where nothing fades, whatever the batches, the clock and the gaps."""
+"""Running fits equal fits to all rows if nothing decays, for any batches, units of time and gaps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECONDS = 1_000_000
 EPOCH = 1_700_000_000 * SECONDS
 
 
-def fed(fit: RunningFit, times: Array, values: Array, size: int) -> RunningFit:
+def fit_to(fit: RunningFit, times: Array, values: Array, size: int) -> RunningFit:
     for begin in range(0, len(times), size):
         fit.observe(times[begin : begin + size], values[begin : begin + size])
     return fit
@@ -44,8 +44,8 @@ def level(count: int, rng: np.random.Generator, phi: float = 0.72) -> Array:
     return np.round(values).astype(np.int64)
 
 
-def dealt(values: Array, parts: int, part: int) -> Array:
-    """Which rows a hash of their values deals to a part."""
+def sampled_by_hash(values: Array, parts: int, part: int) -> Array:
+    """The rows that a hash of their values assigns to a part."""
     mixed = values.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     chosen: Array = (mixed >> np.uint64(56)) % np.uint64(parts) == part
     return chosen
@@ -55,21 +55,21 @@ STREAMS = st.lists(st.integers(-1000, 1000), min_size=4, max_size=60).filter(lam
 
 
 @given(STREAMS, st.integers(1, 20))
-def test_without_a_horizon_a_running_fit_is_the_fit_to_the_whole(stream: list[int], size: int) -> None:
+def test_without_a_horizon_a_running_fit_equals_the_fit_to_all_rows(stream: list[int], size: int) -> None:
     values, times = np.array(stream), np.arange(len(stream))
     recent = RecentRows(times, values)
-    trend = fed(TrendLearner(), times, values, size).process(recent)
+    trend = fit_to(TrendLearner(), times, values, size).process(recent)
     speed, offset = np.polyfit(times, values, 1)
     assert isinstance(trend, LinearTrend)
     assert (trend.speed, trend.offset) == pytest.approx((speed, offset), rel=1e-9, abs=1e-9)
     walk = WalkLearner()
-    fed(walk, times, values, size)
+    fit_to(walk, times, values, size)
     steps = np.diff(values)
     assert (walk.drift, walk.variance) == pytest.approx((steps.mean(), steps.var()), rel=1e-9, abs=1e-9)
     slope = np.polyfit(values[:-1], values[1:], 1)[0]
-    found = fed(AR1Learner(), times, values, size).process(recent)
+    found = fit_to(AR1Learner(), times, values, size).process(recent)
     if found is None:
-        # A slope of 0 has no time by which values are forgotten, and one without a rest no noise.
+        # A slope of 0 has no decay rate, and a fit without residuals has no noise.
         residual = np.polyfit(values[:-1], values[1:], 1, full=True)[1]
         assert abs(slope) >= 1 - 1e-9 or abs(slope) < 1e-9 or residual.sum() < 1e-6
     else:
@@ -80,17 +80,17 @@ def test_without_a_horizon_a_running_fit_is_the_fit_to_the_whole(stream: list[in
         )
 
 
-def test_what_fades_counts_by_its_weight() -> None:
+def test_decayed_rows_count_by_their_weight() -> None:
     rng = np.random.default_rng(1)
     times = np.cumsum(rng.integers(0, 4, 300))
     values = np.round(0.3 * times + rng.normal(0, 5, 300)).astype(np.int64)
     weights = 0.5 ** ((times[-1] - times) / 40)
-    trend = fed(TrendLearner(40), times, values, 7).process(RecentRows(times, values))
+    trend = fit_to(TrendLearner(40), times, values, 7).process(RecentRows(times, values))
     speed, offset = np.polyfit(times, values, 1, w=np.sqrt(weights))
     assert isinstance(trend, LinearTrend)
     assert (trend.speed, trend.offset) == pytest.approx((speed, offset), rel=1e-9)
     walk = WalkLearner(40)
-    fed(walk, times, values, 7)
+    fit_to(walk, times, values, 7)
     gaps, steps, left = np.diff(times), np.diff(values), weights[1:]
     drift = (left * steps).sum() / (left * gaps).sum()
     variance = (left * (steps - drift * gaps) ** 2).sum() / (left * gaps).sum()
@@ -99,18 +99,16 @@ def test_what_fades_counts_by_its_weight() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("horizon", [None, 30])
-def test_batches_do_not_matter_nor_does_a_restart(
-    kind: Callable[..., RunningFit], horizon: float | None
-) -> None:
+def test_batches_and_restarts_do_not_matter(kind: Callable[..., RunningFit], horizon: float | None) -> None:
     rng = np.random.default_rng(2)
     times = np.cumsum(rng.integers(0, 3, 200))
     values = level(200, rng)
     recent = RecentRows(times, values)
-    whole = fed(kind(horizon), times, values, 200)
-    before = fed(kind(horizon), times[:90], values[:90], 1)
+    whole = fit_to(kind(horizon), times, values, 200)
+    before = fit_to(kind(horizon), times[:90], values[:90], 1)
     state = {name: array.copy() for name, array in before.snapshot().items()}
-    after = fed(kind(horizon).restore(state), times[90:], values[90:], 17)
-    fed(before, times[90:], values[90:], 17)
+    after = fit_to(kind(horizon).restore(state), times[90:], values[90:], 17)
+    fit_to(before, times[90:], values[90:], 17)
     assert repr(after.process(recent)) == repr(before.process(recent))
     found, wanted = after.intervals(recent), whole.intervals(recent)
     assert found is not None
@@ -128,10 +126,10 @@ def test_batches_do_not_matter_nor_does_a_restart(
     ],
     ids=str,
 )
-def test_a_bound_of_normal_noise_is_found_where_it_matters(noise: Noise, bounded: bool) -> None:  # noqa: FBT001
+def test_a_bound_of_normal_noise_is_detected(noise: Noise, bounded: bool) -> None:  # noqa: FBT001
     times = np.arange(4_000)
     values = LinearTrend(2, 7, noise).sample(len(times), np.random.default_rng(6))
-    found = fed(TrendLearner(), times, values, 100).process(RecentRows(times[-512:], values[-512:]))
+    found = fit_to(TrendLearner(), times, values, 100).process(RecentRows(times[-512:], values[-512:]))
     assert isinstance(found, LinearTrend)
     assert noise.sigma is not None
     assert found.noise.sigma == pytest.approx(noise.sigma, rel=0.1)
@@ -143,39 +141,39 @@ def test_a_bound_of_normal_noise_is_found_where_it_matters(noise: Noise, bounded
         assert found.noise.bound is None
 
 
-def test_uniform_noise_is_not_taken_for_a_wide_normal_that_is_cut() -> None:
+def test_uniform_noise_is_not_mistaken_for_bounded_normal_noise() -> None:
     times = np.arange(4_000)
     values = LinearTrend(2, 7, Noise(bound=15)).sample(len(times), np.random.default_rng(6))
-    found = fed(TrendLearner(), times, values, 100).process(RecentRows(times[-512:], values[-512:]))
+    found = fit_to(TrendLearner(), times, values, 100).process(RecentRows(times[-512:], values[-512:]))
     assert isinstance(found, LinearTrend)
     assert found.noise.sigma is None
 
 
-def test_many_rows_at_large_times_cost_no_digits() -> None:
+def test_large_times_lose_no_digits() -> None:
     count = 1_000_000
     times = EPOCH + np.arange(count) * SECONDS
     values = 10**12 + 3 * np.arange(count)
     for horizon in (None, 1000.0 * SECONDS):
-        trend = fed(TrendLearner(horizon), times, values, 50_000).process(
+        trend = fit_to(TrendLearner(horizon), times, values, 50_000).process(
             RecentRows(times[-9:], values[-9:]), SECONDS, times[-1].item()
         )
         assert isinstance(trend, LinearTrend)
         assert trend.speed == pytest.approx(3, rel=1e-9)
         assert trend.offset == pytest.approx(values[-1], abs=1e-3)
         walk = WalkLearner(horizon)
-        fed(walk, times, values + np.arange(count) % 2, 50_000)
+        fit_to(walk, times, values + np.arange(count) % 2, 50_000)
         assert walk.drift * SECONDS == pytest.approx(3, rel=1e-3)
         assert walk.variance * SECONDS == pytest.approx(1, rel=1e-3)
 
 
-def test_rows_out_of_order_break_nothing() -> None:
+def test_rows_out_of_order() -> None:
     rng = np.random.default_rng(3)
     times = np.arange(400)
     values = 2 * times + rng.integers(-5, 6, 400)
     late = np.concatenate((times[:200], times[150:]))
     trend, walk = TrendLearner(), WalkLearner()
-    fed(trend, late, values[late], 30)
-    fed(walk, late, values[late], 30)
+    fit_to(trend, late, values[late], 30)
+    fit_to(walk, late, values[late], 30)
     line = trend.line()
     assert line is not None
     assert line[0] == pytest.approx(2, rel=0.01)
@@ -185,16 +183,16 @@ def test_rows_out_of_order_break_nothing() -> None:
 
 
 @pytest.mark.parametrize("by", ["chance", "hash"])
-def test_of_a_thinned_stream_trends_and_walks_are_those_of_the_whole(by: str) -> None:
+def test_a_sampled_stream_has_the_same_trend_or_walk(by: str) -> None:
     rng = np.random.default_rng(4)
     count = 40_000
     times = EPOCH + np.arange(count) * SECONDS
     trending = 2 * np.arange(count) + rng.integers(-10, 11, count)
     walking = np.cumsum(np.round(rng.normal(0.5, 2, count)).astype(np.int64))
     for values, fit in ((trending, TrendLearner()), (walking, WalkLearner())):
-        part = rng.random(count) < 1 / 8 if by == "chance" else dealt(values, 8, 3)
+        part = rng.random(count) < 1 / 8 if by == "chance" else sampled_by_hash(values, 8, 3)
         assert 0.1 < part.mean() < 0.15
-        fed(fit, times[part], values[part], 1000)
+        fit_to(fit, times[part], values[part], 1000)
         if isinstance(fit, TrendLearner):
             line = fit.line()
             assert line is not None
@@ -204,11 +202,11 @@ def test_of_a_thinned_stream_trends_and_walks_are_those_of_the_whole(by: str) ->
             assert fit.variance * SECONDS == pytest.approx(4 + 1 / 12, rel=0.08)
 
 
-def test_of_a_level_that_is_thinned_by_chance_the_pace_is_found() -> None:
+def test_the_decay_rate_of_a_randomly_sampled_level_is_found() -> None:
     rng = np.random.default_rng(5)
     times, values = np.arange(60_000), level(60_000, rng)
     part = rng.random(60_000) < 1 / 4
-    fit = fed(AR1Learner(), times[part], values[part], 500)
+    fit = fit_to(AR1Learner(), times[part], values[part], 500)
     found = fit.process(RecentRows(times[part][-9:], values[part][-9:]))
     assert isinstance(found, AR1)
     assert found.phi1 == pytest.approx(0.72, abs=0.03)
@@ -216,10 +214,10 @@ def test_of_a_level_that_is_thinned_by_chance_the_pace_is_found() -> None:
     assert found.sigma == pytest.approx(42, rel=0.05)
 
 
-def test_a_level_that_turns_about_is_fitted_where_gaps_are_alike() -> None:
+def test_a_negative_slope_is_fitted_if_gaps_are_equal() -> None:
     rng = np.random.default_rng(6)
     times, values = 10 * np.arange(500), level(500, rng, phi=-0.6)
-    fit = fed(AR1Learner(), times, values, 50)
+    fit = fit_to(AR1Learner(), times, values, 50)
     found = fit.process(RecentRows(times, values), unit=10)
     assert isinstance(found, AR1)
     assert found.phi1 == pytest.approx(AR1.fit(values).phi1, rel=1e-9)
@@ -228,7 +226,7 @@ def test_a_level_that_turns_about_is_fitted_where_gaps_are_alike() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_too_little_nothing_is_told(kind: Callable[..., RunningFit]) -> None:
+def test_too_few_rows_give_no_process(kind: Callable[..., RunningFit]) -> None:
     fit, none = kind(), np.empty(0, np.int64)
     fit.observe(none, none)
     assert fit.process(RecentRows(none, none)) is None
@@ -242,8 +240,8 @@ def test_of_too_little_nothing_is_told(kind: Callable[..., RunningFit]) -> None:
         kind(0)
 
 
-def test_wide_walks_are_summed_without_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_walks_need_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     walk, ahead, far = RandomWalk(0.3, Noise(sigma=9)), np.array([1, 2, 10, 100]), np.array([[0], [5], [-40]])
     closed = walk.moves(ahead, far)
-    monkeypatch.setattr(random_walk, "_WIDE", 10.0)
+    monkeypatch.setattr(random_walk, "_MIN_NORMAL", 10.0)
     assert closed == pytest.approx(walk.moves(ahead, far), rel=1e-5)

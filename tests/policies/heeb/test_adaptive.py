@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tests.models.processes.test_running_fits import dealt
+from tests.models.processes.test_running_fits import sampled_by_hash
 from tidegate import Budget, InputError, Window
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
@@ -75,7 +75,7 @@ def test_in_microseconds_large_steps_and_a_part_of_the_stream(parts: int) -> Non
     left, right = orders(8_000, seed=1), orders(8_000, lag=5, seed=2)
     if parts > 1:
         left, right = (
-            {name: column[dealt(some["key"], parts, 1)] for name, column in some.items()}
+            {name: column[sampled_by_hash(some["key"], parts, 1)] for name, column in some.items()}
             for some in (left, right)
         )
     bounded: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Spans of time as users write them."""
+"""Durations as users write them."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.spark.frames.durations import microseconds, window_of
+from tidegate.spark.frames.durations import microseconds, parse_window
 from tidegate.types import InputError, Window
 
 
@@ -32,7 +32,7 @@ from tidegate.types import InputError, Window
         (timedelta.max, 86_399_999_999_999_999_999),
     ],
 )
-def test_what_can_be_read(text: str | timedelta, expected: int) -> None:
+def test_durations_are_parsed(text: str | timedelta, expected: int) -> None:
     assert microseconds(text, "window") == expected
 
 
@@ -51,7 +51,7 @@ def test_what_can_be_read(text: str | timedelta, expected: int) -> None:
         "1:30",
     ],
 )
-def test_what_cannot_be_read_is_named_with_the_remedy(text: str) -> None:
+def test_invalid_durations_are_refused_with_the_remedy(text: str) -> None:
     with pytest.raises(InputError, match="write it like '10 minutes'") as caught:
         microseconds(text, "window")
     assert repr(text) in str(caught.value)
@@ -77,8 +77,8 @@ def test_a_number_and_a_unit(number: int, unit: tuple[str, int]) -> None:
 
 
 def test_a_window_is_a_pair() -> None:
-    assert window_of(("10 seconds", None)) == Window(10_000_000, None)
-    assert window_of((timedelta(seconds=10), "-5 seconds")) == Window(10_000_000, -5_000_000)
+    assert parse_window(("10 seconds", None)) == Window(10_000_000, None)
+    assert parse_window((timedelta(seconds=10), "-5 seconds")) == Window(10_000_000, -5_000_000)
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_a_window_is_a_pair() -> None:
 )
 def test_other_windows_are_refused(window: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        window_of(window)  # type: ignore[arg-type]
+        parse_window(window)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidegate as tg
-from tests.importance.per_row import worth
+from tests.importance.per_row import importance_of
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark.buckets_by_hand import Arrival, Batch, Hand
 from tests.spark.join.test_bounds import batches
@@ -111,8 +111,8 @@ def test_results_are_worth_what_held_and_buffered_rows_what_holds_next(
             for row in hand.results[before:]:
                 assert row.left is not None
                 assert row.right is not None
-                one = worth(held, "left", {"key": keys[row.left]})
-                other = worth(held, "right", {"key": keys[row.right]})
+                one = importance_of(held, "left", {"key": keys[row.left]})
+                other = importance_of(held, "right", {"key": keys[row.right]})
                 assert one is not None
                 assert other is not None
                 total += 2 * min(one, other)
@@ -127,7 +127,7 @@ def test_results_are_worth_what_held_and_buffered_rows_what_holds_next(
             hand.restart()
             for text, value in importances(hand.bucket).items():
                 side: Side = "left" if text.startswith("left") else "right"
-                assert value == 2 * (worth(held, side, {"key": keys[text]}) or 0.0)
+                assert value == 2 * (importance_of(held, side, {"key": keys[text]}) or 0.0)
 
 
 @settings(max_examples=40)

@@ -1,4 +1,4 @@
-"""What the Spark SQL of a pipeline file may call, and that no way of writing it calls anything else."""
+"""The Spark SQL of a pipeline file may call listed functions only, however it is written."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         "EXISTS(xs, x -> x IS NULL)",
     ],
 )
-def test_what_only_computes_is_allowed(text: str) -> None:
+def test_functions_that_only_compute_are_allowed(text: str) -> None:
     check_expression(text)
     with pytest.raises(InputError, match="reflect may not be called"):  # the text was read to its end
         check_expression(f"{text} || reflect('a')")
@@ -66,8 +66,8 @@ def test_what_only_computes_is_allowed(text: str) -> None:
         ("\"reflect\"('a')", "write it without quotes"),
         ("'reflect'('a')", "write it without quotes"),
         ("IDENTIFIER('ref' || 'lect')('a')", "identifier may not be called"),
-        ("(reflect)('a')", "call of what is in brackets"),
-        ("a[reflect]('a')", "call of what is in brackets"),
+        ("(reflect)('a')", "expression in brackets is called"),
+        ("a[reflect]('a')", "expression in brackets is called"),
         ("reflect/**/('a')", "comment begins at character 8"),
         ("reflect--\n('a')", "comment begins at character 8"),
         ("'a' /* ' */ || reflect('a') || '", "comment begins"),
@@ -97,14 +97,14 @@ def test_what_only_computes_is_allowed(text: str) -> None:
         ("a" * 70_000, "70,000 characters long"),
     ],
 )
-def test_what_reaches_outside_is_refused_however_it_is_written(text: str, message: str) -> None:
+def test_functions_with_other_effects_are_refused_however_they_are_written(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_expression(text)
 
 
 @pytest.mark.spark
 def test_every_function_of_spark_is_either_allowed_or_refused(spark: SparkSession) -> None:
-    """A new version's functions show here: put each into ALLOWED if it only computes, else into REFUSED."""
+    """Fails for the functions of a new version: add each to ALLOWED if it only computes, otherwise to REFUSED."""
     named = {row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     functions = {name for name in named if re.fullmatch(r"\w+", name)}
     assert len(functions) > 400
@@ -171,8 +171,8 @@ PIECES = [
 
 
 @pytest.mark.spark
-def test_spark_reads_no_call_that_was_not_seen(spark: SparkSession) -> None:
-    """Random texts that pass are parsed by Spark itself: every function and plan in them must be one that may be."""
+def test_spark_finds_no_call_that_was_not_checked(spark: SparkSession) -> None:
+    """Random texts that pass are parsed by Spark itself: every function and plan in them must be allowed."""
     parser = spark._jsparkSession.sessionState().sqlParser()
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     draw = random.Random(7)  # noqa: S311 - not for secrets

@@ -1,4 +1,4 @@
-"""Pipeline files: what they may say, and that the example runs."""
+"""Pipeline files: keys, values, errors, and the example."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def toml(value: object) -> str:
 
 
 def write(folder: Path, changes: dict[str, object], extra: str = "") -> Path:
-    """A sound pipeline with changes by dotted key; None takes a key out."""
+    """A valid pipeline with changes by dotted key; None removes a key."""
     values = json.loads(json.dumps(SOUND))
     for name, value in changes.items():
         *tables, key = name.split("/")
@@ -80,7 +80,7 @@ def refused(folder: Path, changes: dict[str, object]) -> list[str]:
     return [line.removeprefix(f"{path}: ") for line in str(raised.value).splitlines()]
 
 
-def test_sound_pipeline_loads_with_paths_from_its_folder(tmp_path: Path) -> None:
+def test_a_valid_pipeline_loads_with_paths_from_its_folder(tmp_path: Path) -> None:
     loaded = pipeline.load(write(tmp_path, {"right/path": "s3a://bucket/r", "sink/path": "/out"}))
     assert loaded.left.path == str(tmp_path / "l")
     assert loaded.right.path == "s3a://bucket/r"
@@ -191,7 +191,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
         ("left/select", "k", 'expected a list like ["a", "b"], got \'k\''),
         ("left/select", [], 'expected a list like ["a", "b"], got []'),
         ("left/time", "t", "conflicts with join.time; keep one of them"),
-        ("left/lateness", "5", "'5' is not a span of time"),
+        ("left/lateness", "5", "'5' is not a duration"),
         ("left/lateness", 5, 'expected a duration like "10 minutes", got 5'),
         ("left/lateness", "-5 seconds", "'-5 seconds' is negative; give 0 seconds or more"),
         ("left/checkpoint", "c", "move checkpoint to the top of the file, above the first [table]"),
@@ -202,7 +202,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
         ("join/time", 5, "expected a column, or [left, right], got 5"),
         ("join/window", None, "missing; give how long rows stay joinable"),
         ("join/window", ["1 minute"], "expected [left, right] like"),
-        ("join/window", ["1 fortnight", "0 seconds"], "window '1 fortnight' is not a span of time"),
+        ("join/window", ["1 fortnight", "0 seconds"], "window '1 fortnight' is not a duration"),
         ("join/window", ["1 second", "-2 seconds"], "is empty: left + right must be at least 0"),
         ("join/budget", 0, "a budget of 0 rows holds nothing"),
         ("join/budget", "64 pigs", "budget '64 pigs' is not a size"),
@@ -246,7 +246,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
         ("sink/mode", "overwrite", "'overwrite' is for batches"),
         ("sink/path", None, "missing; parquet needs one"),
         ("sink/partition_by", "k", "expected a list like"),
-        ("trigger/processing_time", "soon", "'soon' is not a span of time"),
+        ("trigger/processing_time", "soon", "'soon' is not a duration"),
         ("trigger/once", True, "not a key here; the keys here are available_now, processing_time"),
         ("spark/conf", {"a": [1]}, "a: expected a string, a number, or true or false"),
         ("spark/mastr", "local", "not a key here; did you mean master?"),
@@ -359,7 +359,7 @@ def test_valid_variants_load(tmp_path: Path, changes: dict[str, object]) -> None
         ),
     ],
 )
-def test_no_expression_reaches_outside_of_the_rows(
+def test_no_expression_has_effects_outside_of_the_rows(
     tmp_path: Path, changes: dict[str, object], key: str
 ) -> None:
     (note,) = refused(tmp_path, changes)
@@ -411,7 +411,7 @@ def test_check_looks_for_input_paths_where_spark_sees_them(tmp_path: Path) -> No
     pipeline.check(write(tmp_path, {"spark/master": "spark://host:7077"}))
 
 
-def test_examples_are_sound() -> None:
+def test_examples_are_valid() -> None:
     for path in sorted(EXAMPLES.glob("*.toml")):
         assert pipeline.check(path).file == path
 
@@ -449,7 +449,7 @@ def test_examples_are_sound() -> None:
                 "worker exited unexpectedly (crashed). Consider setting 'spark.python.worker.faulthandler.enabled'\n"
                 "\tat a.b(C.scala:1)\nCaused by: java.io.IOException: Broken pipe\n\tat d.e(F.java:2)\n"
             ),
-            "a Python worker of Spark's was killed, most likely because memory ran out (see `dmesg`), or it crashed",
+            "a Python worker of Spark was killed, most likely because memory ran out (see `dmesg`), or it crashed",
         ),
         (
             (
@@ -472,8 +472,8 @@ def test_example_runs_and_equals_spark_s_own_join(spark: SparkSession, tmp_path:
     printed = io.StringIO()
     path = tmp_path / "examples" / "auctions.toml"
     policy = 'policy = "until_expiry"\n'
-    worth = 'importance = ["reserve", { kind = "expression", sql = "price * 2" }]\ncombine = "sum"\n'
-    path.write_text(path.read_text().replace(policy, policy + worth))
+    importance = 'importance = ["reserve", { kind = "expression", sql = "price * 2" }]\ncombine = "sum"\n'
+    path.write_text(path.read_text().replace(policy, policy + importance))
     outcome = pipeline.run(path, spark=spark, console=Console(file=printed, width=200))
 
     loaded = pipeline.load(path)
@@ -581,8 +581,8 @@ class TestImportance:
             del ByWorth.name
 
 
-class Dying(Fifo):
-    """Ends its process, as a system does that runs out of memory. It inherits its name, and so is not listed."""
+class KillsWorker(Fifo):
+    """Kills its process, as the system does when memory runs out. It has no name of its own, so it is not listed."""
 
     def scores(self, rows: Rows, now: Time) -> Array:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -601,10 +601,10 @@ def test_a_killed_worker_and_a_damaged_checkpoint_are_reported_in_a_few_lines(
 ) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     loaded = pipeline.load(tmp_path / "examples" / "auctions.toml")
-    killed = loaded.model_copy(update={"join": loaded.join.model_copy(update={"policy": Dying()})})
+    killed = loaded.model_copy(update={"join": loaded.join.model_copy(update={"policy": KillsWorker()})})
     message = failed(killed, spark)
-    assert "a Python worker of Spark's was killed" in message
-    assert f"the same checkpointLocation: it goes on from {loaded.checkpoint!r}" in message
+    assert "a Python worker of Spark was killed" in message
+    assert f"the same checkpointLocation: it continues from {loaded.checkpoint!r}" in message
     assert len(message.splitlines()) == 3
     pipeline.run(loaded, spark=spark, console=Console(file=io.StringIO()))
     state = Path(str(loaded.checkpoint)) / "state"

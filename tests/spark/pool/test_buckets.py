@@ -1,4 +1,4 @@
-"""Buckets of a pool, by hand: one that needs more gets more, and together they never exceed the budget."""
+"""Buckets of a pool without Spark: one that needs more gets more, and all together never exceed the budget."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_a_skewed_bucket_gets_more_and_the_join_more_results(tmp_path: Path) -> 
         fixed.run(batch)
         assert sum(pooled.limits()) <= 80
         assert fixed.limits() == [20] * 4
-    # Key 0, the most frequent, is of the first bucket.
+    # Key 0, the most frequent, is in the first bucket.
     assert pooled.limits()[0] > 2 * max(pooled.limits()[1:])
     assert pooled.results > 1.05 * fixed.results
 
 
-def test_what_a_pool_let_a_bucket_hold_is_part_of_its_state(tmp_path: Path) -> None:
+def test_the_grant_of_a_bucket_is_part_of_its_state(tmp_path: Path) -> None:
     pool = Pool(80, tmp_path, ["only"])
     query = Running(pool.member("only"), 2, (200, 200), "prob")
     for batch in zipf_batches(3, 20, 60, 16, 1.5, 100):

@@ -28,7 +28,7 @@ BUDGET = 120
 
 
 def source(folder: Path, batches: int, rows: int, skew: float = 0.5, keys: int = 12) -> None:
-    """A file a side and micro-batch, a second each; more of them when it is called again."""
+    """Write a file per side and micro-batch, each with one second; later calls write further files."""
     shares = 1.0 / np.arange(1, keys + 1) ** skew
     for place, side in enumerate(SIDES):
         begin = len(list((folder / side).glob("*.parquet")))
@@ -53,7 +53,7 @@ def joined(spark: SparkSession, folder: Path, **settings: Any) -> DataFrame:  # 
     return tg.join(*sides, on="k", time="t", **chosen | settings)
 
 
-def go_on(spark: SparkSession, folder: Path, **settings: Any) -> None:  # noqa: ANN401
+def run_again(spark: SparkSession, folder: Path, **settings: Any) -> None:  # noqa: ANN401
     frame = joined(spark, folder, **settings)
     query = (
         frame.writeStream.format("noop")
@@ -102,8 +102,8 @@ def test_two_queries_share_one_budget(spark: SparkSession, tmp_path: Path) -> No
     for _ in range(3):
         for name, count in rows.items():
             source(tmp_path / name, 3, count)
-            go_on(spark, tmp_path / name, budget=pool.member(name))
-            # After each micro-batch of the one, with what the other holds meanwhile.
+            run_again(spark, tmp_path / name, budget=pool.member(name))
+            # After each micro-batch of one query, with the rows that the other holds at that time.
             other = held["calm" if name == "busy" else "busy"]
             batches, done[name] = range(done[name], batches_of(tmp_path / name)), batches_of(tmp_path / name)
             for states in saved(spark, tmp_path / name, batches).values():
@@ -123,28 +123,28 @@ def test_two_queries_share_one_budget(spark: SparkSession, tmp_path: Path) -> No
     assert sum(value for (_, kind), value in models["busy"].items() if kind == "limit") == busy
 
 
-def test_a_skewed_bucket_gets_more_and_a_restart_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_skewed_bucket_gets_more_and_a_restart_continues(spark: SparkSession, tmp_path: Path) -> None:
     pool = tg.Pool(40, tmp_path / "pool", ["only"])
     source(tmp_path, 8, 60, skew=2.0)
-    go_on(spark, tmp_path, budget=pool.member("only"))
+    run_again(spark, tmp_path, budget=pool.member("only"))
     before = limits(spark, tmp_path)
     assert sum(before.values()) <= 40
     assert max(before.values()) > 2 * min(before.values())
     source(tmp_path, 1, 60, skew=2.0)
-    go_on(spark, tmp_path, budget=tg.Pool(40, tmp_path / "pool", ["only"]).member("only"))
+    run_again(spark, tmp_path, budget=tg.Pool(40, tmp_path / "pool", ["only"]).member("only"))
     after = limits(spark, tmp_path)
     assert sum(after.values()) <= 40
     assert max(before, key=before.__getitem__) == max(after, key=after.__getitem__)
     assert max(after.values()) > 2 * min(after.values())
     source(tmp_path, 1, 60, skew=2.0)
     with pytest.raises(Exception, match=r"was created with total=40, this one has 50") as caught:
-        go_on(spark, tmp_path, budget=tg.Pool(50, tmp_path / "pool", ["only"]).member("only"))
+        run_again(spark, tmp_path, budget=tg.Pool(50, tmp_path / "pool", ["only"]).member("only"))
     assert "another path" in str(caught.value)
 
 
-def test_what_was_learned_of_ages_and_keys(spark: SparkSession, tmp_path: Path) -> None:
+def test_learned_ages_and_keys_are_inspected(spark: SparkSession, tmp_path: Path) -> None:
     source(tmp_path, 3, 60, skew=1.0)
-    go_on(spark, tmp_path, budget=60, policy="prob", buckets=1)
+    run_again(spark, tmp_path, budget=60, policy="prob", buckets=1)
     rows = tg.inspect(tmp_path / "checkpoint", "model", spark=spark).collect()
     assert {row.model for row in rows} == {"rate", "share"}
     assert all(abs(row.value - 60) < 10 for row in rows if row.model == "rate")
@@ -156,7 +156,7 @@ def test_what_was_learned_of_ages_and_keys(spark: SparkSession, tmp_path: Path) 
     assert sum(row.value for row in keys) == pytest.approx(1.0)
     assert sum(row.sample for row in keys) == pytest.approx(total.sample)
     source(tmp_path, 2, 60, skew=1.0)
-    go_on(spark, tmp_path, budget=60, policy="age", buckets=1)
+    run_again(spark, tmp_path, budget=60, policy="age", buckets=1)
     rows = tg.inspect(tmp_path / "checkpoint", "model", spark=spark).collect()
     assert {row.model for row in rows} == {"rate", "age"}
     ages = [row for row in rows if row.model == "age" and row.side == "left"]
@@ -177,7 +177,7 @@ def test_what_was_learned_of_ages_and_keys(spark: SparkSession, tmp_path: Path) 
     ],
     ids=str,
 )
-def test_what_cannot_be_in_a_pool_is_refused(
+def test_joins_that_cannot_be_in_a_pool_are_refused(
     spark: SparkSession, tmp_path: Path, settings: dict[str, Any], message: str
 ) -> None:
     source(tmp_path, 1, 2)

@@ -16,7 +16,15 @@ from tidegate.allocation import optimal_division
 from tidegate.models import Payoff
 from tidegate.spark.pool.folder import JsonFolder, PoolClient
 from tidegate.spark.pool.pool import Pool
-from tidegate.spark.pool.shares import FIRST, LEAST, Grant, WrittenPayoff, divided, first_shares, number_of
+from tidegate.spark.pool.shares import (
+    FIRST,
+    MIN_SHARE,
+    Grant,
+    WrittenPayoff,
+    best_shares,
+    first_shares,
+    number_of,
+)
 from tidegate.types import InputError
 
 
@@ -55,12 +63,12 @@ class Bucket:
 
     @property
     def may_hold(self) -> int:
-        """Now or once any attempt is committed."""
+        """The largest limit, now or after any attempt is committed."""
         limits = [attempt.limit for attempt in self.attempts]
         return max([*limits, self.committed.limit if self.committed else 0])
 
 
-class World:
+class PoolSimulation:
     """Buckets that run in any order over one pool."""
 
     def __init__(self, total: int, members: dict[str, float], buckets: dict[str, int]) -> None:
@@ -134,8 +142,8 @@ class World:
 
 
 worlds = st.builds(
-    lambda spare, members: World(
-        spare + LEAST * 16 * sum(buckets for _, buckets in members),
+    lambda spare, members: PoolSimulation(
+        spare + MIN_SHARE * 16 * sum(buckets for _, buckets in members),
         {f"m{i}": weight for i, (weight, _) in enumerate(members)},
         {f"m{i}": buckets for i, (_, buckets) in enumerate(members)},
     ),
@@ -146,8 +154,8 @@ written_payoffs = payoffs().map(lambda payoff: (payoff.memory.tolist(), payoff.r
 KINDS = ["run", "run", "run", "begin", "begin", "commit", "crash", "stale", "learn"]
 
 
-def disturb(world: World, data: st.DataObject, kinds: list[str], steps: int = 60) -> None:
-    """Let random buckets do random things."""
+def disturb(world: PoolSimulation, data: st.DataObject, kinds: list[str], steps: int = 60) -> None:
+    """Apply random actions to random buckets."""
     for bucket in world.buckets:
         bucket.payoff = data.draw(written_payoffs)
     for _ in range(data.draw(st.integers(0, steps))):
@@ -164,18 +172,22 @@ def disturb(world: World, data: st.DataObject, kinds: list[str], steps: int = 60
 
 @settings(max_examples=300)
 @given(worlds, st.data())
-def test_limits_never_add_up_to_more_than_the_budget(world: World, data: st.DataObject) -> None:
+def test_limits_never_add_up_to_more_than_the_budget(world: PoolSimulation, data: st.DataObject) -> None:
     disturb(world, data, [*KINDS, "forget", "write_late"])
 
 
 @settings(max_examples=300)
 @given(worlds, st.data())
-def test_limits_stay_within_the_budget_when_queries_restart(world: World, data: st.DataObject) -> None:
+def test_limits_stay_within_the_budget_when_queries_restart(
+    world: PoolSimulation, data: st.DataObject
+) -> None:
     disturb(world, data, [*KINDS, "restart"])
 
 
 @given(worlds, st.data())
-def test_all_buckets_reach_the_newest_epoch_and_stay_there(world: World, data: st.DataObject) -> None:
+def test_all_buckets_reach_the_newest_epoch_and_stay_there(
+    world: PoolSimulation, data: st.DataObject
+) -> None:
     disturb(world, data, [*KINDS, "forget", "write_late", "restart"])
     world.settle()
     name, shares = world.newest()
@@ -189,7 +201,7 @@ def test_all_buckets_reach_the_newest_epoch_and_stay_there(world: World, data: s
 
 
 @given(worlds, st.data())
-def test_a_micro_batch_that_is_run_again_decides_the_same(world: World, data: st.DataObject) -> None:
+def test_a_micro_batch_that_is_run_again_decides_the_same(world: PoolSimulation, data: st.DataObject) -> None:
     disturb(world, data, KINDS)
     for bucket in world.buckets:
         bucket.attempts = []
@@ -202,16 +214,18 @@ def test_a_micro_batch_that_is_run_again_decides_the_same(world: World, data: st
 
 
 @given(worlds, st.data())
-def test_shares_use_the_whole_budget_and_leave_each_a_part(world: World, data: st.DataObject) -> None:
+def test_shares_use_the_whole_budget_and_leave_each_a_part(
+    world: PoolSimulation, data: st.DataObject
+) -> None:
     disturb(world, data, ["run"], steps=5)
     world.settle(2)
     statuses = {(b.member, b.number): world.client(b)._status(b.member, b.number) for b in world.buckets}
     total, weights = world.pool.total.limit, world.pool.weights
-    shares = divided(total, weights, {key: status for key, status in statuses.items() if status})
+    shares = best_shares(total, weights, {key: status for key, status in statuses.items() if status})
     assert shares
     assert sum(map(sum, shares.values())) == total
     for name, first in first_shares(total, weights, world.counts).items():
-        assert all(share >= max(LEAST, was // 10) for share, was in zip(shares[name], first, strict=True))
+        assert all(share >= max(MIN_SHARE, was // 10) for share, was in zip(shares[name], first, strict=True))
 
 
 @given(st.lists(st.floats(0.1, 9), min_size=1, max_size=5), st.integers(0, 300), st.data())
@@ -229,7 +243,7 @@ def test_at_first_the_budget_is_divided_by_weight(
 
 
 def test_shares_change_only_once_all_payoffs_are_known() -> None:
-    world = World(100, {"a": 1.0, "b": 1.0}, {"a": 1, "b": 1})
+    world = PoolSimulation(100, {"a": 1.0, "b": 1.0}, {"a": 1, "b": 1})
     world.buckets[0].payoff = ([0.0, 90.0], [0.0, 90.0])
     world.settle()
     assert world.newest()[0] == FIRST
@@ -239,8 +253,8 @@ def test_shares_change_only_once_all_payoffs_are_known() -> None:
     assert world.newest()[1] == {"a": [90], "b": [10]}
 
 
-def test_a_small_change_leaves_the_shares() -> None:
-    world = World(1_000, {"a": 1.0, "b": 1.0}, {"a": 1, "b": 1})
+def test_a_small_change_does_not_change_the_shares() -> None:
+    world = PoolSimulation(1_000, {"a": 1.0, "b": 1.0}, {"a": 1, "b": 1})
     world.buckets[0].payoff, world.buckets[1].payoff = ([0.0, 500.0], [0.0, 1.0]), ([0.0, 520.0], [0.0, 1.0])
     world.settle()
     assert world.newest()[0] == FIRST
@@ -250,12 +264,12 @@ def test_a_small_change_leaves_the_shares() -> None:
 
 
 def test_the_budget_stays_in_use_while_models_change() -> None:
-    world, rng = World(10_000, {"a": 1.0, "b": 1.0}, {"a": 2, "b": 2}), np.random.default_rng(1)
+    world, rng = PoolSimulation(10_000, {"a": 1.0, "b": 1.0}, {"a": 2, "b": 2}), np.random.default_rng(1)
     used = []
     for _ in range(300):
         for name in rng.permutation(["a", "b"]):
             for bucket in (bucket for bucket in world.buckets if bucket.member == name):
-                # Straight, so that the smallest difference of slopes moves all.
+                # Linear payoffs, so that the smallest difference of slopes moves all rows.
                 bucket.payoff = ([0.0, 5_000 * float(rng.uniform(0.8, 1.2))], [0.0, 1.0])
                 world.run(bucket)
         used.append(sum(bucket.committed.limit for bucket in world.buckets if bucket.committed))
@@ -263,7 +277,7 @@ def test_the_budget_stays_in_use_while_models_change() -> None:
 
 
 def test_weights_set_the_recalls() -> None:
-    world = World(900, {"a": 1.0, "b": 2.0}, {"a": 1, "b": 2})
+    world = PoolSimulation(900, {"a": 1.0, "b": 2.0}, {"a": 1, "b": 2})
     for bucket in world.buckets:
         size = 1000.0 if bucket.member == "a" else 500.0
         bucket.payoff = ([0.0, size], [0.0, 1.0])
@@ -272,7 +286,7 @@ def test_weights_set_the_recalls() -> None:
 
 
 def test_a_query_that_stopped_keeps_its_share_and_nothing_moves() -> None:
-    world = World(100, {"a": 1.0, "b": 1.0}, {"a": 1, "b": 1})
+    world = PoolSimulation(100, {"a": 1.0, "b": 1.0}, {"a": 1, "b": 1})
     for bucket in world.buckets:
         bucket.payoff = ([0.0, 90.0], [0.0, 90.0])
         world.run(bucket)
@@ -302,7 +316,7 @@ def test_a_query_that_stopped_keeps_its_share_and_nothing_moves() -> None:
     ids=str,
 )
 def test_another_pool_at_the_same_path_is_refused(change: dict[str, Any], parts: list[str]) -> None:
-    world = World(100, {"a": 1.0, "b": 1.0}, {"a": 2, "b": 1})
+    world = PoolSimulation(100, {"a": 1.0, "b": 1.0}, {"a": 2, "b": 1})
     world.run(world.buckets[0])
     total, unit = change.get("total", 100), change.get("unit", "rows")
     budget = tg.Budget(rows=total) if unit == "rows" else tg.Budget(bytes=total)
@@ -316,7 +330,7 @@ def test_another_pool_at_the_same_path_is_refused(change: dict[str, Any], parts:
 
 
 def test_a_state_of_another_pool_begins_at_the_first_share() -> None:
-    old, new = (World(100, {"a": 1.0}, {"a": 2}) for _ in range(2))
+    old, new = (PoolSimulation(100, {"a": 1.0}, {"a": 2}) for _ in range(2))
     for bucket, size in zip(old.buckets, (90.0, 10.0), strict=True):
         bucket.payoff = ([0.0, size], [0.0, size])
     old.settle()

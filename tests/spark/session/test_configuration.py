@@ -1,4 +1,4 @@
-"""How many partitions a session gets, and when a stream that has too many is warned of."""
+"""The number of partitions of a session, and the warning about a stream with too many."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_partitions_follow_the_cores(settings: dict[str, str], kinds: dict[str, 
 
 
 @pytest.mark.parametrize("number", ["1", "200", "500"])
-def test_a_number_that_was_set_stays(number: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_number_that_is_set_is_kept(number: str, caplog: pytest.LogCaptureFixture) -> None:
     spark = FakeSession({"spark.master": "local[2]", PARTITIONS: number})
     with caplog.at_level(logging.INFO, "tidegate"):
         tg.configure(spark)  # type: ignore[type-var]
@@ -112,10 +112,10 @@ def test_the_choice_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         assert word in record.getMessage()
 
 
-def test_the_choice_is_seen_without_logging() -> None:
-    program = "from tidegate.spark.session.configuration import _report; _report('so many')"
+def test_the_choice_is_printed_without_logging() -> None:
+    program = "from tidegate.spark.session.configuration import _report; _report('8 partitions')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
-    assert done.stderr == "so many\n"
+    assert done.stderr == "8 partitions\n"
 
 
 @pytest.mark.parametrize(
@@ -133,18 +133,18 @@ def test_the_choice_is_seen_without_logging() -> None:
 )
 def test_too_many_partitions(partitions: int, buckets: int, master: str, words: list[str]) -> None:
     spark = FakeSession({"spark.master": master, PARTITIONS: str(partitions)})
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        session.warn_of_partitions(spark, buckets, stacklevel=1)  # type: ignore[arg-type]
-    assert len(heard) == bool(words)
+        session.warn_about_partitions(spark, buckets, stacklevel=1)  # type: ignore[arg-type]
+    assert len(caught) == bool(words)
     for word in words:
-        assert word in str(heard[0].message)
-    assert all(warning.filename == __file__ for warning in heard)
+        assert word in str(caught[0].message)
+    assert all(warning.filename == __file__ for warning in caught)
 
 
 @pytest.fixture
 def unset(spark: SparkSession) -> SparkSession:
-    """A session in which nobody has set a number."""
+    """A session without a number of partitions."""
     new = spark.newSession()
     assert new.conf.get(PARTITIONS) == "200"
     return new
@@ -168,13 +168,13 @@ def _streams(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
 @pytest.mark.parametrize("what", ["join", "sample", "alert"])
 def test_every_stateful_query_warns(spark: SparkSession, what: str) -> None:
     left, right = _streams(spark)
-    asked: dict[str, Any] = {"on": "k", "time": "t"}
+    options: dict[str, Any] = {"on": "k", "time": "t"}
     joined: dict[str, Any] = {"window": ("10 s", "0 s"), "budget": 1000}
-    with conf(spark, spark__sql__shuffle__partitions="200"), warnings.catch_warnings(record=True) as heard:
+    with conf(spark, spark__sql__shuffle__partitions="200"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if what == "alert":
-            tg.alert({"a": left, "b": right}, within="10 seconds", when="a - b > 1", **asked)
+            tg.alert({"a": left, "b": right}, within="10 seconds", when="a - b > 1", **options)
         else:
-            getattr(tg, what)(left, right, **asked, **joined)
-    found = [warning for warning in heard if "200 partitions for 64 buckets" in str(warning.message)]
+            getattr(tg, what)(left, right, **options, **joined)
+    found = [warning for warning in caught if "200 partitions for 64 buckets" in str(warning.message)]
     assert [warning.filename for warning in found] == [__file__]

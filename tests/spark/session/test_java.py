@@ -1,4 +1,4 @@
-"""Without a Java that Spark can use, a few lines say what to do."""
+"""Without a Java that Spark can use, the error names the remedy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIPELINE = ROOT / "examples" / "auctions.toml"
 
 
 def fake(folder: Path, version: str) -> Path:
-    """A Java that tells a version."""
+    """A fake Java that prints a version."""
     (folder / "bin").mkdir(parents=True)
     program = folder / "bin" / "java"
     program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2022-04-19' >&2\n")
@@ -35,7 +35,7 @@ def problem(monkeypatch: pytest.MonkeyPatch, home: Path | None, path: Path) -> s
     else:
         monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("PATH", str(path))
-    return java.problem()
+    return java.explain_java()
 
 
 def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -62,9 +62,9 @@ def test_an_old_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: s
         assert f"{home / 'bin' / 'java'} is Java {major}; install Java 17" in message
 
 
-def test_a_java_that_would_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_suitable_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     message = problem(monkeypatch, fake(tmp_path / "new", "21.0.1"), Path("/usr/bin:/bin"))
-    assert "Spark's Java process ended before it had begun" in message
+    assert "Spark's Java process ended while it started" in message
 
 
 def test_other_errors_are_left_alone() -> None:
@@ -85,7 +85,7 @@ def test_other_errors_are_left_alone() -> None:
     ],
     ids=lambda command: command[0],
 )
-def test_the_command_line_says_it_in_a_few_lines(tmp_path: Path, command: list[str]) -> None:
+def test_the_command_line_shows_a_few_lines(tmp_path: Path, command: list[str]) -> None:
     environment = os.environ | {"JAVA_HOME": str(tmp_path / "nowhere"), "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-c", "from tidegate.cli import run; run()", *command],
@@ -97,7 +97,7 @@ def test_the_command_line_says_it_in_a_few_lines(tmp_path: Path, command: list[s
         timeout=120,
     )
     assert done.returncode == 2
-    told = done.stderr.strip().splitlines()
-    assert len(told) <= 2
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) <= 2
     assert "JAVA_HOME is" in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""A query that fails is explained in a few plain lines, also where users start it themselves."""
+"""The failure of a query is explained in a few lines, also if users start it themselves."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ TIMED_OUT = (
 )
 
 
-class Killed(Fifo):
-    """Kills its own process, as a system does that runs out of memory; it inherits its name, so it is not listed."""
+class KillsOwnWorker(Fifo):
+    """Kills its process, as the system does when memory runs out. It has no name of its own, so it is not listed."""
 
     def scores(self, rows: Rows, now: Time) -> Array:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -45,7 +45,7 @@ def test_a_process_that_starts_too_late_is_recognised() -> None:
     assert remedies[0].startswith("start the query again with the same checkpointLocation")
 
 
-def test_an_error_without_a_known_remedy_is_its_cause() -> None:
+def test_an_error_without_a_known_remedy_shows_its_cause() -> None:
     error = ValueError(
         "An error occurred while calling o1.load.\n: java.io.IOException: no\n\tat a.b(C.java:1)\n"
     )
@@ -58,9 +58,7 @@ def table(rows: int) -> pa.Table:
 
 
 @pytest.mark.spark
-def test_a_killed_worker_is_explained_to_those_who_start_their_own_query(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_killed_worker_is_explained_for_a_query_of_the_user(spark: SparkSession, tmp_path: Path) -> None:
     for side in ("left", "right"):
         streams.write(tmp_path / side, [table(20)])
 
@@ -74,13 +72,13 @@ def test_a_killed_worker_is_explained_to_those_who_start_their_own_query(
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         return writer.trigger(availableNow=True).start()
 
-    query = start(Killed())
+    query = start(KillsOwnWorker())
     with pytest.raises(StreamingQueryException) as raised:
         query.awaitTermination()
     for failure in (raised.value, query):
         lines = tg.explain_failure(failure, tmp_path / "checkpoint").splitlines()
-        assert lines[0].startswith("a Python worker of Spark's was killed")
-        assert f"it goes on from {str(tmp_path / 'checkpoint')!r}" in lines[1]
+        assert lines[0].startswith("a Python worker of Spark was killed")
+        assert f"it continues from {str(tmp_path / 'checkpoint')!r}" in lines[1]
         assert len(lines) == 3
         assert not any("org.apache" in line or "\tat " in line for line in lines)
     again = streams.run_to_end(lambda: start(Fifo()))

@@ -17,7 +17,7 @@ RIVALS: Final = ("FIFO", "RAND", "SIZE", "GREEDY")
 PRINTED: Final = {"exact": 36.0, "fifo": 6.0, "rand": 5.0, "size": 11.0, "greedy": 13.0}
 """Total importances of Tables 2 to 4."""
 IJOINS: Final = ("IJOIN", "IJOIN as printed")
-HARDLY: Final = 5.0
+NEGLIGIBLE_GROWTH: Final = 5.0
 """Growth of less than this many percent counts as none."""
 
 
@@ -35,7 +35,7 @@ def cases(results: Results, *axes: str) -> Iterator[tuple[str, dict[str, object]
         )
 
 
-def leads(
+def has_most(
     results: Results, scheme: str, rivals: Iterable[str], text: str, *axes: str, number: str = "importance"
 ) -> Claim:
     """Whether a scheme has a higher number than its rivals in all cases."""
@@ -57,7 +57,7 @@ def _ahead(
     return MeanInterval.of(results.percent_ahead("importance", one, other, part))
 
 
-def trails(results: Results, scheme: str, text: str, *axes: str) -> Claim:
+def has_least(results: Results, scheme: str, text: str, *axes: str) -> Claim:
     """Whether a scheme has less importance than all others with the same memory, in all cases."""
     return judge(
         text,
@@ -75,51 +75,51 @@ def grown(
 ) -> dict[str, MeanInterval]:
     """The growth of a number from one end of an axis to the other in percent, or `at_most` minus that growth."""
     least, most = min(results.values(axis)), max(results.values(axis))
-    found = {}
+    growths = {}
     for label, case in cases(results, "skew"):
         for scheme in schemes:
             place = {**case, "scheme": scheme}
             growth = results.percent_ahead(number, {**place, axis: most}, {**place, axis: least})
-            found[f"{label}, {scheme}"] = MeanInterval.of(growth if at_most is None else at_most - growth)
-    return found
+            growths[f"{label}, {scheme}"] = MeanInterval.of(growth if at_most is None else at_most - growth)
+    return growths
 
 
-def fair(results: Results, scheme: str, text: str, low: float, high: float, *axes: str) -> Claim:
+def is_fair(results: Results, scheme: str, text: str, low: float, high: float, *axes: str) -> Claim:
     """Whether a scheme's fairness is between two percentages in all cases; margins are points to the nearer one."""
     margins = {}
     for label, case in cases(results, *axes):
-        found = 100 * results.runs("fairness", scheme=scheme, **case)
-        margins[label] = MeanInterval.of(np.minimum(found - low, high - found))
+        percent = 100 * results.runs("fairness", scheme=scheme, **case)
+        margins[label] = MeanInterval.of(np.minimum(percent - low, high - percent))
     return judge(text, margins, unit="points")
 
 
 def claims_of_totals(results: Results) -> tuple[Claim, ...]:
     """The totals that are printed below Tables 2 to 4."""
     totals = {row["join"]: float(row["importance"]) for row in results.rows if row["time"] == TOTAL}
-    off = {
+    margins = {
         f"{join}: {total:g}, printed {PRINTED[join]:g}": MeanInterval.exactly(
             0.5 - abs(total - PRINTED[join])
         )
         for join, total in totals.items()
     }
-    return (judge("the total importance is as printed (less than 0.5 off)", off, unit=""),)
+    return (judge("the total importance is as printed (less than 0.5 off)", margins, unit=""),)
 
 
 def claims_of_memory(results: Results) -> tuple[Claim, ...]:
     """The claims of section 5.1 about Figure 2."""
     where = ("memory", "skew")
     return (
-        leads(results, "EXACT", (*RIVALS, *IJOINS), "EXACT has more importance than all others", *where),
+        has_most(results, "EXACT", (*RIVALS, *IJOINS), "EXACT has more importance than all others", *where),
         *(
             claim
             for scheme in IJOINS
             for claim in (
-                leads(results, scheme, RIVALS, f"{scheme} has the most importance", *where),
-                leads(
+                has_most(results, scheme, RIVALS, f"{scheme} has the most importance", *where),
+                has_most(
                     results, scheme, ("SIZE",), f"{scheme} has more results than SIZE", *where, number="size"
                 ),
-                fair(results, scheme, f"{scheme} is more than 80 % fair", 80, math.inf, *where),
-                leads(
+                is_fair(results, scheme, f"{scheme} is more than 80 % fair", 80, math.inf, *where),
+                has_most(
                     results,
                     scheme,
                     ("RAND", "SIZE", "GREEDY"),
@@ -129,8 +129,8 @@ def claims_of_memory(results: Results) -> tuple[Claim, ...]:
                 ),
             )
         ),
-        fair(results, "FIFO", "FIFO is 100 % fair (within 5 points)", 95, math.inf, *where),
-        trails(results, "FIFO", "FIFO has the least importance", *where),
+        is_fair(results, "FIFO", "FIFO is 100 % fair (within 5 points)", 95, math.inf, *where),
+        has_least(results, "FIFO", "FIFO has the least importance", *where),
     )
 
 
@@ -139,24 +139,27 @@ def claims_of_window(results: Results) -> tuple[Claim, ...]:
     where = ("window", "skew")
     steady = ("FIFO", "RAND", "SIZE")
     return (
-        *(leads(results, scheme, RIVALS, f"{scheme} has the most importance", *where) for scheme in IJOINS),
+        *(
+            has_most(results, scheme, RIVALS, f"{scheme} has the most importance", *where)
+            for scheme in IJOINS
+        ),
         judge(
             "importance grows with the window for IJOIN and GREEDY",
             grown(results, "importance", ("GREEDY", *IJOINS), "window"),
         ),
         judge(
-            f"it does not for the others (by less than {HARDLY:g} %)",
-            grown(results, "importance", steady, "window", at_most=HARDLY),
+            f"it does not grow for the others (by less than {NEGLIGIBLE_GROWTH:g} %)",
+            grown(results, "importance", steady, "window", at_most=NEGLIGIBLE_GROWTH),
         ),
         judge(
-            f"results hardly increase for any (by less than {HARDLY:g} %)",
-            grown(results, "size", (*RIVALS, *IJOINS), "window", at_most=HARDLY),
+            f"results hardly increase for any (by less than {NEGLIGIBLE_GROWTH:g} %)",
+            grown(results, "size", (*RIVALS, *IJOINS), "window", at_most=NEGLIGIBLE_GROWTH),
         ),
         judge(
             "the fairness of SIZE falls with the window",
             grown(results, "fairness", ("SIZE",), "window", at_most=0.0),
         ),
-        *(fair(results, scheme, f"{scheme} is 80 to 85 % fair", 80, 85, *where) for scheme in IJOINS),
+        *(is_fair(results, scheme, f"{scheme} is 80 to 85 % fair", 80, 85, *where) for scheme in IJOINS),
     )
 
 
@@ -166,14 +169,17 @@ def claims_of_domain(results: Results) -> tuple[Claim, ...]:
     all_ = ("EXACT", *RIVALS, *IJOINS)
     many = max(results.values("domain"))
     return (
-        *(leads(results, scheme, RIVALS, f"{scheme} has the most importance", *where) for scheme in IJOINS),
+        *(
+            has_most(results, scheme, RIVALS, f"{scheme} has the most importance", *where)
+            for scheme in IJOINS
+        ),
         judge(
-            "importance falls as values become more",
+            "importance falls as the number of values grows",
             grown(results, "importance", all_, "domain", at_most=0.0),
         ),
-        judge("so do results", grown(results, "size", all_, "domain", at_most=0.0)),
-        trails(results, "GREEDY", "GREEDY has the least importance", *where),
-        fair(
+        judge("the number of results falls, too", grown(results, "size", all_, "domain", at_most=0.0)),
+        has_least(results, "GREEDY", "GREEDY has the least importance", *where),
+        is_fair(
             results.where(domain=many),
             "GREEDY",
             f"GREEDY is 20 % fair with {many} values (within 5 points)",
@@ -181,7 +187,7 @@ def claims_of_domain(results: Results) -> tuple[Claim, ...]:
             25,
             "skew",
         ),
-        *(fair(results, scheme, f"{scheme} is 80 to 85 % fair", 80, 85, *where) for scheme in IJOINS),
+        *(is_fair(results, scheme, f"{scheme} is 80 to 85 % fair", 80, 85, *where) for scheme in IJOINS),
     )
 
 
@@ -191,7 +197,7 @@ def claims_of_threshold(results: Results) -> tuple[Claim, ...]:
     return (
         judge("the coarser the threshold, the less importance", falls),
         *(
-            leads(results, scheme, RIVALS, f"{scheme} has the most importance", "unproductive", "skew")
+            has_most(results, scheme, RIVALS, f"{scheme} has the most importance", "unproductive", "skew")
             for scheme in IJOINS
         ),
     )
@@ -211,10 +217,10 @@ def claims_of_laziness(results: Results) -> tuple[Claim, ...]:
         some, all_ = results.paired("computed", adaptive, successive)
         fewer[label] = MeanInterval.of(70 - 100 * some / all_)
     return (
-        leads(results, "successive", others, "successive has the most importance", "skew"),
-        leads(results, "successive", others, "successive is the fairest", "skew", number="fairness"),
+        has_most(results, "successive", others, "successive has the most importance", "skew"),
+        has_most(results, "successive", others, "successive is the fairest", "skew", number="fairness"),
         *(
-            fair(results, how, f"{how} is {share} % fair (within 5 points)", share - 5, share + 5, "skew")
+            is_fair(results, how, f"{how} is {share} % fair (within 5 points)", share - 5, share + 5, "skew")
             for how, share in (("successive", 81), ("k-successive", 75), ("adaptive", 80))
         ),
         judge("adaptive has at least nine tenths of the importance of successive", near),
@@ -225,4 +231,4 @@ def claims_of_laziness(results: Results) -> tuple[Claim, ...]:
 
 def claims_beyond(results: Results) -> tuple[Claim, ...]:
     """What a learned model should add."""
-    return (leads(results, "expected", ("IJOIN",), "expected importance beats past matches", "skew"),)
+    return (has_most(results, "expected", ("IJOIN",), "expected importance beats past matches", "skew"),)

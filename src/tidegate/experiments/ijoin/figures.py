@@ -62,7 +62,7 @@ def _instants(number: int, joins: tuple[str, ...], finding: str) -> Experiment:
     )
 
 
-def _over(
+def _varied(
     number: int,
     axis: str,
     title: str,
@@ -112,7 +112,7 @@ EXPERIMENTS: Final = (
     _instants(2, ("exact", "fifo"), "The exact join has a total importance of 36, FIFO 6."),
     _instants(3, ("rand", "size"), "The total importance of RAND and SIZE."),
     _instants(4, ("greedy",), "GREEDY has a total importance of 13."),
-    _over(
+    _varied(
         2,
         "memory",
         "memory from 5 to 20 rows",
@@ -120,7 +120,7 @@ EXPERIMENTS: Final = (
         "IJOIN has the most importance at every memory and is more than 80 % fair. FIFO is fair and has the least.",
         claims.claims_of_memory,
     ),
-    _over(
+    _varied(
         3,
         "window",
         "windows from 10 to 25 seconds",
@@ -129,7 +129,7 @@ EXPERIMENTS: Final = (
         "fair.",
         claims.claims_of_window,
     ),
-    _over(
+    _varied(
         4,
         "domain",
         "10 to 20 values, all equally important",

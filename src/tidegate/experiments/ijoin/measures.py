@@ -56,10 +56,10 @@ class Workload:
         """R and S of one run."""
         rng = np.random.default_rng((seed, 1))
         values = Zipf(self.domain, self.skew, self.rate / 2, "poisson", "anywhere", shuffle=seed)
-        worth = np.ones(self.domain) if self.level else rng.integers(1, 101, self.domain).astype(float)
+        importance = np.ones(self.domain) if self.level else rng.integers(1, 101, self.domain).astype(float)
         rows = round(self.rate / 2 * self.seconds)
         traces = (values.trace(rows, seed=2 * seed + which) for which in range(2))
-        left, right = (replace(trace, importance=worth[trace.keys[0].to_numpy()]) for trace in traces)
+        left, right = (replace(trace, importance=importance[trace.keys[0].to_numpy()]) for trace in traces)
         return left, right
 
 

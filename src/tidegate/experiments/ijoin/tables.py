@@ -53,7 +53,7 @@ def run(policy: str | Policy, budget: Budget | None) -> list[tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Replayed(Policy):
+class ReplayedMemory(Policy):
     """Keeps the rows that a table of the paper shows in memory at each instant, for R and for S."""
 
     r: str
@@ -61,8 +61,8 @@ class Replayed(Policy):
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score the rows that the table shows above the others; among rows of one value, the newest."""
-        text, held = (R, self.r) if rows.side == "left" else (S, self.s)
-        shown = Counter(held.split()[int(now) - 1])
+        text, memory = (R, self.r) if rows.side == "left" else (S, self.s)
+        shown = Counter(memory.split()[int(now) - 1])
         scores = np.zeros(len(rows))
         for place in np.argsort(-rows.time).tolist():
             value = text[rows.time[place] - 1]
@@ -71,8 +71,8 @@ class Replayed(Policy):
         return scores
 
 
-RAND: Final = Replayed(r="a ab ac ad dd db ba bc", s="b ba ab bb bc bc bd ba")
-SIZE: Final = Replayed(r="a ab ab ab ab bb bb bc", s="b ba ab bb bb bb bd ba")
+RAND: Final = ReplayedMemory(r="a ab ac ad dd db ba bc", s="b ba ab bb bc bc bd ba")
+SIZE: Final = ReplayedMemory(r="a ab ab ab ab bb bb bc", s="b ba ab bb bb bb bd ba")
 
 
 def _letters(times: Array, text: str) -> str:

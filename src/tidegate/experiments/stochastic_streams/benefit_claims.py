@@ -27,12 +27,12 @@ def claims_of_example(results: Results) -> tuple[Claim, ...]:
     x, y, z = (_curves(results)[row] for row in "xyz")
     return (
         judge(
-            "x is above y over any time",
+            "x is above y at any time",
             {"least difference": MeanInterval.exactly(float((x - y).min()))},
             unit="results",
         ),
         judge(
-            "x and z cross: x is ahead at first, z in the end",
+            "x and z cross: x is above z at first, and below it in the end",
             {
                 "x ahead, at first": MeanInterval.exactly(float(x[0] - z[0])),
                 "z ahead, in the end": MeanInterval.exactly(float(z[-1] - x[-1])),
@@ -48,7 +48,7 @@ def claims_of_caching_benefits(results: Results) -> tuple[Claim, ...]:
     tiny = 1e-12
     return (
         judge(
-            "the higher a row's value, the higher its benefit, over any time: the lowest value may go",
+            "the higher a row's value, the higher its benefit, at any time, so the lowest value can be evicted",
             {
                 f"{high[0]} over {low[0]}": MeanInterval.exactly(float((high[1] - low[1]).min()) + tiny)
                 for low, high in itertools.pairwise(curves)
@@ -88,38 +88,38 @@ def claims_of_joining_benefits(results: Results) -> tuple[Claim, ...]:
 
 def claims_of_walks(results: Results) -> tuple[Claim, ...]:
     """The claims of section 7.5 about Figure 6."""
-    worth = {
+    benefits = {
         drift: {row["distance"]: row["benefit"] for row in results.where(drift=drift).rows}
         for drift in results.values("drift")
     }
-    still = worth[0]
+    no_drift = benefits[0]
     tiny = 1e-12
-    steps = [still[far] - still[far + 1] for far in range(8)]
-    even = [abs(still[far] - still[-far]) for far in range(1, 9)]
+    steps = [no_drift[far] - no_drift[far + 1] for far in range(8)]
+    even = [abs(no_drift[far] - no_drift[-far]) for far in range(1, 9)]
     right = {
         f"drift {drift}": MeanInterval.exactly(
             sum(far * curve[far] for far in _NEAR) / sum(curve[far] for far in _NEAR)
         )
-        for drift, curve in worth.items()
+        for drift, curve in benefits.items()
         if drift
     }
     peaks = {
         f"drift {drift}, distance {drift * times}": MeanInterval.exactly(
             curve[drift * times] - (curve[drift * times - 1] + curve[drift * times + 1]) / 2
         )
-        for drift, curve in worth.items()
+        for drift, curve in benefits.items()
         if drift
         for times in (1, 2)
     }
     return (
         judge(
-            "without drift the nearest is the best to keep, on either side alike",
+            "without drift the nearest value is the best to keep, and both sides are equal",
             {
-                "least step down": MeanInterval.exactly(min(steps)),
-                "alike": MeanInterval.exactly(tiny - max(even)),
+                "least decrease": MeanInterval.exactly(min(steps)),
+                "both sides equal": MeanInterval.exactly(tiny - max(even)),
             },
             unit="",
         ),
-        judge("with a drift what lies ahead is: the mean distance is above 0", right, unit=""),
-        judge("what is away by a multiple of the drift is preferred to its neighbours", peaks, unit=""),
+        judge("with a drift values ahead are better: the mean distance is above 0", right, unit=""),
+        judge("a value at a multiple of the drift is better than its neighbours", peaks, unit=""),
     )

@@ -14,7 +14,7 @@ from tidegate.types import Array
 
 ONLINE: Final = ("heeb", "flow_expect", *RIVALS)
 """The paper's online policies. `fifo` and, except in Figures 13 and 14, `heeb_histogram` are ours."""
-_ALIKE: Final = 5
+_MAX_DEVIATION: Final = 5
 """The maximum deviation between runs in the paper, in percent."""
 _NEARLY_ALL: Final = 0.95
 """A policy with this share of the best results can hardly be beaten."""
@@ -67,8 +67,10 @@ class PolicyResults:
 
     def tight(self, stream: str, policy: str, of: str) -> list[int]:
         """The memories where a policy can be beaten. With more memory, nearly all useful rows fit."""
-        found = [m for m in self.memories if self.percent(stream, policy, of, m).mean() < 100 * _NEARLY_ALL]
-        return found or self.memories[:1]
+        memories = [
+            m for m in self.memories if self.percent(stream, policy, of, m).mean() < 100 * _NEARLY_ALL
+        ]
+        return memories or self.memories[:1]
 
     def deviation(self, stream: str, policy: str, memory: int) -> float:
         """The standard deviation of runs, in percent of their mean."""
@@ -105,7 +107,7 @@ def claims_of_comparison(results: Results, memory: int = MEMORY) -> tuple[Claim,
         judge("heeb beats random, prob and life", ahead("heeb", RIVALS, counts.streams)),
         judge("life beats prob where there is a trend", ahead("life", ("prob",), drifting)),
         judge(
-            f"random, though oblivious, is competitive there: at least {CLOSE} % of prob and of life",
+            f"random is competitive there, although it uses no model: at least {CLOSE} % of prob and of life",
             ahead("random", ("prob", "life"), drifting, CLOSE / 100),
         ),
     ]
@@ -133,10 +135,10 @@ def claims_of_comparison(results: Results, memory: int = MEMORY) -> tuple[Claim,
     if drifting:
         claims.append(
             judge(
-                f"runs differ little but in WALK: the standard deviation is under {_ALIKE} %",
+                f"runs differ little but in WALK: the standard deviation is under {_MAX_DEVIATION} %",
                 {
                     f"{stream}, {policy}": MeanInterval.exactly(
-                        _ALIKE - counts.deviation(stream, policy, memory)
+                        _MAX_DEVIATION - counts.deviation(stream, policy, memory)
                     )
                     for stream in drifting
                     for policy in ("offline", *counts.online(stream))
@@ -144,7 +146,7 @@ def claims_of_comparison(results: Results, memory: int = MEMORY) -> tuple[Claim,
             )
         )
     if "flow_expect" in counts.policies(counts.streams[0]):
-        knows = [stream for stream in ("TOWER", "WALK") if stream in counts.streams]
+        forecast_streams = [stream for stream in ("TOWER", "WALK") if stream in counts.streams]
         claims += [
             judge(
                 "heeb beats even flow_expect in most cases",
@@ -152,8 +154,8 @@ def claims_of_comparison(results: Results, memory: int = MEMORY) -> tuple[Claim,
                 required="most",
             ),
             judge(
-                "flow_expect, too, beats random, prob and life in TOWER and in WALK",
-                ahead("flow_expect", RIVALS, knows),
+                "flow_expect also beats random, prob and life in TOWER and in WALK",
+                ahead("flow_expect", RIVALS, forecast_streams),
             ),
         ]
     return tuple(claims)
@@ -196,7 +198,7 @@ def claims_of_memory(results: Results, stream: str) -> tuple[Claim, ...]:
         factor, words = (1, "no more rows than") if stream == "FLOOR" else (2, "half of the rows that")
         claims.append(
             judge(
-                f"heeb gets there with {words} random, prob and life need",
+                f"heeb gets this close with {words} random, prob and life need",
                 # Whole numbers: adding one makes equality count.
                 {
                     rival: MeanInterval.exactly(least[rival] - factor * least["heeb"] + 1)

@@ -87,13 +87,13 @@ def divided(*, streams: str, memory: int, rows: int, warmup: int, seed: int) -> 
     join = Join(Window(None, None), Budget(rows=memory), POLICIES["heeb"](setup, memory) or "heeb")
     arrivals = encode(left, right, join.window, "=", None).arrivals
     operator = Operator(join)
-    of_left = of_all = 0
+    left_rows = all_rows = 0
     for new_left, new_right, moment in arrivals.steps(arrivals.cuts("instant"), whole_instants=True):
         collected(operator.step(new_left, new_right, moment))
         if moment.now >= warmup:
-            held = [len(operator.buffers[side].rows) for side in SIDES]
-            of_left, of_all = of_left + held[0], of_all + sum(held)
-    return {"share of R": 100 * of_left / of_all}
+            counts = [len(operator.buffers[side].rows) for side in SIDES]
+            left_rows, all_rows = left_rows + counts[0], all_rows + sum(counts)
+    return {"share of R": 100 * left_rows / all_rows}
 
 
 NOW: Final = 100
@@ -108,7 +108,7 @@ EXAMPLES: Final[dict[str, tuple[LinearTrend, str, int]]] = {
         f"figure4/v = f(t0) {value:+d}": (LinearTrend(1.0, 0.0, Noise(R_NOISE)), "caching", NOW + value)
         for value in (-8, -4, 0, 4, 8)
     },
-    # A row of R is matched with S, and the other way round.
+    # A row of R is matched with S, and a row of S with R.
     "figure5/R1": (LinearTrend(1.0, 0.0, Noise(S_NOISE)), "joining", NOW - S_NOISE),
     "figure5/R2, near": (LinearTrend(1.0, 0.0, Noise(S_NOISE)), "joining", NOW - 5),
     "figure5/R2, far": (LinearTrend(1.0, 0.0, Noise(S_NOISE)), "joining", NOW + 10),
@@ -124,8 +124,8 @@ def benefit(*, row: str, figure: str, seed: int) -> list[dict[str, float]]:
     """The expected cumulative benefit of a row, by the number of steps ahead. Nothing is random."""
     del seed
     process, problem, value = EXAMPLES[f"{figure}/{row}"]
-    found = cumulative_benefit(process, History(NOW), [value], AHEAD, problem=problem)[0]  # type: ignore[arg-type]  # a problem
-    return [{"ahead": step, "benefit": float(gained)} for step, gained in enumerate(found, start=1)]
+    benefits = cumulative_benefit(process, History(NOW), [value], AHEAD, problem=problem)[0]  # type: ignore[arg-type]  # a problem
+    return [{"ahead": step, "benefit": float(gained)} for step, gained in enumerate(benefits, start=1)]
 
 
 def walk_benefit(*, drift: int, alpha: int, seed: int) -> list[dict[str, float]]:
@@ -134,6 +134,6 @@ def walk_benefit(*, drift: int, alpha: int, seed: int) -> list[dict[str, float]]
     curve = h1(RandomWalk(float(drift), Noise(sigma=1.0)), Exponential(alpha), problem="caching")
     distances = np.arange(-10, 31)
     return [
-        {"distance": int(far), "benefit": float(worth)}
-        for far, worth in zip(distances, curve.of(distances), strict=True)
+        {"distance": int(far), "benefit": float(value)}
+        for far, value in zip(distances, curve.of(distances), strict=True)
     ]

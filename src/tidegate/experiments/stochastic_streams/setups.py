@@ -19,14 +19,14 @@ from tidegate.policies import (
     Random,
 )
 
-Known: TypeAlias = LinearTrend | RandomWalk
+KeyProcess: TypeAlias = LinearTrend | RandomWalk
 
 
 class Setup(NamedTuple):
     """The processes of the two streams."""
 
-    left: Known
-    right: Known
+    left: KeyProcess
+    right: KeyProcess
 
     @property
     def bounds(self) -> tuple[float, float] | None:

@@ -44,15 +44,15 @@ def _aged(shape: Any) -> Contest:  # noqa: ANN401 - one of its shapes
     return Contest(lambda rows, seed: Aged(shape).both(rows, seed), Window(500, 0))
 
 
-def _frequent(correlation: Any) -> Contest:  # noqa: ANN401 - one of its correlations
+def _correlated(correlation: Any) -> Contest:  # noqa: ANN401 - one of its correlations
     return Contest(lambda rows, seed: Correlated(correlation, skew=1.0).both(rows, seed), Window(500, 0))
 
 
-def _important(skew: float) -> Contest:
+def _with_importances(skew: float) -> Contest:
     return Contest(lambda rows, seed: Workload(skew=skew, seconds=rows / 5).both(seed), Window(25.0, 25.0))
 
 
-def _far() -> Contest:
+def _wide_area() -> Contest:
     source = wan_trace.Wan(rate=_WAN_RATE)
     return Contest(
         lambda rows, seed: source.both(rows / _WAN_RATE, seed),
@@ -61,7 +61,7 @@ def _far() -> Contest:
     )
 
 
-def _unequal() -> Contest:
+def _normal_keys() -> Contest:
     """Five right rows come with each left row. Both together have as many rows as other workloads."""
     return Contest(lambda rows, seed: Normal().both(rows // 3, seed), _NORMAL)
 
@@ -70,17 +70,17 @@ CONTESTS: Final[dict[str, Contest]] = {
     "ages, increasing": _aged("increasing"),
     "ages, decreasing": _aged("decreasing"),
     "ages, bell": _aged("bell"),
-    "keys, direct": _frequent("direct"),
-    "keys, inverse": _frequent("inverse"),
-    "keys, uncorrelated": _frequent("uncorrelated"),
+    "keys, direct": _correlated("direct"),
+    "keys, inverse": _correlated("inverse"),
+    "keys, uncorrelated": _correlated("uncorrelated"),
     "trend, narrow": _trends("TOWER"),
     "trend, wide": _trends("ROOF"),
     "trend, uniform": _trends("FLOOR"),
     "walks": _trends("WALK"),
-    "keys, normal": _unequal(),
-    "wide area": _far(),
-    "importance, even": _important(0.0),
-    "importance, skewed": _important(1.0),
+    "keys, normal": _normal_keys(),
+    "wide area": _wide_area(),
+    "importance, even": _with_importances(0.0),
+    "importance, skewed": _with_importances(1.0),
 }
 RECORDED: Final[dict[str, tuple[Callable[[str], RecordedStreams], StepSize]]] = {
     "auctions": (auctions, 1),

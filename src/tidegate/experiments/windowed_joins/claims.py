@@ -122,28 +122,28 @@ def claims_of_shapes(results: Results) -> tuple[Claim, ...]:
     if {"INC", "DEC"} <= set(shapes):
         text = "recall differs greatly by shape (DEC's is more than 10 points above INC's)"
         claims.append(judge(text, {f"{p} %": far(p) for p in percents}, required="most", unit="points"))
-    apart = {
+    margins = {
         f"{shape}, {percent} %": within(CLOSE, _gap(results, policy=_AGE, shape=shape, percent=percent))
         for shape in shapes
         for percent in percents
     }
-    claims.append(judge("AGE is within 2 points of what theory predicts", apart, unit="points"))
+    claims.append(judge("AGE is within 2 points of what theory predicts", margins, unit="points"))
     return tuple(claims)
 
 
 def claims_of_frequencies(results: Results) -> tuple[Claim, ...]:
     """Section 3.3: the formula, including the key that fits in part."""
-    given = results.where(policy="prob")
-    apart = {
+    prob = results.where(policy="prob")
+    margins = {
         f"{one}, Z={skew:g}, {percent} %": within(
-            3.0, _gap(given, correlation=one, skew=skew, percent=percent)
+            3.0, _gap(prob, correlation=one, skew=skew, percent=percent)
         )
-        for one in given.values("correlation")
-        for skew in given.values("skew")
-        for percent in given.values("percent")
+        for one in prob.values("correlation")
+        for skew in prob.values("skew")
+        for percent in prob.values("percent")
     }
     return (
-        judge("PROB is within 3 points of section 3.3, if a key held in part counts", apart, unit="points"),
+        judge("PROB is within 3 points of section 3.3, if a key held in part counts", margins, unit="points"),
     )
 
 
@@ -164,15 +164,15 @@ def _gains(results: Results, parameter: str, values: list[float]) -> dict[str, M
     }
 
 
-def _spared(
+def _memory_difference(
     results: Results, parameter: str, values: list[float], hard: str, easy: str
 ) -> dict[str, MeanInterval]:
     """How much more memory ALLOC gives to the hard join than to the easy one."""
-    given = results.where(scheme="alloc")
+    alloc = results.where(scheme="alloc")
     return {
         f"{parameter} {value:g}": MeanInterval.of(
-            given.runs(f"memory of {hard}", **{parameter: value})
-            - given.runs(f"memory of {easy}", **{parameter: value})
+            alloc.runs(f"memory of {hard}", **{parameter: value})
+            - alloc.runs(f"memory of {easy}", **{parameter: value})
         )
         for value in values
     }
@@ -213,7 +213,7 @@ def claims_of_skew(results: Results) -> tuple[Claim, ...]:
             judge(f"{since}, ALLOC's stays (within 10 points)", stays(skewed), unit="points"),
             judge(
                 f"{since}, ALLOC gives less memory to IC than to DC",
-                _spared(results, "skew", skewed, "DC", "IC"),
+                _memory_difference(results, "skew", skewed, "DC", "IC"),
             ),
         ]
     if values != skewed:
@@ -230,7 +230,7 @@ def claims_of_power(results: Results) -> tuple[Claim, ...]:
     """The claims of the paper about Figure 11."""
     values = sorted(results.values("power"))
 
-    def apart(one: float, other: float, scheme: str) -> Array:
+    def difference(one: float, other: float, scheme: str) -> Array:
         return _least(results, {"power": one, "scheme": scheme}, {"power": other, "scheme": scheme})
 
     return (
@@ -238,7 +238,7 @@ def claims_of_power(results: Results) -> tuple[Claim, ...]:
         judge(
             "with a higher exponent ALLOC's least recall rises",
             {
-                f"{more:g} above {less:g}": MeanInterval.of(apart(more, less, "alloc"))
+                f"{more:g} above {less:g}": MeanInterval.of(difference(more, less, "alloc"))
                 for less, more in itertools.pairwise(values)
             },
             unit="points",
@@ -246,12 +246,15 @@ def claims_of_power(results: Results) -> tuple[Claim, ...]:
         judge(
             "and PROP's stays (within 2 points)",
             {
-                f"{value:g} against {values[0]:g}": within(CLOSE, apart(value, values[0], "prop"))
+                f"{value:g} against {values[0]:g}": within(CLOSE, difference(value, values[0], "prop"))
                 for value in values[1:]
             },
             unit="points",
         ),
-        judge("ALLOC gives less memory to DEC than to INC", _spared(results, "power", values, "INC", "DEC")),
+        judge(
+            "ALLOC gives less memory to DEC than to INC",
+            _memory_difference(results, "power", values, "INC", "DEC"),
+        ),
     )
 
 

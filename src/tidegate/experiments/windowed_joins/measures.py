@@ -33,7 +33,7 @@ LEARNED: Final = ", learned"
 _SEED_STEP: Final = 1000
 """The difference between the seeds of several joins of a run."""
 
-Paired: TypeAlias = Aged | Correlated
+SyntheticPair: TypeAlias = Aged | Correlated
 
 
 def curve_of(stream: Aged) -> AgeCurve:
@@ -47,18 +47,18 @@ def frequencies_of(stream: Correlated) -> Frequency:
     return Frequency((keys, stream.shares[0]), (keys, stream.shares[1]))
 
 
-def full_window(stream: Paired) -> float:
+def full_window(stream: SyntheticPair) -> float:
     """The number of left rows that an unlimited join buffers."""
     return stream.true_rates[0] * WINDOW
 
 
 @lru_cache(maxsize=4)
-def _traces(stream: Paired, rows: int, seed: int) -> tuple[Trace, Trace]:
+def _traces(stream: SyntheticPair, rows: int, seed: int) -> tuple[Trace, Trace]:
     return stream.both(rows, seed)
 
 
 def recall_of(
-    stream: Paired,
+    stream: SyntheticPair,
     memory: int,
     policy: Policy | str,
     *,
@@ -147,9 +147,9 @@ def whole_keys_recall(stream: Correlated, memory: float) -> float:
     """The recall by section 3.3 as printed, which counts a key only if memory holds all of its rows."""
     left, right = stream.shares
     best_first = np.argsort(-right, kind="stable")
-    pays = (left * right)[best_first]
-    held = np.cumsum(full_window(stream) * left[best_first]) <= memory
-    return float(pays[held].sum() / pays.sum())
+    results = (left * right)[best_first]
+    fits = np.cumsum(full_window(stream) * left[best_first]) <= memory
+    return float(results[fits].sum() / results.sum())
 
 
 def prob_recall(
@@ -175,14 +175,14 @@ def prob_recall(
     }
 
 
-def _payoff(stream: Paired) -> Payoff:
+def _payoff(stream: SyntheticPair) -> Payoff:
     if isinstance(stream, Aged):
         return curve_of(stream).payoff(stream.true_rates[0])
     return frequencies_of(stream).payoff(rates=stream.true_rates, window=(WINDOW, 0))[0]
 
 
 def allocated_recall(
-    joins: Mapping[str, Paired], share: float, scheme: str, *, rows: int, seed: int
+    joins: Mapping[str, SyntheticPair], share: float, scheme: str, *, rows: int, seed: int
 ) -> dict[str, float]:
     """The recall of each join when memory is allocated among them; `share` is a part of what all could use."""
     payoffs = [_payoff(stream) for stream in joins.values()]
@@ -212,7 +212,7 @@ def allocation_by_skew(*, skew: float, scheme: str, joins: str, rows: int, seed:
 
     Joins of the same correlation are numbered, and each has its own streams.
     """
-    named: dict[str, Paired] = {}
+    named: dict[str, SyntheticPair] = {}
     for name in joins.split("+"):
         count = sum(other.startswith(name) for other in named)
         named[f"{name} {count + 1}" if count else name] = Correlated(
@@ -223,7 +223,7 @@ def allocation_by_skew(*, skew: float, scheme: str, joins: str, rows: int, seed:
 
 def allocation_by_power(*, power: float, scheme: str, rows: int, seed: int) -> dict[str, float]:
     """Figure 11: an increasing and a decreasing age curve, with half of the memory that both would need."""
-    named: dict[str, Paired] = {name: Aged(SHAPES[name], power=power) for name in ("INC", "DEC")}
+    named: dict[str, SyntheticPair] = {name: Aged(SHAPES[name], power=power) for name in ("INC", "DEC")}
     return allocated_recall(named, 0.5, scheme, rows=rows, seed=seed)
 
 
@@ -235,7 +235,9 @@ def distance(learned: AgeCurve | None, true: AgeCurve) -> float:
     return float(abs(learned.cumulative(ages) - true.cumulative(ages)).max() / true.total)
 
 
-def follow(stream: Aged, policy: Age, *, windows: int, memory: int, seed: int = 0) -> list[dict[str, float]]:
+def learning_curve(
+    stream: Aged, policy: Age, *, windows: int, memory: int, seed: int = 0
+) -> list[dict[str, float]]:
     """Learn a curve online. For each window: the distance from the true curve, and the recall."""
     rate_left, rate_right = stream.true_rates
     # Gaps are random: a few more rows complete the last window.
@@ -243,20 +245,20 @@ def follow(stream: Aged, policy: Age, *, windows: int, memory: int, seed: int = 
     window = Window(WINDOW, 0)
     arrivals = encode(*traces, window, "=", None).arrivals
     operator = Operator(Join(window, Budget(rows=memory), policy, split=(memory, 0)))
-    followed: list[dict[str, float]] = []
+    windows_so_far: list[dict[str, float]] = []
     counted = 0
     for left, right, moment in arrivals.steps(arrivals.cuts(FEW_ROWS), whole_instants=False):
         collected(operator.step(left, right, moment))
-        if moment.now < (len(followed) + 1) * WINDOW:
+        if moment.now < (len(windows_so_far) + 1) * WINDOW:
             continue
         now = stream if stream.then is None or moment.now < stream.then[0] + WINDOW / 2 else stream.later
         off = distance(operator.policy.curves["left"], curve_of(now))  # type: ignore[attr-defined]  # a running `Age`
         recall = (operator.tally.from_left - counted) / (rate_right * WINDOW)
-        followed.append({"window": len(followed) + 1, "off": off, "recall": recall})
+        windows_so_far.append({"window": len(windows_so_far) + 1, "off": off, "recall": recall})
         counted = operator.tally.from_left
-        if len(followed) == windows:
+        if len(windows_so_far) == windows:
             break
-    return followed
+    return windows_so_far
 
 
 def learned_curve(
@@ -266,20 +268,20 @@ def learned_curve(
     first, _, then = curve.partition(" to ")
     change = (float(windows // 2 * WINDOW), SHAPES[then]) if then else None
     policy = Age(monitoring=monitoring)  # type: ignore[arg-type]  # one of its choices
-    return follow(Aged(SHAPES[first], then=change), policy, windows=windows, memory=memory, seed=seed)
+    return learning_curve(Aged(SHAPES[first], then=change), policy, windows=windows, memory=memory, seed=seed)
 
 
 @cache
 def _recorded(stream: str, data: str) -> tuple[Trace, Trace, Window, float]:
     left, right, window = (auctions if stream == "auctions" else tasks)(data)
     span = float(window.length("left"))
-    held = np.mean([np.sum((left.time <= now) & (left.time >= now - span)) for now in right.time[::100]])
-    return left, right, window, float(held)
+    buffered = np.mean([np.sum((left.time <= now) & (left.time >= now - span)) for now in right.time[::100]])
+    return left, right, window, float(buffered)
 
 
 def recorded_recall(*, stream: str, percent: int, policy: str, data: str, seed: int) -> dict[str, float]:
     """The recall on a recorded stream, one row per step. Everything is learned online."""
-    left, right, window, held = _recorded(stream, data)
-    memory = round(held * percent / 100)
+    left, right, window, buffered = _recorded(stream, data)
+    memory = round(buffered * percent / 100)
     report = simulate(left, right, window=window, budget=memory, split=(memory, 0), policy=policy, seed=seed)
     return {"memory": memory, "recall": report.recall}

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Setting
 
 _NEVER: Final = 4 * LOWEST
-"""A level whose probability is nil."""
+"""A level whose probability is 0."""
 
 
 @dataclass(frozen=True)
 class PrintedUniform(Uniform):
     """UNIFORM that drops each row whose next match lies beyond the expected number.
 
-    What such rows meet later has no chance to be sampled: the sample is biased unless every row has exactly the
-    expected number of matches. Parameters are those of `Uniform`.
+    Later matches of such rows cannot be sampled, so the sample is biased unless every row has exactly the expected
+    number of matches. Parameters are those of `Uniform`.
 
     Examples
     --------
@@ -45,22 +45,22 @@ class PrintedUniform(Uniform):
 
     def start(self, setting: Setting) -> RunningSampler:
         """Bind to a join and return what runs."""
-        return _PrintedSampling(self, setting)
+        return _RunningPrintedUniform(self, setting)
 
 
-class _PrintedSampling(RunningUniform):
+class _RunningPrintedUniform(RunningUniform):
     def cutoffs(self, matches: Array) -> Array:
         return np.floor(np.minimum(matches, 2.0**31)).astype(np.int64)
 
-    def holds(self, cutoffs: Array, level: int | None = None) -> Array:  # noqa: ARG002 - whatever these are
+    def holds(self, cutoffs: Array, level: int | None = None) -> Array:  # noqa: ARG002 - none is held
         return np.full(len(cutoffs), _NEVER)
 
     def theory(self) -> MemoryModel | None:
         believed = self.forecaster.believed()
-        return None if believed is None else _Theorems(self.base, *believed)
+        return None if believed is None else _PrintedMemory(self.base, *believed)
 
 
-class _Theorems(MemoryModel):
+class _PrintedMemory(MemoryModel):
     """Theorems 4.2 and 4.3."""
 
     def __init__(

@@ -52,7 +52,7 @@ def claims_of_memory(results: Results) -> tuple[Claim, ...]:
 def claims_of_variance(results: Results) -> tuple[Claim, ...]:
     """The claims of the paper about Figure 9, where the left rows have the aggregated attribute."""
     least, *cvs = sorted(results.values("cv"))
-    apart, ratio = {}, {}
+    differences, ratios = {}, {}
     for cluster, uniform in itertools.product((_EQ, _PPS), _uniforms(results)):
         errors = {
             cv: results.paired("error", {"method": cluster, "cv": cv}, {"method": uniform, "cv": cv})
@@ -61,11 +61,11 @@ def claims_of_variance(results: Results) -> tuple[Claim, ...]:
         for cv in cvs:
             case = f"{cluster} and {uniform}, cv {least:g} to {cv:g}"
             (first, against), (then, against_then) = errors[least], errors[cv]
-            apart[case] = MeanInterval.of(100 * (then - against_then - (first - against)))
-            ratio[case] = MeanInterval.of(then / against_then - first / against)
+            differences[case] = MeanInterval.of(100 * (then - against_then - (first - against)))
+            ratios[case] = MeanInterval.of(then / against_then - first / against)
     return (
-        judge("cluster samples fall behind UNIFORM as variance grows, in points", apart, unit="points"),
-        judge("and in proportion", ratio, unit="times"),
+        judge("cluster samples fall behind UNIFORM as variance grows, in points", differences, unit="points"),
+        judge("and in proportion", ratios, unit="times"),
     )
 
 
@@ -112,9 +112,9 @@ def claims_of_wrong_models(results: Results) -> tuple[Claim, ...]:
         ),
         judge(f"n(s) times {most:g}: UNIFORM takes more memory (more than 2 %)", heavier),
         judge(
-            "cluster samples, and UNIFORM as it is here, are unbiased whatever n(s) (0 is within the interval)",
+            "cluster samples, and UNIFORM as it is here, are unbiased for any n(s) (0 is within the interval)",
             {
-                f"{m}, times {factor:g}": _holding(results.runs("bias", method=m, factor=factor))
+                f"{m}, times {factor:g}": _zero_margin(results.runs("bias", method=m, factor=factor))
                 for m in others
                 for factor in factors
             },
@@ -122,7 +122,7 @@ def claims_of_wrong_models(results: Results) -> tuple[Claim, ...]:
     )
 
 
-def _holding(bias: Array) -> MeanInterval:
+def _zero_margin(bias: Array) -> MeanInterval:
     """How far the interval of a bias extends beyond 0 on its nearer side: one number for all runs."""
-    over = MeanInterval.of(bias)
-    return MeanInterval.exactly(min(over.high, -over.low))
+    interval = MeanInterval.of(bias)
+    return MeanInterval.exactly(min(interval.high, -interval.low))

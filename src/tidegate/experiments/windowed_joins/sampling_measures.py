@@ -27,7 +27,7 @@ METHODS: Final = ("UNIFORM", "UNIFORM as printed", "EQ-CLUSTER", "PPS-CLUSTER")
 
 
 def sampler_of(method: str, stream: Correlated, factor: float = 1.0, p: float | None = None) -> Sampler:
-    """A sampler that knows the streams, or assumes that each row has `factor` times its matches."""
+    """A sampler with the true frequencies and rates, or one that assumes `factor` times as many matches per row."""
     left, right = stream.true_rates
     known = {"model": frequencies_of(stream), "rates": (left, factor * right)}
     if method == "EQ-CLUSTER":
@@ -57,9 +57,9 @@ def averages(times: Array, values: Array, weights: Array, at: Array) -> Array:
     order = np.argsort(times, kind="stable")
     ends = [np.searchsorted(times[order], when, "right") for when in (at - AGGREGATED, at)]
     sums = [np.append(0.0, np.cumsum(column[order])) for column in (weights * values, weights)]
-    over, under = (sum_[ends[1]] - sum_[ends[0]] for sum_ in sums)
-    there = ends[1] > ends[0]
-    means: Array = np.divide(over, under, out=np.full(len(at), np.nan), where=there)
+    numerators, denominators = (sum_[ends[1]] - sum_[ends[0]] for sum_ in sums)
+    not_empty = ends[1] > ends[0]
+    means: Array = np.divide(numerators, denominators, out=np.full(len(at), np.nan), where=not_empty)
     return means
 
 
@@ -89,18 +89,18 @@ def errors(
     at = np.arange(WINDOW + AGGREGATED, int(left.time[-1]))
     true = averages(right.time[exact.right], spread[exact[side]], np.ones(len(exact.left)), at)
     sample = report.pairs
-    found = averages(right.time[sample.right], spread[sample[side]], 1 / sample.probability, at)
+    estimated = averages(right.time[sample.right], spread[sample[side]], 1 / sample.probability, at)
     known = ~np.isnan(true)
-    true, found = true[known], found[known]
+    true, estimated = true[known], estimated[known]
     summary = {
         "memory": float(report.rows.mean()),
         "peak": float(report.peak_rows) / budget,
         "sampled": len(sample.left) / max(1, len(exact.left)),
-        "empty": float(np.isnan(found).mean()),
+        "empty": float(np.isnan(estimated).mean()),
     }
     results = []
     for cv in map(float, cvs.split()):
-        off, whole = abs(cv * (found - true)), abs(1 + cv * true)
+        off, whole = abs(cv * (estimated - true)), abs(1 + cv * true)
         missing = np.isnan(off)
         results.append(
             summary

@@ -33,14 +33,14 @@ _TOLERANCE: Final = 1e-6
 class Frequency(ValueObject):
     """The frequency-based model: each key makes up a fixed fraction of a side's arrivals.
 
-    A row of the left with key `v` then meets `r_right * w_left * share("right", [v])` partners while it is in
-    its window, so the rows to keep are those whose key is most frequent on the other side.
+    A left row with key `v` has `r_right * w_left * share("right", [v])` partners in its window, so the best rows to
+    keep are those whose key is most frequent on the other side.
 
     Parameters
     ----------
     left, right
         The shares of each side, which add up to one: a mapping from key to share, or a pair of arrays
-        (keys, shares). They are kept as such a pair.
+        (keys, shares). They are stored as such a pair.
 
     Examples
     --------
@@ -48,8 +48,8 @@ class Frequency(ValueObject):
     >>> model.share("right", [1, 2, 3])
     array([0.9, 0. , 0.1])
 
-    With 10 rows per unit of time on either side, 50 rows of memory hold every left row with key 1 for its whole
-    window, and each of them meets 9 partners per unit; no other left row meets any.
+    With 10 rows per unit of time on each side, 50 rows of memory hold every left row with key 1 for its whole
+    window. Each of them has 9 partners per unit of time; the other left rows have none.
 
     >>> left, right = model.payoff(rates=(10, 10), window=(10, 0))
     >>> left.at(np.array([25, 50, 100]))
@@ -61,8 +61,8 @@ class Frequency(ValueObject):
 
     Deviations
     ----------
-    Section 3.3 counts only keys that memory holds whole. One hot key may then account for all results and
-    yet for none of the printed ones, so here the key that is held in part counts with that part.
+    Section 3.3 counts a key only if memory holds all of its rows. If one hot key has all results, its prediction may
+    be 0. Here a key whose rows are held in part counts with that part.
     """
 
     left: Mapping[int, float] | tuple[ArrayLike, ArrayLike]
@@ -72,7 +72,7 @@ class Frequency(ValueObject):
     def __post_init__(self) -> None:
         tables: dict[Side, KeyTable | KeyRange] = {}
         for side in SIDES:
-            keys, shares = _checked(getattr(self, side), side)
+            keys, shares = _check_shares(getattr(self, side), side)
             tables[side] = build_table(keys, shares)
             object.__setattr__(self, side, (keys, shares))
         object.__setattr__(self, "_tables", tables)
@@ -109,19 +109,21 @@ class Frequency(ValueObject):
         for what, pair in (("rates", rates), ("window", window)):
             if len(pair) != len(SIDES) or not np.isfinite(pair).all() or min(pair) < 0:
                 raise InputError(f"{what}={pair!r} must be two finite numbers, each at least 0")
-        return self._of_memory("left", "right", rates, window[0]), self._of_memory(
+        return self._side_payoff("left", "right", rates, window[0]), self._side_payoff(
             "right", "left", rates[::-1], window[1]
         )
 
-    def _of_memory(self, side: Side, other: Side, rates: tuple[float, float], length: Time) -> Payoff:
+    def _side_payoff(self, side: Side, other: Side, rates: tuple[float, float], length: Time) -> Payoff:
         keys, shares = getattr(self, side)
-        there = shares > 0
-        met = self.share(other, keys[there])
-        return Payoff.from_segments(rates[0] * length * shares[there], rates[1] * met)
+        present = shares > 0
+        other_shares = self.share(other, keys[present])
+        return Payoff.from_segments(rates[0] * length * shares[present], rates[1] * other_shares)
 
 
-def _checked(given: Mapping[int, float] | tuple[ArrayLike, ArrayLike], side: Side) -> tuple[Array, Array]:
-    pair = (list(given), list(given.values())) if isinstance(given, Mapping) else given
+def _check_shares(
+    values: Mapping[int, float] | tuple[ArrayLike, ArrayLike], side: Side
+) -> tuple[Array, Array]:
+    pair = (list(values), list(values.values())) if isinstance(values, Mapping) else values
     if (
         not isinstance(pair, tuple | list)
         or len(pair) != len(SIDES)
@@ -131,9 +133,9 @@ def _checked(given: Mapping[int, float] | tuple[ArrayLike, ArrayLike], side: Sid
     keys, shares = as_keys(pair[0]), np.array(pair[1], np.float64)
     if not len(keys):
         raise InputError(f"{side} has no keys; give at least one, with the share 1.0")
-    found, times = np.unique(keys, return_counts=True)
-    if len(found) < len(keys):
-        raise InputError(f"{side} names key {found[times > 1][0]} more than once; add its shares up")
+    distinct, counts = np.unique(keys, return_counts=True)
+    if len(distinct) < len(keys):
+        raise InputError(f"{side} names key {distinct[counts > 1][0]} more than once; add its shares up")
     bad = np.flatnonzero(~(shares >= 0))
     if len(bad):
         raise InputError(

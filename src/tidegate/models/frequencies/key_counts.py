@@ -1,8 +1,8 @@
-"""Decayed counts of one side's keys: the most frequent one by one, the others together.
+"""Decayed counts of one side's keys: exact for the most frequent keys, one sum for the others.
 
 Weights grow with time instead of shrinking (forward decay): an arrival at time `t` weighs `2**((t - reference) /
-horizon)` for good, so that counting it touches its own key only. Shares are quotients of weights, and the
-reference moves on before weights could overflow.
+horizon)`, and its weight never changes, so counting it updates its own key only. Shares are quotients of weights. The
+reference moves before weights could overflow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models.frequencies._other_keys import DistinctCount, FrequentCandidates, add_key, add_keys
+from tidegate.models.frequencies.key_sketches import DistinctCount, FrequentCandidates, add_key, add_keys
 from tidegate.models.frequencies.key_table import (
     SLOTS_PER_KEY,
     KeyTable,
@@ -28,7 +28,7 @@ from tidegate.models.frequencies.key_table import (
 if TYPE_CHECKING:
     from tidegate.types import Array
 
-_REFERENCE, _TOTAL, _REST, _LEAST, _MEAN = range(5)
+_REFERENCE, _TOTAL, _OTHERS, _LEAST, _MEAN = range(5)
 """Positions in the tally: the time at which an arrival weighs 1; the weight of all arrivals; that of the other keys;
 a lower bound of the weight of every counted key; the mean weight of the other keys."""
 
@@ -38,8 +38,8 @@ _MIN_PERIOD: Final = 1024
 _ESTIMATE_ERROR: Final = 1 / 16
 
 
-class _Unknown(NamedTuple):
-    """The rows of a step with other keys, and the number of these rows."""
+class _UncountedRows(NamedTuple):
+    """The rows of a step whose keys are not counted, and the number of these rows."""
 
     key: Array
     weight: Array
@@ -55,44 +55,44 @@ class KeyCounts:
         self._tally = np.array([math.nan, 0.0, 0.0, math.inf, 0.0])
         self._candidates, self._distinct = FrequentCandidates(), DistinctCount()
         # Rows of other keys between reviews, and since the last review.
-        self._period, self._waiting = max(_MIN_PERIOD, capacity), 0
-        self._newest = self._turned = math.nan
+        self._period, self._rows_since_review = max(_MIN_PERIOD, capacity), 0
+        self._newest = self._rotated = math.nan
 
     def observe(self, key: Array, time: Array, each: Array) -> None:
         """Count arrivals, at least one; each counts `each` times."""
         if math.isnan(self._newest):
-            self._newest = self._turned = self._tally[_REFERENCE] = time[0]
+            self._newest = self._rotated = self._tally[_REFERENCE] = time[0]
         self._newest = max(self._newest, float(time.max()))
-        passed = self._newest - self._turned
+        passed = self._newest - self._rotated
         if passed >= self._horizon:
             self._review()
-            self._distinct.turn(both=passed >= 2 * self._horizon)
-            self._turned = self._newest
+            self._distinct.rotate(both=passed >= 2 * self._horizon)
+            self._rotated = self._newest
             add_keys(self._distinct.young, entries(self.table)[0])
         begin = 0
         while begin < len(key):
-            room = min(len(key) - begin, self._period - self._waiting)
-            unknown = _Unknown(np.empty(room, np.int64), np.empty(room), np.zeros(1, np.int64))
+            room = min(len(key) - begin, self._period - self._rows_since_review)
+            uncounted = _UncountedRows(np.empty(room, np.int64), np.empty(room), np.zeros(1, np.int64))
             begin, self._used = _count(
                 self.table, self._tally, self._used, self._capacity, self._horizon,
-                key, time, each, begin, unknown, self._distinct.young,
+                key, time, each, begin, uncounted, self._distinct.young,
             )  # fmt: skip
-            if unknown.rows[0]:
-                self._learn_from(unknown)
+            if uncounted.rows[0]:
+                self._learn_from(uncounted)
             elif begin < len(key):
                 self._rebuild(*entries(self.table), room=self._used + 1)
 
-    def _learn_from(self, unknown: _Unknown) -> None:
-        rows = int(unknown.rows[0])
-        self._candidates.feed(unknown.key[:rows], unknown.weight[:rows] / self._unit())
-        self._waiting += rows
+    def _learn_from(self, uncounted: _UncountedRows) -> None:
+        rows = int(uncounted.rows[0])
+        self._candidates.add(uncounted.key[:rows], uncounted.weight[:rows] / self._unit())
+        self._rows_since_review += rows
         self._update_mean()
-        if self._waiting == self._period:
+        if self._rows_since_review == self._period:
             self._review()
 
     def _unit(self) -> float:
-        """The weight of an arrival at the last turn, the unit for the candidates; so no arrival exceeds 2."""
-        return float(np.exp2((self._turned - self._tally[_REFERENCE]) / self._horizon))
+        """The weight of an arrival at the last rotation, the unit of the candidates; so no arrival exceeds 2."""
+        return float(np.exp2((self._rotated - self._tally[_REFERENCE]) / self._horizon))
 
     def _rebuild(self, keys: Array, weights: Array, room: int) -> None:
         self.table, self._used = empty_table(room), len(keys)
@@ -100,8 +100,10 @@ class KeyCounts:
 
     def _update_mean(self) -> None:
         # Counted keys are in the estimate too, so the difference is the other keys, to its precision.
-        marked = self._distinct.estimate()
-        self._tally[_MEAN] = self._tally[_REST] / max(1.0, marked - self._used, marked * _ESTIMATE_ERROR)
+        distinct = self._distinct.estimate()
+        self._tally[_MEAN] = self._tally[_OTHERS] / max(
+            1.0, distinct - self._used, distinct * _ESTIMATE_ERROR
+        )
 
     def _review(self) -> None:
         """Update the set of counted keys.
@@ -109,12 +111,12 @@ class KeyCounts:
         The heaviest keys stay, among counted keys and candidates. But a counted key leaves if the mean of the other
         keys is over twice its weight, even if no single candidate is frequent.
         """
-        if not self._waiting:
+        if not self._rows_since_review:
             return
         counted, weights = entries(self.table)
-        rising, least = self._candidates.drain()
-        # No key is in both: candidates are fed only while the table is full.
-        keys = np.concatenate([counted, rising])
+        frequent, least = self._candidates.drain()
+        # No key is in both: candidates are added only while the table is full.
+        keys = np.concatenate([counted, frequent])
         weights = np.concatenate([weights, least * self._unit() + self._tally[_MEAN]])
         stays = weights >= self._tally[_MEAN] / 2
         excess = int(stays.sum()) - self._capacity
@@ -122,9 +124,9 @@ class KeyCounts:
             order = np.flatnonzero(stays)
             stays[order[np.argpartition(weights[order], excess)[:excess]]] = False
         self._rebuild(keys[stays], weights[stays], room=int(stays.sum()))
-        self._tally[_REST] = max(0.0, self._tally[_TOTAL] - weights[stays].sum())
+        self._tally[_OTHERS] = max(0.0, self._tally[_TOTAL] - weights[stays].sum())
         self._tally[_LEAST] = weights[stays].min(initial=math.inf)
-        self._waiting = 0
+        self._rows_since_review = 0
         self._update_mean()
 
     def share(self, keys: Array) -> Array:
@@ -161,7 +163,7 @@ class KeyCounts:
         return {
             "keys": keys,
             "weights": weights,
-            "tally": np.array([*self._tally, self._waiting, self._newest, self._turned]),
+            "tally": np.array([*self._tally, self._rows_since_review, self._newest, self._rotated]),
             "settings": np.array([self._capacity, self._horizon]),
             "young": self._distinct.young.copy(),
             "old": self._distinct.old.copy(),
@@ -171,8 +173,8 @@ class KeyCounts:
     def restore(self, state: dict[str, Array]) -> Self:
         """Restore the state that `snapshot` returned."""
         self._rebuild(state["keys"], state["weights"], room=len(state["keys"]))
-        *tally, waiting, self._newest, self._turned = state["tally"].tolist()
-        self._tally, self._waiting = np.array(tally), int(waiting)
+        *tally, waiting, self._newest, self._rotated = state["tally"].tolist()
+        self._tally, self._rows_since_review = np.array(tally), int(waiting)
         self._distinct.young, self._distinct.old = state["young"].copy(), state["old"].copy()
         self._candidates.restore(state)
         capacity, horizon = state["settings"].tolist()
@@ -182,29 +184,29 @@ class KeyCounts:
 
     def _convert(self, horizon: float) -> None:
         """Convert a state that was learned with another capacity or horizon."""
-        ours, self._horizon = self._horizon, horizon
-        self._waiting = max(self._waiting, 1)
+        own_horizon, self._horizon = self._horizon, horizon
+        self._rows_since_review = max(self._rows_since_review, 1)
         self._review()
         scale = np.exp2((self._tally[_REFERENCE] - self._newest) / horizon)
         self._tally[1:] *= scale
         keys, weights = entries(self.table)
         self._rebuild(keys, weights * scale, room=len(keys))
         # The newest arrival now weighs 1 by either horizon.
-        self._tally[_REFERENCE] = self._turned = self._newest
-        self._horizon = ours
+        self._tally[_REFERENCE] = self._rotated = self._newest
+        self._horizon = own_horizon
 
 
 @kernel
 def _count(
     table: KeyTable, tally: Array, used: int, capacity: int, horizon: float,
-    key: Array, time: Array, each: Array, begin: int, unknown: _Unknown, registers: Array,
+    key: Array, time: Array, each: Array, begin: int, uncounted: _UncountedRows, registers: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Count rows until the table or the list of other rows is full.
 
     Returns the first row that was not counted, and the number of counted keys.
     """
     keys, weights = table
-    rest_key, rest_weight, rest_rows = unknown
+    rest_key, rest_weight, rest_rows = uncounted
     last, unit = np.nan, 0.0
     for i in range(begin, len(key)):
         if time[i] != last:
@@ -221,18 +223,18 @@ def _count(
         elif used < capacity:
             if SLOTS_PER_KEY * (used + 1) > len(keys):
                 return i, used
-            taken = min(tally[_MEAN], tally[_REST])
-            tally[_REST] -= taken
+            initial = min(tally[_MEAN], tally[_OTHERS])
+            tally[_OTHERS] -= initial
             add_key(registers, key[i])
             keys[slot] = key[i]
-            weights[slot] = weight + taken
-            tally[_LEAST] = min(tally[_LEAST], weight + taken)
+            weights[slot] = weight + initial
+            tally[_LEAST] = min(tally[_LEAST], weight + initial)
             used += 1
         else:
             n = rest_rows[0]
             if n == len(rest_key):
                 return i, used
-            tally[_REST] += weight
+            tally[_OTHERS] += weight
             add_key(registers, key[i])
             rest_key[n] = key[i]
             rest_weight[n] = weight
@@ -248,7 +250,7 @@ def _move_reference(
     """Move the reference by whole half-lives, so that halving every weight is exact."""
     scale = np.exp2(-horizons)
     tally[_REFERENCE] += horizons * horizon
-    for place in (_TOTAL, _REST, _LEAST, _MEAN):
+    for place in (_TOTAL, _OTHERS, _LEAST, _MEAN):
         tally[place] *= scale
     for i in range(len(weights)):
         if weights[i] >= 0:

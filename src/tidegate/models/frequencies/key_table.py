@@ -1,9 +1,9 @@
 """A compiled hash table from keys to amounts, for given and learned frequencies.
 
-Open addressing with linear probing, at most a quarter full, so that a key is mostly found, or found missing,
-by one look. A free slot has a negative amount; any 64-bit integer may be a key. The number of slots depends on
-the number of keys alone, and `entries` gives keys in the order in which filling a new table with them lays
-them out as they were: a table is the same, slot for slot, after its entries were stored and read again.
+Open addressing with linear probing, at most a quarter full, so that most lookups need one access. A free slot has a
+negative amount; any 64-bit integer can be a key. The number of slots depends on the number of keys only. `entries`
+returns keys in an order such that filling a new table with them gives the same slots, so a table does not change when
+its entries are stored and restored.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _FREE: Final = -1.0
 SLOTS_PER_KEY: Final = 4
-_FEWEST: Final = 16
-_MANY: Final = 8
+_MIN_KEYS: Final = 16
+_MANY_LOOKUPS: Final = 8
 
 
 class KeyTable(NamedTuple):
@@ -68,7 +68,7 @@ def empty_table(count: int) -> KeyTable:
     >>> look_up(table, np.array([-7, 7, 8]), 0.0)
     array([2., 4., 0.])
     """
-    slots = 1 << (SLOTS_PER_KEY * max(_FEWEST, count) - 1).bit_length()
+    slots = 1 << (SLOTS_PER_KEY * max(_MIN_KEYS, count) - 1).bit_length()
     # A key and its amount are adjacent, so that one memory access loads both.
     table = np.zeros(slots, [("key", np.int64), ("amount", np.float64)])
     table["amount"] = _FREE
@@ -76,18 +76,18 @@ def empty_table(count: int) -> KeyTable:
 
 
 def as_keys(keys: object) -> Array:
-    """The keys as a contiguous array of 64-bit integers; an error if they are none."""
-    found = np.asarray(keys)
-    if found.ndim != 1 or (found.dtype.kind != "i" and len(found)):
+    """The keys as a contiguous array of 64-bit integers; an error if they are not integers."""
+    array = np.asarray(keys)
+    if array.ndim != 1 or (array.dtype.kind != "i" and len(array)):
         raise InputError(
-            f"keys of type {found.dtype} in {found.ndim} dimensions are not supported; give one array of integers"
+            f"keys of type {array.dtype} in {array.ndim} dimensions are not supported; give one array of integers"
         )
-    return np.ascontiguousarray(found, np.int64)
+    return np.ascontiguousarray(array, np.int64)
 
 
 @kernel
 def slot_of(table: KeyTable, key: int) -> np.int64:
-    """Where a key is, or the free slot where it would go."""
+    """The slot of a key, or the free slot where it would be inserted."""
     keys, amounts = table
     mask = len(keys) - 1
     slot = np.int64(hash64(key)) & mask
@@ -117,68 +117,68 @@ def look_up(table: KeyTable, key: Array, missing: float) -> Array:
     """The amount of each key, or `missing`.
 
     Most keys are in their first slot or missing, so that slot is checked first for all keys, without a branch that
-    the processor would have to predict. Of many keys most are usually missing: a small copy of which slots are
-    taken is then checked before, because it fits the processor's cache where the table does not.
+    the processor would have to predict. Of many keys most are usually missing. Then a small
+    array of used slots is checked before, because it fits in the processor's cache and the table does not.
     """
     keys, amounts = table
     mask = len(keys) - 1
-    found = np.full(len(key), missing)
-    many = _MANY * len(key) > len(amounts)
-    taken = amounts >= 0 if many else np.empty(0, np.bool_)
+    result = np.full(len(key), missing)
+    many = _MANY_LOOKUPS * len(key) > len(amounts)
+    occupied = amounts >= 0 if many else np.empty(0, np.bool_)
     places, slots = np.empty(len(key), np.int32), np.empty(len(key), np.int32)
     likely = n = 0
     for i in range(len(key)):
         slot = np.int64(hash64(key[i])) & mask
         places[likely], slots[likely] = i, slot
-        likely += taken[slot] if many else True
+        likely += occupied[slot] if many else True
     for j in range(likely):
         i, slot = places[j], slots[j]
         amount = amounts[slot]
-        there, mine = amount >= 0, keys[slot] == key[i]
-        found[i] = amount if there & mine else missing
+        used, same = amount >= 0, keys[slot] == key[i]
+        result[i] = amount if used & same else missing
         places[n] = i
-        n += there & (not mine)
+        n += used & (not same)
     for i in places[:n]:
         amount = amounts[slot_of(table, key[i])]
-        found[i] = amount if amount >= 0 else missing
-    return found
+        result[i] = amount if amount >= 0 else missing
+    return result
 
 
 @kernel
 def look_up_range(table: KeyRange, key: Array) -> Array:
     """The amount of each key, or 0."""
     least, amounts = table
-    found = np.zeros(len(key), np.float64)
+    result = np.zeros(len(key), np.float64)
     for i in range(len(key)):
         # The difference of a smaller key wraps around to at least 2**63 - least, past the last amount.
         if np.uint64(key[i] - least) < np.uint64(len(amounts)):
-            found[i] = amounts[key[i] - least]
-    return found
+            result[i] = amounts[key[i] - least]
+    return result
 
 
 @kernel
 def entries(table: KeyTable) -> tuple[Array, Array]:
-    """Keys and amounts, beginning after the first free slot, so that no run of keys is cut in two."""
+    """Keys and amounts, beginning after the first free slot, so that no run of adjacent keys is split."""
     keys, amounts = table
     mask = len(keys) - 1
     first = 0
     while amounts[first] >= 0:
         first += 1
-    taken = np.empty(len(keys) // SLOTS_PER_KEY + 1, np.int64)
+    occupied = np.empty(len(keys) // SLOTS_PER_KEY + 1, np.int64)
     n = 0
     for i in range(first, first + len(keys)):
         # Without a branch that the processor has to predict.
-        taken[n] = i & mask
+        occupied[n] = i & mask
         n += amounts[i & mask] >= 0
-    return keys[taken[:n]], amounts[taken[:n]]
+    return keys[occupied[:n]], amounts[occupied[:n]]
 
 
 @kernel
 def weighted_sample(table: KeyTable, used: int, total: float, count: int) -> tuple[Array, Array]:
     """A sample of `count` to twice as many of the `used` keys, each with its amount over its inclusion probability.
 
-    Probabilities are proportional to amounts, but equal for all amounts below the mean; of few keys all are drawn.
-    Keys have random slots, so that draws can depend on the slots.
+    Probabilities are proportional to amounts, but equal for all amounts below the mean; if there are few keys, all
+    are sampled. Keys have random slots, so the random numbers can be functions of the slots.
     """
     keys, amounts = table
     even, each, n = count / used, count / total, 0

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class LearnedFrequency:
     """The frequency-based model with frequencies that are learned from the arrivals.
 
-    Up to `capacity` keys are counted one by one, and their shares are exactly those observed. All other keys are
-    summarised by their weight, their number, and a sketch of the frequent ones among them. From time to time these
+    Up to `capacity` keys are counted exactly, and their shares are those observed. All other keys are
+    summarised by their weight, their number, and a sketch of the frequent ones among them. Periodically, these
     replace counted keys that are less frequent. Each of the other keys gets their mean share. A key that begins to
     be counted starts with that share, since it may have arrived before.
 
@@ -31,7 +31,7 @@ class LearnedFrequency:
     capacity
         The number of keys that are counted on each side; each takes 64 to 128 bytes.
     horizon
-        The half-life of an arrival, in units of time; None forgets nothing.
+        The half-life of an arrival, in units of time; None for no decay.
 
     Examples
     --------
@@ -86,12 +86,12 @@ class FrequencyLearner:
 
     def observe(self, side: Side, keys: Array, times: Array | Time, each: Array | float = 1.0) -> None:
         """Learn from arrivals: their keys, times and multiplicities; the latter two for each or for all."""
-        found = as_keys(keys)
-        when = np.full(len(found), times, np.float64)
+        column = as_keys(keys)
+        when = np.full(len(column), times, np.float64)
         if not np.isfinite(when).all():
             raise InputError(f"the times {when} are not all finite; give every row a finite time")
-        if len(found):
-            self._side(side).observe(found, when, np.full(len(found), each, np.float64))
+        if len(column):
+            self._side(side).observe(column, when, np.full(len(column), each, np.float64))
 
     def share(self, side: Side, keys: Array) -> Array:
         """The estimated fraction of a side's arrivals with each of these keys."""
@@ -102,7 +102,7 @@ class FrequencyLearner:
         return self._side(side).count(as_keys(keys))
 
     def keys(self, side: Side) -> Array:
-        """The keys of a side that are counted one by one."""
+        """The keys of a side that are counted exactly."""
         return entries(self._side(side).table)[0]
 
     def sample_keys(self, side: Side, count: int) -> tuple[Array, Array]:
@@ -121,10 +121,10 @@ class FrequencyLearner:
         """
         keys = np.unique(np.concatenate([entries(counts.table)[0] for counts in self._sides.values()]))
         shares = {side: self.share(side, keys) for side in SIDES}
-        for side, found in shares.items():
-            if not found.sum() > 0:
+        for side, share in shares.items():
+            if not share.sum() > 0:
                 raise InputError(f"no row was observed on the {side}; observe some first")
-        return Frequency(*((keys, found / found.sum()) for found in shares.values()))
+        return Frequency(*((keys, share / share.sum()) for share in shares.values()))
 
     def snapshot(self) -> dict[str, Array]:
         """The state as plain arrays."""

@@ -26,8 +26,8 @@ class WeightedMoments:
     Examples
     --------
     >>> moments = WeightedMoments(2)
-    >>> moments.fold(np.array([[0.0, 1.0], [1.0, 3.0]]), np.ones(2))
-    >>> moments.fold(np.array([[2.0, 5.0]]), np.ones(1))
+    >>> moments.add(np.array([[0.0, 1.0], [1.0, 3.0]]), np.ones(2))
+    >>> moments.add(np.array([[2.0, 5.0]]), np.ones(1))
     >>> moments.mean, moments.spread[0, 1] / moments.spread[0, 0]
     (array([1., 3.]), np.float64(2.0))
 
@@ -41,22 +41,22 @@ class WeightedMoments:
         self.mean = np.zeros(width)
         self.spread = np.zeros((width, width))
 
-    def fade(self, kept: float) -> None:
-        """Multiply the weight of all rows so far by `kept`."""
-        self.weight *= kept
-        self.spread *= kept
+    def decay(self, factor: float) -> None:
+        """Multiply the weight of all rows so far by a factor."""
+        self.weight *= factor
+        self.spread *= factor
 
-    def shift(self, by: Array) -> None:
+    def shift_origin(self, by: Array) -> None:
         """Move the origin of each column up by `by`."""
         self.mean -= by
 
-    def fold(self, rows: Array, weights: Array) -> None:
+    def add(self, rows: Array, weights: Array) -> None:
         """Add rows."""
         weight, mean, spread = _moments(np.ascontiguousarray(rows, np.float64), weights)
         if weight > 0:
-            apart, total = mean - self.mean, self.weight + weight
-            self.spread += spread + np.outer(apart, apart) * (self.weight * weight / total)
-            self.mean += apart * (weight / total)
+            difference, total = mean - self.mean, self.weight + weight
+            self.spread += spread + np.outer(difference, difference) * (self.weight * weight / total)
+            self.mean += difference * (weight / total)
             self.weight = total
 
     def snapshot(self) -> Array:

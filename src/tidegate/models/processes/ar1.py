@@ -49,8 +49,8 @@ class AR1(Markov):
 
     Deviations
     ----------
-    The process is continuous and its observations are rounded; a last value is taken as exact.
-    `fit` is conditional on the first value. Section 8 calls 4.22 a standard deviation, and so it is.
+    The process is continuous and its observations are rounded; the last value is assumed to be exact.
+    `fit` is conditional on the first value. Section 8 calls 4.22 a standard deviation, which is correct.
     """
 
     phi0: float
@@ -66,19 +66,19 @@ class AR1(Markov):
     @classmethod
     def fit(cls, values: ArrayLike) -> Self:
         """The regression of each value on the one before."""
-        seen = as_integers(values)
-        if len(np.unique(seen[:-1])) < 2:  # noqa: PLR2004 - a line needs two points
-            raise InputError(f"values {seen[:3].tolist()}... do not vary; use Stationary")
-        phi1, phi0 = np.polyfit(seen[:-1], seen[1:], 1).tolist()
+        observed = as_integers(values)
+        if len(np.unique(observed[:-1])) < 2:  # noqa: PLR2004 - a line needs two points
+            raise InputError(f"values {observed[:3].tolist()}... do not vary; use Stationary")
+        phi1, phi0 = np.polyfit(observed[:-1], observed[1:], 1).tolist()
         if not abs(phi1) < 1:
             raise InputError(
-                f"no AR1 fits these {len(seen)} values: phi1 would be {phi1:.6g}, so they do not return to a mean; "
-                "fit a RandomWalk or a LinearTrend instead"
+                f"no AR1 fits these {len(observed)} values: phi1 would be {phi1:.6g}, so they do not return to a "
+                "mean; fit a RandomWalk or a LinearTrend instead"
             )
-        sigma = float(np.sqrt(np.mean((seen[1:] - phi0 - phi1 * seen[:-1]) ** 2)))
-        if not sigma > _EXACT * np.abs(seen).max():
+        sigma = float(np.sqrt(np.mean((observed[1:] - phi0 - phi1 * observed[:-1]) ** 2)))
+        if not sigma > _EXACT * np.abs(observed).max():
             raise InputError(
-                f"no AR1 fits these {len(seen)} values: each follows from the one before without noise; "
+                f"no AR1 fits these {len(observed)} values: each follows from the one before without noise; "
                 "give more of them, or use Oracle"
             )
         return cls(phi0, phi1, sigma)
@@ -88,10 +88,10 @@ class AR1(Markov):
         """The mean that values return to."""
         return self.phi0 / (1 - self.phi1)
 
-    def reached(self, start: Array | int, left: Array, values: Array) -> Array:
-        """The probability of values when the fraction `left` of `start` remains; shapes are broadcast."""
-        spread = self.sigma * np.sqrt((1 - left**2) / (1 - self.phi1**2))
-        near = -np.abs(values - self.mean - left * (start - self.mean))
+    def reached(self, start: Array | int, remaining: Array, values: Array) -> Array:
+        """The probability of values when the fraction `remaining` of `start` is left; shapes are broadcast."""
+        spread = self.sigma * np.sqrt((1 - remaining**2) / (1 - self.phi1**2))
+        near = -np.abs(values - self.mean - remaining * (start - self.mean))
         return normal((near + 0.5) / spread) - normal((near - 0.5) / spread)
 
     def probability(self, history: History, ahead: Array, values: Array) -> Array:
@@ -106,8 +106,8 @@ class AR1(Markov):
 
     def likely(self, history: History, ahead: Array) -> Array:
         """The values within some standard deviations of the expected value."""
-        left = self.phi1**ahead
-        centres = self.mean + left * (last_value(history, self) - self.mean)
+        remaining = self.phi1**ahead
+        centres = self.mean + remaining * (last_value(history, self) - self.mean)
         reach = REACH * self.sigma / math.sqrt(1 - self.phi1**2) + 1
         return np.arange(math.floor(centres.min() - reach), math.ceil(centres.max() + reach) + 1)
 
@@ -117,14 +117,14 @@ class AR1(Markov):
 
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """By the noise of each step; the first value is left out."""
-        apart = values[1:] - self.phi0 - self.phi1 * values[:-1]
-        return normal((apart - 0.5) / self.sigma), normal((apart + 0.5) / self.sigma)
+        noise = values[1:] - self.phi0 - self.phi1 * values[:-1]
+        return normal((noise - 0.5) / self.sigma), normal((noise + 0.5) / self.sigma)
 
 
 @kernel
 def _autoregressive(noise: Array, phi1: float) -> Array:
     """The distance from the mean: at each step the fraction `phi1` remains and noise is added."""
-    away = noise.copy()
-    for i in range(1, len(away)):
-        away[i] += phi1 * away[i - 1]
-    return away
+    distance = noise.copy()
+    for i in range(1, len(distance)):
+        distance[i] += phi1 * distance[i - 1]
+    return distance

@@ -1,4 +1,4 @@
-"""The probabilities of the values that a side brings next, and of matches with the other side."""
+"""The probabilities of the next values of a side, and of matches with the other side."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class ArrivalForecast(NamedTuple):
     Parameters
     ----------
     process, history
-        The process of the values, and what was observed of it.
+        The process of the values, and its observed history.
     times
-        Arrival times, all later than what was observed.
+        Arrival times, all after the history.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class ArrivalForecast(NamedTuple):
     def match_probabilities(self, other: ArrivalForecast) -> Array:
         """The probability that each of these rows (a row) equals each of the other side's (a column).
 
-        The two streams are taken to be independent.
+        The two streams are assumed to be independent.
         """
         if not len(self.times) or not len(other.times) or not (self.is_known and other.is_known):
             return np.zeros((len(self.times), len(other.times)))

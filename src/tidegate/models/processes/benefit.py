@@ -77,22 +77,22 @@ def gains(
     check_choice(problem, Problem, "problem")
     at_least_one(ahead, "ahead")
     rows, steps = as_integers(values), np.arange(1, ahead + 1)
-    found = process.probability(history, steps, rows)
+    expected = process.probability(history, steps, rows)
     if problem == "caching":
-        found = _first(process, rows, steps, found)
+        expected = _first_uses(process, rows, steps, expected)
     if lasting is not None:
-        found = np.where(steps[None, :] <= np.asarray(lasting)[:, None], found, 0.0)
-    return found
+        expected = np.where(steps[None, :] <= np.asarray(lasting)[:, None], expected, 0.0)
+    return expected
 
 
-def _first(process: Process, values: Array, steps: Array, visits: Array) -> Array:
+def _first_uses(process: Process, values: Array, steps: Array, visits: Array) -> Array:
     if process.independent:
         missed = np.cumprod(1 - visits, axis=1)
         first: Array = visits * np.concatenate([np.ones((len(values), 1)), missed[:, :-1]], axis=1)
         return first
     if not isinstance(process, Markov):
         raise InputError(
-            f"{process!r} is neither independent nor Markov; derive it from Markov to cache by it"
+            f"{process!r} is neither independent nor Markov; derive it from Markov to use it for caching"
         )
     returns = process.returns(steps, values)
     first = visits.copy()
@@ -129,7 +129,7 @@ def cumulative_benefit(
 
     Deviations
     ----------
-    Section 7.3 lets the caching benefit of a moving window grow for one step too long; this is by the corollary.
+    Section 7.3 lets the caching benefit of a moving window grow for one step too long; this follows the corollary.
     """
     return np.cumsum(gains(process, history, values, ahead, problem=problem, lasting=lasting), axis=1)
 
@@ -194,21 +194,21 @@ def safe_to_discard(benefits: Array, room: int, processes: Iterable[Process]) ->
     for process in streams:
         if not process.independent:
             raise InputError(
-                f"{process!r} is not independent, so that dominance does not decide; rank by expected benefit, "
+                f"{process!r} is not independent, so dominance does not apply; rank by expected benefit, "
                 "such as with policy 'heeb'"
             )
     count = len(benefits)
-    chosen = np.zeros(count, bool)
-    leaving = min(count - room, count)
-    if leaving <= 0:
-        return chosen
+    discarded = np.zeros(count, bool)
+    excess = min(count - room, count)
+    if excess <= 0:
+        return discarded
     # In lexical order a row comes after all rows that it dominates, so a dominated subset is a prefix.
     order = np.lexsort(benefits.T[::-1])
     ranked = benefits[order]
     most = np.maximum.accumulate(ranked, axis=0)
     least = np.minimum.accumulate(ranked[::-1], axis=0)[::-1]
     separated = np.append((least[1:] >= most[:-1]).all(axis=1), True)
-    ends = np.flatnonzero(separated[:leaving])
+    ends = np.flatnonzero(separated[:excess])
     if len(ends):
-        chosen[order[: ends[-1] + 1]] = True
-    return chosen
+        discarded[order[: ends[-1] + 1]] = True
+    return discarded

@@ -63,14 +63,14 @@ class LinearTrend(Process):
     @classmethod
     def fit(cls, values: ArrayLike) -> Self:
         """The line and the noise of the highest likelihood."""
-        seen = as_integers(values)
-        if len(seen) < 2:  # noqa: PLR2004 - two points define a line
-            raise InputError(f"{len(seen)} values show no trend; give at least 2")
-        times = np.arange(len(seen))
-        speed, offset = np.polyfit(times, seen, 1).tolist()
-        normal = cls(speed, offset, Noise.fit(seen - speed * times - offset))
-        uniform = cls._narrowest(times, seen)
-        return max(uniform, normal, key=lambda trend: trend.noise.likelihood(seen - trend.centre(times)))
+        observed = as_integers(values)
+        if len(observed) < 2:  # noqa: PLR2004 - two points define a line
+            raise InputError(f"{len(observed)} values show no trend; give at least 2")
+        times = np.arange(len(observed))
+        speed, offset = np.polyfit(times, observed, 1).tolist()
+        normal = cls(speed, offset, Noise.fit(observed - speed * times - offset))
+        uniform = cls._narrowest(times, observed)
+        return max(uniform, normal, key=lambda trend: trend.noise.likelihood(observed - trend.centre(times)))
 
     @classmethod
     def _narrowest(cls, times: Array, values: Array) -> Self:
@@ -86,8 +86,9 @@ class LinearTrend(Process):
         # Most exact trends have a whole speed, which the search only approximates.
         near = [(low + high) / 2, float(round((low + high) / 2))]
         speed = min(near, key=lambda at: round(float(np.ptp(values - at * times)), 9))
-        apart = values - speed * times
-        return cls(speed, float(apart.max() + apart.min()) / 2, Noise(bound=float(np.ptp(apart)) / 2))
+        residuals = values - speed * times
+        middle = float(residuals.max() + residuals.min()) / 2
+        return cls(speed, middle, Noise(bound=float(np.ptp(residuals)) / 2))
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
@@ -143,5 +144,5 @@ class LinearTrend(Process):
 
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """By the noise around the line."""
-        apart = values - self.centre(np.arange(len(values)))
-        return self.noise.below(apart - 0.5), self.noise.below(apart + 0.5)
+        deviations = values - self.centre(np.arange(len(values)))
+        return self.noise.below(deviations - 0.5), self.noise.below(deviations + 0.5)

@@ -13,7 +13,7 @@ from tidegate.models.processes.ar1 import AR1
 from tidegate.models.processes.noise import normal
 from tidegate.models.processes.random_walk import RandomWalk
 from tidegate.models.processes.running_fit import (
-    LEAST_SIGMA,
+    MIN_SIGMA,
     ROUNDING,
     RecentRows,
     RunningFit,
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Time
 
 _BUCKETS: Final = 128
-_OCTAVE: Final = 2
-_FIRST: Final = -16
+_PER_OCTAVE: Final = 2
+_MIN_EXPONENT: Final = -16
 """Gaps are counted by the half octave, from 2**-16 units of time to 2**48."""
-_ALIKE: Final = 1e-9
+_EQUAL_GAPS: Final = 1e-9
 _HALVINGS: Final = 60
-_WIDEST: Final = 16.0
+_MAX_UNIFORM: Final = 16.0
 """Uniform steps with wider bounds are treated as normal, since their sums soon are."""
 
 
@@ -47,7 +47,7 @@ class ConsecutiveRows(RunningFit):
     def __init__(self, horizon: Time | None = None) -> None:
         super().__init__(horizon)
         self._moments = WeightedMoments(3)  # gap, the earlier value from `_last` on, step
-        self._gaps = np.zeros((2, _BUCKETS))  # their weight, and their sum
+        self._gaps = np.zeros((2, _BUCKETS))  # the weight and the sum of the gaps of each bucket
         self._now: Time | None = None
         self._last = 0.0
 
@@ -66,34 +66,33 @@ class ConsecutiveRows(RunningFit):
     def regular(self) -> bool:
         """Whether all gaps are equal."""
         weight, gap = self._moments.weight, self._moments.mean[0]
-        return bool(weight > 0 and self._moments.spread[0, 0] <= _ALIKE * weight * gap**2)
+        return bool(weight > 0 and self._moments.spread[0, 0] <= _EQUAL_GAPS * weight * gap**2)
 
     def observe(self, times: ArrayLike, values: ArrayLike) -> None:
         """Learn from rows."""
-        when, what = columns(times, values)
-        if not len(when):
+        time, value = columns(times, values)
+        if not len(time):
             return
-        newest = np.maximum.accumulate(when)
-        timely = when == newest
+        in_order = time == np.maximum.accumulate(time)
         if self._now is not None:
-            timely &= when >= self._now
-        if not timely.any():
+            in_order &= time >= self._now
+        if not in_order.any():
             return
-        when, value = when[timely], what[timely].astype(np.float64)
+        time, value = time[in_order], value[in_order].astype(np.float64)
         first = self._now is None
-        passed = 0.0 if self._now is None else float(when[-1] - self._now)
+        passed = 0.0 if self._now is None else float(time[-1] - self._now)
         before = value[:-1] if first else np.concatenate(([self._last], value[:-1]))
-        gaps = np.diff(when if self._now is None else np.concatenate(([self._now], when))).astype(np.float64)
+        gaps = np.diff(time if self._now is None else np.concatenate(([self._now], time))).astype(np.float64)
         steps = value[1:] - before if first else value - before
-        weights = self._weights((when[-1] - when[first:]).astype(np.float64))
-        kept = 2.0 ** (-passed / self._half_life)
-        self._moments.fade(kept)
-        self._moments.shift(np.array([0.0, value[-1] - self._last, 0.0]))
-        self._moments.fold(np.column_stack((gaps, before - value[-1], steps)), weights)
-        self._gaps *= kept
-        place = _bucket(gaps)
-        self._gaps += [np.bincount(place, by, _BUCKETS) for by in (weights, weights * gaps)]
-        self._now, self._last = when[-1].item(), float(value[-1])
+        weights = self._weights((time[-1] - time[first:]).astype(np.float64))
+        factor = 2.0 ** (-passed / self._half_life)
+        self._moments.decay(factor)
+        self._moments.shift_origin(np.array([0.0, value[-1] - self._last, 0.0]))
+        self._moments.add(np.column_stack((gaps, before - value[-1], steps)), weights)
+        self._gaps *= factor
+        buckets = _bucket(gaps)
+        self._gaps += [np.bincount(buckets, by, _BUCKETS) for by in (weights, weights * gaps)]
+        self._now, self._last = time[-1].item(), float(value[-1])
 
     @abstractmethod
     def process(self, recent: RecentRows, unit: float = 1.0, origin: Time = 0) -> Process | None:
@@ -134,8 +133,8 @@ class WalkLearner(ConsecutiveRows):
     ----------
     The mean and the variance of a step grow with its gap. The maximum-likelihood variance is the mean of squared
     steps over their gaps; this one is the sum of squares over the sum of gaps. Both agree if all gaps are equal.
-    But if rows are distributed by a hash of their values, the times of the rows seen are stopping times; then, by
-    Wald's identities, the quotient of sums is right and the mean is not. Over unequal gaps steps are taken as
+    But if rows are distributed by a hash of their values, the times of the observed rows are stopping times; then, by
+    Wald's identities, the quotient of sums is right and the mean is not. Over unequal gaps, steps are assumed to be
     normal.
     """
 
@@ -158,9 +157,9 @@ class WalkLearner(ConsecutiveRows):
         if self.gap is None:
             return None
         steps = np.empty(0)
-        if self.regular and abs(unit - self.gap) <= _ALIKE * unit:
+        if self.regular and abs(unit - self.gap) <= _EQUAL_GAPS * unit:
             steps = np.diff(recent.values).astype(np.float64) - self.drift * unit
-        return RandomWalk(self.drift * unit, fit_noise(steps, self.variance * unit, _WIDEST))
+        return RandomWalk(self.drift * unit, fit_noise(steps, self.variance * unit, _MAX_UNIFORM))
 
     def intervals(self, recent: RecentRows) -> tuple[Array, Array] | None:
         """By the noise of each step."""
@@ -168,11 +167,11 @@ class WalkLearner(ConsecutiveRows):
         if walk is None:
             return None
         gaps = np.diff(recent.times).astype(np.float64)
-        apart = np.diff(recent.values.astype(np.float64)) - self.drift * gaps
+        deviations = np.diff(recent.values.astype(np.float64)) - self.drift * gaps
         if walk.step.sigma is None:
-            return walk.step.below(apart - 0.5), walk.step.below(apart + 0.5)
-        sigma = np.sqrt(np.maximum(self.variance * gaps - ROUNDING, LEAST_SIGMA**2))
-        return normal((apart - 0.5) / sigma), normal((apart + 0.5) / sigma)
+            return walk.step.below(deviations - 0.5), walk.step.below(deviations + 0.5)
+        sigma = np.sqrt(np.maximum(self.variance * gaps - ROUNDING, MIN_SIGMA**2))
+        return normal((deviations - 0.5) / sigma), normal((deviations + 0.5) / sigma)
 
 
 class _ContinuousAR1(NamedTuple):
@@ -183,10 +182,10 @@ class _ContinuousAR1(NamedTuple):
     slope: float
     rate: float
 
-    def left(self, gaps: Array, regular: float | None) -> Array:
+    def remaining(self, gaps: Array, regular: float | None) -> Array:
         """The fraction of a value that remains after these gaps."""
-        found: Array = np.exp(-self.rate * gaps)
-        return found if regular is None else found * np.sign(self.slope) ** np.round(gaps / regular)
+        fraction: Array = np.exp(-self.rate * gaps)
+        return fraction if regular is None else fraction * np.sign(self.slope) ** np.round(gaps / regular)
 
 
 class AR1Learner(ConsecutiveRows):
@@ -209,8 +208,8 @@ class AR1Learner(ConsecutiveRows):
     Deviations
     ----------
     With unequal gaps the slope of the regression is the mean over the gaps of the fraction that remains; the rate of
-    decay is solved for. This is right if rows are missing at random. It is biased if the rows seen depend on the
-    values: a part of a stream with few of its values looks steadier than the whole. A slope below 0 is possible with
+    decay is solved for. This is right if rows are missing at random. It is biased if the observed rows depend on
+    the values: a part of a stream with few of its values varies less than the whole. A slope below 0 is possible with
     equal gaps only.
     """
 
@@ -218,23 +217,23 @@ class AR1Learner(ConsecutiveRows):
 
     def _level(self) -> _ContinuousAR1 | None:
         moments, gap = self._moments, self.gap
-        (_, _, _), (_, scattered, together), (_, _, stepped) = moments.spread
-        if gap is None or scattered <= 0:
+        (_, _, _), (_, value_spread, covariance), (_, _, step_spread) = moments.spread
+        if gap is None or value_spread <= 0:
             return None
-        slope = 1 + together / scattered
+        slope = 1 + covariance / value_spread
         least = -1.0 if self.regular else 0.0
         if not least < slope < 1 or slope == 0:
             return None
         mean = self._last + moments.mean[1] + moments.mean[2] / (1 - slope)
-        rest = max(stepped - together**2 / scattered, 0.0) / moments.weight
-        return _ContinuousAR1(mean, rest / (1 - slope**2), slope, self._decay_rate(abs(slope), gap))
+        residual = max(step_spread - covariance**2 / value_spread, 0.0) / moments.weight
+        return _ContinuousAR1(mean, residual / (1 - slope**2), slope, self._decay_rate(abs(slope), gap))
 
     def _decay_rate(self, slope: float, gap: float) -> float:
         if self.regular:
             return -math.log(slope) / gap
-        there = self._gaps[0] > 0
-        weights = self._gaps[0, there] / self._gaps[0, there].sum()
-        gaps = self._gaps[1, there] / self._gaps[0, there]
+        used = self._gaps[0] > 0
+        weights = self._gaps[0, used] / self._gaps[0, used].sum()
+        gaps = self._gaps[1, used] / self._gaps[0, used]
         if weights[gaps <= 0].sum() >= slope:
             return math.inf
         # The remaining fraction falls with the rate; by convexity the mean gap alone gives a rate that is too low.
@@ -251,18 +250,18 @@ class AR1Learner(ConsecutiveRows):
 
     def _after(self, level: _ContinuousAR1, gaps: Array) -> tuple[Array, Array]:
         """The fraction of a value that remains after these gaps, and the variance that was added."""
-        left = level.left(gaps, self.gap if self.regular else None)
-        return left, level.variance * (1 - left**2)
+        remaining = level.remaining(gaps, self.gap if self.regular else None)
+        return remaining, level.variance * (1 - remaining**2)
 
     def process(self, recent: RecentRows, unit: float = 1.0, origin: Time = 0) -> AR1 | None:  # noqa: ARG002 - it has no origin
         """The AR(1) process that continues from the last row."""
         level = self._level()
         if level is None or not math.isfinite(level.rate):
             return None
-        left, variance = (float(part[0]) for part in self._after(level, np.array([unit])))
-        if not abs(left) < 1 or variance <= 0:
+        remaining, variance = (float(part[0]) for part in self._after(level, np.array([unit])))
+        if not abs(remaining) < 1 or variance <= 0:
             return None
-        return AR1(float(level.mean * (1 - left)), left, math.sqrt(variance))
+        return AR1(float(level.mean * (1 - remaining)), remaining, math.sqrt(variance))
 
     def intervals(self, recent: RecentRows) -> tuple[Array, Array] | None:
         """By the noise of each step."""
@@ -270,14 +269,14 @@ class AR1Learner(ConsecutiveRows):
         if level is None or not math.isfinite(level.rate):
             return None
         values = recent.values.astype(np.float64)
-        left, variance = self._after(level, np.diff(recent.times).astype(np.float64))
-        apart = values[1:] - level.mean - left * (values[:-1] - level.mean)
-        sigma = np.sqrt(np.maximum(variance, LEAST_SIGMA**2))
-        return normal((apart - 0.5) / sigma), normal((apart + 0.5) / sigma)
+        remaining, variance = self._after(level, np.diff(recent.times).astype(np.float64))
+        deviations = values[1:] - level.mean - remaining * (values[:-1] - level.mean)
+        sigma = np.sqrt(np.maximum(variance, MIN_SIGMA**2))
+        return normal((deviations - 0.5) / sigma), normal((deviations + 0.5) / sigma)
 
 
 def _bucket(gaps: Array) -> Array:
     with np.errstate(divide="ignore"):
-        place = np.floor((np.log2(gaps) - _FIRST) * _OCTAVE) + 1
-    found: Array = np.clip(place, 0, _BUCKETS - 1).astype(np.int64)
-    return found
+        bucket = np.floor((np.log2(gaps) - _MIN_EXPONENT) * _PER_OCTAVE) + 1
+    clipped: Array = np.clip(bucket, 0, _BUCKETS - 1).astype(np.int64)
+    return clipped

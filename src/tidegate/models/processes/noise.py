@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from typing import Self
 
 REACH: Final = 9.0
-"""Standard deviations beyond which a normal distribution has no mass that a sum would notice."""
-_LEAST: Final = 0.1
+"""Standard deviations beyond which the mass of a normal distribution does not change any sum."""
+_MIN_SIGMA: Final = 0.1
 _FACTOR: Final = 10.0
-"""The maximum-likelihood sigma lies within this factor of the sample's, which is taken as at least `_LEAST`."""
+"""The maximum-likelihood sigma lies within this factor of the sample's, which is taken as at least `_MIN_SIGMA`."""
 _PRECISION: Final = 1e-4
 _HALVINGS: Final = 60
 
@@ -82,7 +82,7 @@ class Noise(ValueObject):
     def fit(cls, deviations: Array) -> Self:
         """The maximum-likelihood normal noise around 0, bounded by the largest deviation."""
         bound = float(np.abs(deviations).max())
-        usual = math.log(max(float(np.sqrt(np.mean(deviations**2))), _LEAST))
+        usual = math.log(max(float(np.sqrt(np.mean(deviations**2))), _MIN_SIGMA))
         low, high = usual - math.log(_FACTOR), usual + math.log(_FACTOR)
         while high - low > _PRECISION:
             third = (high - low) / 3
@@ -102,8 +102,8 @@ class Noise(ValueObject):
         >>> narrow = Noise.within(15, 7.5)
         >>> round(narrow.sigma, 2)
         9.64
-        >>> apart = np.arange(-15, 16)
-        >>> np.sqrt(narrow.mass(apart) @ apart**2).round(1)
+        >>> deviations = np.arange(-15, 16)
+        >>> np.sqrt(narrow.mass(deviations) @ deviations**2).round(1)
         np.float64(7.5)
         """
         edge = bound + 0.5
@@ -139,16 +139,16 @@ class Noise(ValueObject):
         if self.sigma is None:
             return (cut + edge) / (2 * edge)
         low = normal(np.array([-edge / self.sigma]))
-        found: Array = (normal(cut / self.sigma) - low) / (1 - 2 * low)
-        return found
+        probability: Array = (normal(cut / self.sigma) - low) / (1 - 2 * low)
+        return probability
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """Draw `count` values before rounding, by inverting the distribution function."""
-        drawn = rng.random(count)
+        uniform = rng.random(count)
         low, high = np.full(count, -self.reach), np.full(count, self.reach)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            short = self.below(middle) < drawn
+            short = self.below(middle) < uniform
             low, high = np.where(short, middle, low), np.where(short, high, middle)
         return high
 
@@ -173,7 +173,7 @@ def normal(scores: Array) -> Array:
 
 @kernel
 def _normal(scores: Array) -> Array:
-    found = np.empty(len(scores))
+    result = np.empty(len(scores))
     for i in range(len(scores)):
-        found[i] = 0.5 * math.erfc(-scores[i] / math.sqrt(2.0))
-    return found
+        result[i] = 0.5 * math.erfc(-scores[i] / math.sqrt(2.0))
+    return result

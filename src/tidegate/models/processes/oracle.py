@@ -1,4 +1,4 @@
-"""Values that are known beforehand."""
+"""A stream whose values are known in advance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Oracle(Process):
-    """The whole stream, known beforehand: for recorded streams, and as an upper bound of any model.
+    """The whole stream, known in advance: for recorded streams, and as an upper bound of any model.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class Oracle(Process):
         within = (times >= 0) & (times < len(self._values))
         if not within.any():
             return np.zeros((len(values), len(ahead)))
-        coming = self._values[np.clip(times, 0, len(self._values) - 1)]
-        met: Array = (values[:, None] == coming[None, :]) & within[None, :]
-        return met.astype(np.float64)
+        future = self._values[np.clip(times, 0, len(self._values) - 1)]
+        arrives: Array = (values[:, None] == future[None, :]) & within[None, :]
+        return arrives.astype(np.float64)
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:  # noqa: ARG002 - it is not random
         """The first of its values."""
@@ -88,8 +88,8 @@ class Oracle(Process):
             raise InputError(
                 f"{len(values)} values were observed, but the oracle has {len(self._values)}; give at most that many"
             )
-        coming = self._values[: len(values)]
-        return (values > coming).astype(np.float64), (values >= coming).astype(np.float64)
+        future = self._values[: len(values)]
+        return (values > future).astype(np.float64), (values >= future).astype(np.float64)
 
     def goodness(self, values: ArrayLike) -> float:
         """1 if all values are as predicted, 0 otherwise."""

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _TERMS: Final = 100
-_SURE: Final = 0.2
+_MIN_SCALED: Final = 0.2
 """Below this the Kolmogorov distribution is 0 to the last digit, but its series does not converge there."""
-_OWN_DRAWS: Final = 0x676F6F646E657373
-"""A seed of its own, since the draws must be independent of those that made the values."""
+_SEED: Final = 0x676F6F646E657373
+"""A separate seed, since these random numbers must be independent of those of the values."""
 
 
 class History(NamedTuple):
@@ -43,8 +43,8 @@ class History(NamedTuple):
     @classmethod
     def of(cls, values: ArrayLike) -> Self:
         """The history after these values, which arrived at the times 0, 1, 2 and so on."""
-        seen = as_integers(values)
-        return cls(len(seen) - 1, int(seen[-1]) if len(seen) else None)
+        column = as_integers(values)
+        return cls(len(column) - 1, int(column[-1]) if len(column) else None)
 
 
 class Process(ValueObject, ABC):
@@ -82,7 +82,7 @@ class Process(ValueObject, ABC):
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """Pr{X_t < v} and Pr{X_t <= v} of each value given those before; of the first only if it is defined."""
 
-    def likely(self, history: History, ahead: Array) -> Array:  # noqa: ARG002 - for processes that know
+    def likely(self, history: History, ahead: Array) -> Array:  # noqa: ARG002 - for subclasses
         """The distinct values with a probability that matters at these steps ahead."""
         raise InputError(f"{self!r} has no list of likely values; give it a method likely(history, ahead)")
 
@@ -113,7 +113,7 @@ class Process(ValueObject, ABC):
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> Process:
         """The process that `to_parameters` described."""
-        kinds = {kind.__name__: kind for kind in _kinds(Process)}  # type: ignore[type-abstract]
+        kinds = {kind.__name__: kind for kind in _subclasses(Process)}  # type: ignore[type-abstract]
         rest = dict(parameters)
         name = rest.pop("process", None)
         if name not in kinds:
@@ -138,20 +138,22 @@ class Markov(Process):
 
 def as_integers(values: ArrayLike) -> Array:
     """Values of a stream as a column of 64-bit integers."""
-    found = np.asarray(values)
-    if found.ndim != 1:
-        raise InputError(f"values of a stream have the shape {found.shape}; give a list of whole numbers")
-    if len(found) and found.dtype.kind not in "biufO":
-        raise InputError(f"values are not numbers, such as {found[0]!s:.80}; give whole numbers")
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"values of a stream have the shape {array.shape}; give a list of whole numbers")
+    if len(array) and array.dtype.kind not in "biufO":
+        raise InputError(f"values are not numbers, such as {array[0]!s:.80}; give whole numbers")
     with np.errstate(invalid="ignore"):
         try:
-            copy = found.astype(np.int64)
+            copy = array.astype(np.int64)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 f"values are not all numbers of 64 bits ({error!s:.80}); give whole numbers"
             ) from error
-    if not np.array_equal(copy, found):
-        raise InputError(f"values contain {found[copy != found][0]}; give whole numbers, such as by rounding")
+    if not np.array_equal(copy, array):
+        raise InputError(
+            f"values contain {array[copy != array][0]}; give whole numbers, for example by rounding"
+        )
     return copy
 
 
@@ -166,23 +168,23 @@ def agreement(below: Array, upto: Array) -> float:
     """A p-value for the agreement of values with their probabilities to be below, and at most, each of them."""
     if (upto <= below).any():
         return 0.0
-    # A draw within each step of a discrete distribution makes the ranks uniform; the same draws at every call.
-    ranks = below + np.random.default_rng(_OWN_DRAWS).random(len(below)) * (upto - below)
+    # A random number within each step of a discrete distribution makes the ranks uniform; the same at every call.
+    ranks = below + np.random.default_rng(_SEED).random(len(below)) * (upto - below)
     return min(1.0, 2 * min(_uniform(ranks), _uncorrelated(ranks)))
 
 
-def _kinds(cls: type[Process]) -> list[type[Process]]:
-    below = cls.__subclasses__()
-    return below + [deeper for kind in below for deeper in _kinds(kind)]
+def _subclasses(cls: type[Process]) -> list[type[Process]]:
+    direct = cls.__subclasses__()
+    return direct + [deeper for kind in direct for deeper in _subclasses(kind)]
 
 
 def _uniform(ranks: Array) -> float:
     """The p-value of Kolmogorov's test for uniform numbers, with Stephens' correction."""
     count = len(ranks)
     ordered, places = np.sort(ranks), np.arange(count)
-    apart = max((ordered - places / count).max(), ((places + 1) / count - ordered).max())
-    scaled = apart * (math.sqrt(count) + 0.12 + 0.11 / math.sqrt(count))
-    if scaled < _SURE:
+    distance = max((ordered - places / count).max(), ((places + 1) / count - ordered).max())
+    scaled = distance * (math.sqrt(count) + 0.12 + 0.11 / math.sqrt(count))
+    if scaled < _MIN_SCALED:
         return 1.0
     term = np.arange(1, _TERMS + 1)
     return float(np.clip(2 * np.sum((-1.0) ** (term - 1) * np.exp(-2 * (term * scaled) ** 2)), 0, 1))

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
     from tidegate.types import Array, Time
 
-_RECENT: Final = 512
-_TESTED: Final = 128
-"""The number of recent rows that must agree with a process; with more, no real stream is normal enough."""
-_LEAST: Final = 48
+_RECENT_ROWS: Final = 512
+_TESTED_ROWS: Final = 128
+"""The number of recent rows that are tested; with more rows, the test would reject most real streams."""
+_MIN_ROWS: Final = 48
 """The number of rows before a process is accepted."""
-_REVIEWS: Final = (16, 256)
+_REVIEW_ROWS: Final = (16, 256)
 _REVIEW_SHARE: Final = 8
 """A review follows after an eighth more rows, within these limits."""
-_UNLIKELY: Final = 1e-4
+_MIN_P_VALUE: Final = 1e-4
 _IMPOSSIBLE: Final = 1e-6
 """The probability of an impossible row, relative to a uniform one within the range."""
 _MARGIN: Final = 10.0
-"""The difference of log-likelihoods that decides between two processes, beside the penalty for parameters."""
+"""The difference of log-likelihoods that decides between two processes, in addition to the penalty for parameters."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class LearnedProcess:
         if isinstance(process, RandomWalk) and rows > 1:
             return RandomWalk(process.drift * rows, Noise(sigma=math.sqrt(rows * _variance(process.step))))
         if isinstance(process, AR1) and rows > 1:
-            left = process.phi1**rows
-            spread = math.sqrt((1 - left**2) / (1 - process.phi1**2))
-            return AR1(process.mean * (1 - left), left, process.sigma * spread)
+            remaining = process.phi1**rows
+            spread = math.sqrt((1 - remaining**2) / (1 - process.phi1**2))
+            return AR1(process.mean * (1 - remaining), remaining, process.sigma * spread)
         return process
 
 
-class _Fits(NamedTuple):
-    """A running fit of each class."""
+class _RunningFits(NamedTuple):
+    """A running fit of each class of process."""
 
     trend: TrendLearner
     walk: WalkLearner
@@ -104,7 +104,7 @@ class ProcessLearner:
     Parameters
     ----------
     horizon
-        The half-life of a row, in units of time; None forgets nothing.
+        The half-life of a row, in units of time; None for no decay.
 
     Examples
     --------
@@ -132,44 +132,44 @@ class ProcessLearner:
 
     def __init__(self, horizon: Time | None = None) -> None:
         self._horizon = horizon
-        self._fits = _Fits.of(horizon)
+        self._fits = _RunningFits.of(horizon)
         self._recent = RecentRows(np.empty(0), np.empty(0, np.int64))
-        self._seen = 0
+        self._rows = 0
         self._waiting: list[RecentRows] = []  # until the next review
         self.learned: LearnedProcess | None = None
 
     def observe(self, times: ArrayLike, values: ArrayLike) -> None:
         """Learn from rows, most of them in order of time."""
-        when, what = columns(times, values)
-        if not len(when):
+        time, value = columns(times, values)
+        if not len(time):
             return
-        self._seen += len(when)
-        self._waiting.append(RecentRows(when.copy(), what.copy()))
-        fewest, most = _REVIEWS
+        self._rows += len(time)
+        self._waiting.append(RecentRows(time.copy(), value.copy()))
+        fewest, most = _REVIEW_ROWS
         if sum(len(rows.times) for rows in self._waiting) >= min(
-            max(self._seen // _REVIEW_SHARE, fewest), most
+            max(self._rows // _REVIEW_SHARE, fewest), most
         ):
-            rows, self._waiting = _together(self._waiting), []
+            rows, self._waiting = _concatenate(self._waiting), []
             for fit in self._fits:
                 fit.observe(*rows)
-            self._recent = _latest(_together([self._recent, rows]) if len(self._recent.times) else rows)
+            self._recent = _latest(_concatenate([self._recent, rows]) if len(self._recent.times) else rows)
             self.learned = self._review()
 
     def _review(self) -> LearnedProcess | None:
-        if len(self._recent.times) < _LEAST:
+        if len(self._recent.times) < _MIN_ROWS:
             return None
-        found, likelihood = _best(self._fits, self._recent)
-        recent = _Fits.of(self._horizon)
+        best, likelihood = _best(self._fits, self._recent)
+        recent = _RunningFits.of(self._horizon)
         for fit in recent:
             fit.observe(*self._recent)
         best_recent, better = _best(recent, self._recent)
         if better > likelihood + _MARGIN:
-            self._fits, found, likelihood = recent, best_recent, better
-        least = max(_by_shares(self._recent.values), _by_level(self._recent)) + _MARGIN
-        if likelihood <= least or not _agrees(found, self._recent):
+            self._fits, best, likelihood = recent, best_recent, better
+        least = max(_shares_likelihood(self._recent.values), _level_likelihood(self._recent)) + _MARGIN
+        if likelihood <= least or not _agrees(best, self._recent):
             return None
         pace, origin = self._fits.walk, self._recent.times[-1].item()
-        process = pace.gap and found.process(self._recent, pace.gap, origin)
+        process = pace.gap and best.process(self._recent, pace.gap, origin)
         return (
             LearnedProcess(process, pace.gap, origin, pace.regular, pace.weight)
             if process and pace.gap
@@ -184,14 +184,14 @@ class ProcessLearner:
         if self.learned is not None:
             parameters = vars(self.learned) | {"process": self.learned.process.to_parameters()}
         waiting = (
-            _together(self._waiting) if self._waiting else RecentRows(*(rows[:0] for rows in self._recent))
+            _concatenate(self._waiting) if self._waiting else RecentRows(*(rows[:0] for rows in self._recent))
         )
         return state | {
             "times": self._recent.times,
             "values": self._recent.values,
             "waiting_times": waiting.times,
             "waiting_values": waiting.values,
-            "seen": np.array([self._seen]),
+            "seen": np.array([self._rows]),
             "learned": np.frombuffer(json.dumps(parameters).encode(), np.uint8),
         }
 
@@ -203,7 +203,7 @@ class ProcessLearner:
         self._recent = RecentRows(state["times"].copy(), state["values"].copy())
         waiting = RecentRows(state["waiting_times"].copy(), state["waiting_values"].copy())
         self._waiting = [waiting] if len(waiting.times) else []
-        self._seen = int(state["seen"][0])
+        self._rows = int(state["seen"][0])
         parameters = json.loads(state["learned"].tobytes())
         self.learned = parameters and LearnedProcess(
             **parameters | {"process": Process.from_parameters(parameters["process"])}
@@ -212,7 +212,7 @@ class ProcessLearner:
 
 
 def _variance(noise: Noise) -> float:
-    """Of normal noise without bound, or of uniform noise."""
+    """The variance of unbounded normal noise, or of uniform noise."""
     return noise.sigma**2 if noise.sigma is not None else ((noise.bound or 0.0) + 0.5) ** 2 / 3
 
 
@@ -222,20 +222,20 @@ def _widened(noise: Noise, moves: float) -> Noise:
     return Noise(bound, None if noise.sigma is None else math.sqrt(noise.sigma**2 + moves**2 / 12))
 
 
-def _together(parts: list[RecentRows]) -> RecentRows:
+def _concatenate(parts: list[RecentRows]) -> RecentRows:
     return RecentRows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _latest(rows: RecentRows) -> RecentRows:
     """The last of these rows by time; rows of one time in order of arrival."""
-    order = np.argsort(rows.times, kind="stable")[-_RECENT:]
+    order = np.argsort(rows.times, kind="stable")[-_RECENT_ROWS:]
     return RecentRows(rows.times[order], rows.values[order])
 
 
-def _best(fits: _Fits, recent: RecentRows) -> tuple[RunningFit, float]:
+def _best(fits: _RunningFits, recent: RecentRows) -> tuple[RunningFit, float]:
     """The fit with the highest likelihood of the recent rows, and that likelihood."""
-    found: list[tuple[RunningFit, float]] = [(fit, _likelihood(fit, recent)) for fit in fits]
-    return max(found, key=lambda each: each[1])
+    scored: list[tuple[RunningFit, float]] = [(fit, _likelihood(fit, recent)) for fit in fits]
+    return max(scored, key=lambda pair: pair[1])
 
 
 def _likelihood(fit: RunningFit, recent: RecentRows) -> float:
@@ -252,20 +252,20 @@ def _agrees(fit: RunningFit, recent: RecentRows) -> bool:
     intervals = fit.intervals(recent)
     if intervals is None:
         return False
-    below, upto = (ends[-_TESTED:] for ends in intervals)
+    below, upto = (ends[-_TESTED_ROWS:] for ends in intervals)
     # An impossible row is an outlier with an extreme rank; several of them fail the test.
-    return agreement(below, np.maximum(upto, np.nextafter(below, 2))) >= _UNLIKELY
+    return agreement(below, np.maximum(upto, np.nextafter(below, 2))) >= _MIN_P_VALUE
 
 
-def _by_level(recent: RecentRows) -> float:
-    """The likelihood by noise around a constant."""
+def _level_likelihood(recent: RecentRows) -> float:
+    """The log-likelihood of a constant with noise."""
     level = TrendLearner(level=True)
     level.observe(*recent)
     return _likelihood(level, recent)
 
 
-def _by_shares(values: Array) -> float:
-    """The likelihood by the frequency of each value before; new values are uniform within the range."""
+def _shares_likelihood(values: Array) -> float:
+    """The log-likelihood by the frequency of each value so far; new values are uniform within the range."""
     order = np.argsort(values, kind="stable")
     grouped = values[order]
     first = np.concatenate(([True], grouped[1:] != grouped[:-1]))

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _DEVIATIONS: Final = 9.0
-_FAR: Final = 21.0
+_FAR_DEVIATIONS: Final = 21.0
 _NEGLIGIBLE: Final = 1e-100
 """Sums of steps with a lower probability, or more standard deviations away, are left out; else their number would
 grow with the steps. Far values keep a probability, so that the nearer of two values is more likely."""
-_KEPT: Final = 16
-_WIDE: Final = 8.0
-"""Rounding hardly matters for normal steps of this width: their sums are normal to eight digits and need no table."""
+_CACHED_WALKS: Final = 16
+_MIN_NORMAL: Final = 8.0
+"""For normal steps with a larger sigma, rounding hardly matters: sums are normal to eight digits, without a table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +66,14 @@ class RandomWalk(Markov):
     @classmethod
     def fit(cls, values: ArrayLike) -> Self:
         """The drift and the steps of the highest likelihood."""
-        seen = as_integers(values)
-        if len(seen) < 2:  # noqa: PLR2004 - a step needs two values
-            raise InputError(f"{len(seen)} values show no step; give at least 2")
-        steps = np.diff(seen)
+        observed = as_integers(values)
+        if len(observed) < 2:  # noqa: PLR2004 - a step needs two values
+            raise InputError(f"{len(observed)} values show no step; give at least 2")
+        steps = np.diff(observed)
         mean, middle = float(steps.mean()), (int(steps.max()) + int(steps.min())) / 2
-        bell = cls(mean, Noise.fit(steps - mean))
+        normal_steps = cls(mean, Noise.fit(steps - mean))
         uniform = cls(middle, Noise(bound=float(np.ptp(steps)) / 2))
-        return max(uniform, bell, key=lambda walk: walk.step.likelihood(steps - walk.drift))
+        return max(uniform, normal_steps, key=lambda walk: walk.step.likelihood(steps - walk.drift))
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
@@ -81,7 +81,7 @@ class RandomWalk(Markov):
         return cls(**fields | {"step": Noise(**fields["step"])})
 
     @cached_property
-    def one(self) -> tuple[int, Array]:
+    def single_step(self) -> tuple[int, Array]:
         """The smallest step, and the probabilities from it on."""
         low, high = math.floor(self.drift - self.step.reach), math.ceil(self.drift + self.step.reach)
         return low, self.step.mass(np.arange(low, high + 1) - self.drift)
@@ -98,13 +98,15 @@ class RandomWalk(Markov):
             return normal((near + 0.5) / spread) - normal((near - 0.5) / spread)
         sums = self._sums(int(ahead.max(initial=1)))
         place = self._upward(distances) - sums.lows[ahead]
-        there = (place >= 0) & (place < sums.lengths[ahead])
-        found: Array = np.where(there, sums.chances[np.where(there, sums.starts[ahead] + place, 0)], 0.0)
-        return found
+        in_range = (place >= 0) & (place < sums.lengths[ahead])
+        probabilities: Array = np.where(
+            in_range, sums.probabilities[np.where(in_range, sums.starts[ahead] + place, 0)], 0.0
+        )
+        return probabilities
 
     def _spread(self, ahead: Array) -> Array | None:
         """The standard deviation after each number of steps; None if rounding matters."""
-        if self.step.bound is not None or self.step.sigma is None or self.step.sigma <= _WIDE:
+        if self.step.bound is not None or self.step.sigma is None or self.step.sigma <= _MIN_NORMAL:
             return None
         # The last rounding is that of the distance.
         spread: Array = np.sqrt(self.step.sigma**2 * ahead + (ahead - 1) / 12)
@@ -116,8 +118,8 @@ class RandomWalk(Markov):
             return -np.abs(distances)
         return distances if self.drift > 0 else -distances
 
-    def _sums(self, ahead: int) -> _Sums:
-        """Of the walk that drifts up."""
+    def _sums(self, ahead: int) -> _StepSums:
+        """The sums of steps of the walk that drifts up."""
         upward = self if self.drift >= 0 else RandomWalk(-self.drift, self.step)
         return _sums(upward, 1 << (ahead - 1).bit_length())
 
@@ -129,14 +131,14 @@ class RandomWalk(Markov):
         steps = np.arange(1, ahead + 1)
         spread = self._spread(steps)
         if spread is not None:
-            return _within(self.drift * steps, (_FAR if far else _DEVIATIONS) * spread)
+            return _within(self.drift * steps, (_FAR_DEVIATIONS if far else _DEVIATIONS) * spread)
         sums = self._sums(ahead)
         lows, lengths = sums.lows[1 : ahead + 1], sums.lengths[1 : ahead + 1]
         low, high = int(lows.min()), int((lows + lengths).max()) - 1
         if self.drift <= 0:
             low, high = (low, -low) if self.drift == 0 else (-high, -low)
         if not far:
-            least, one = self.one
+            least, one = self.single_step
             places = least + np.arange(len(one))
             mean = float(one @ places)
             reach = _DEVIATIONS * np.sqrt(steps * float(one @ (places - mean) ** 2)) + len(one)
@@ -165,8 +167,8 @@ class RandomWalk(Markov):
 
     def intervals(self, values: Array) -> tuple[Array, Array]:
         """By the steps; the first value is left out."""
-        apart = np.diff(values) - self.drift
-        return self.step.below(apart - 0.5), self.step.below(apart + 0.5)
+        noise = np.diff(values) - self.drift
+        return self.step.below(noise - 0.5), self.step.below(noise + 0.5)
 
 
 def _within(centres: Array, reaches: Array) -> tuple[int, int]:
@@ -174,24 +176,24 @@ def _within(centres: Array, reaches: Array) -> tuple[int, int]:
     return math.floor((centres - reaches).min()), math.ceil((centres + reaches).max())
 
 
-class _Sums(NamedTuple):
+class _StepSums(NamedTuple):
     """The probabilities of the sums of 0, 1, 2 and more steps, one after the other; each begins at its least sum."""
 
-    chances: Array
+    probabilities: Array
     starts: Array
     lengths: Array
     lows: Array
 
 
-@lru_cache(maxsize=_KEPT)
-def _sums(walk: RandomWalk, most: int) -> _Sums:
-    least, one = walk.one
+@lru_cache(maxsize=_CACHED_WALKS)
+def _sums(walk: RandomWalk, most: int) -> _StepSums:
+    least, one = walk.single_step
     low, lows, sums = 0, [0], [np.ones(1)]
     for _ in range(most):
-        chances = np.convolve(sums[-1], one)
-        matters = np.flatnonzero(chances > _NEGLIGIBLE)
+        probabilities = np.convolve(sums[-1], one)
+        matters = np.flatnonzero(probabilities > _NEGLIGIBLE)
         low += least + int(matters[0])
         lows.append(low)
-        sums.append(chances[matters[0] : matters[-1] + 1])
-    lengths = np.array([len(some) for some in sums])
-    return _Sums(np.concatenate(sums), np.cumsum(lengths) - lengths, lengths, np.array(lows))
+        sums.append(probabilities[matters[0] : matters[-1] + 1])
+    lengths = np.array([len(one) for one in sums])
+    return _StepSums(np.concatenate(sums), np.cumsum(lengths) - lengths, lengths, np.array(lows))

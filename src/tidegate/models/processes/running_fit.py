@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ROUNDING: Final = 1 / 12
 """The variance that rounding adds."""
-LEAST_SIGMA: Final = 0.1
+MIN_SIGMA: Final = 0.1
 """The smallest sigma that rounded values can show."""
 
 
@@ -39,7 +39,7 @@ class RunningFit(ABC):
     Parameters
     ----------
     horizon
-        The half-life of a row, in units of time; None forgets nothing.
+        The half-life of a row, in units of time; None for no decay.
 
     Attributes
     ----------
@@ -83,14 +83,14 @@ class RunningFit(ABC):
 
 def columns(times: ArrayLike, values: ArrayLike) -> tuple[Array, Array]:
     """Times and values of rows as arrays of equal length."""
-    when, what = np.asarray(times), np.asarray(values)
-    if when.ndim != 1 or when.shape != what.shape:
-        raise InputError(f"{when.shape} times have {what.shape} values; give two columns of one length")
-    return when, what
+    time, value = np.asarray(times), np.asarray(values)
+    if time.ndim != 1 or time.shape != value.shape:
+        raise InputError(f"{time.shape} times have {value.shape} values; give two columns of one length")
+    return time, value
 
 
 def fit_noise(
-    deviations: Array, variance: float, widest: float = np.inf, *, may_be_cut: bool = False
+    deviations: Array, variance: float, widest: float = np.inf, *, may_be_bounded: bool = False
 ) -> Noise:
     """Noise of this variance after rounding, in the shape of the highest likelihood for these deviations.
 
@@ -98,13 +98,13 @@ def fit_noise(
     parameter, and pays twice Schwarz's penalty for it, since the largest deviation from a fitted line is slightly
     too large.
     """
-    spread = float(np.sqrt(max(variance - ROUNDING, LEAST_SIGMA**2)))
+    spread = float(np.sqrt(max(variance - ROUNDING, MIN_SIGMA**2)))
     normal = Noise(sigma=spread)
     bound = float(np.abs(deviations).max(initial=0.0))
     if not len(deviations) or bound > widest:
         return normal
     penalty = {Noise(bound=bound): 0.0, normal: 0.0}
-    cut = Noise.within(bound, spread) if may_be_cut else None
-    if cut is not None:
-        penalty[cut] = float(np.log(len(deviations)))
+    bounded = Noise.within(bound, spread) if may_be_bounded else None
+    if bounded is not None:
+        penalty[bounded] = float(np.log(len(deviations)))
     return max(penalty, key=lambda noise: noise.likelihood(deviations) - penalty[noise])

@@ -26,7 +26,7 @@ class Stationary(Process):
     ----------
     shares
         The shares, which add up to one: a mapping from value to share, or a pair (values, shares). They are
-        kept as such a pair, in the order of values.
+        stored as such a pair, in the order of values.
 
     Examples
     --------
@@ -47,10 +47,10 @@ class Stationary(Process):
     shares: Mapping[int, float] | tuple[ArrayLike, ArrayLike]
 
     def __post_init__(self) -> None:
-        given = self.shares
-        pair = (list(given), list(given.values())) if isinstance(given, Mapping) else given
+        argument = self.shares
+        pair = (list(argument), list(argument.values())) if isinstance(argument, Mapping) else argument
         if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004 - a pair
-            raise InputError(f"shares {given!r} must be a mapping or a pair (values, shares)")
+            raise InputError(f"shares {argument!r} must be a mapping or a pair (values, shares)")
         values, shares = as_integers(pair[0]), column(pair[1], "shares")
         if len(values) != len(shares):
             raise InputError(f"{len(values)} values have {len(shares)} shares; give one each")
@@ -69,21 +69,21 @@ class Stationary(Process):
     @classmethod
     def fit(cls, values: ArrayLike) -> Self:
         """The shares that were observed."""
-        found, times = np.unique(as_integers(values), return_counts=True)
-        return cls((found, times / max(times.sum(), 1)))
+        distinct, counts = np.unique(as_integers(values), return_counts=True)
+        return cls((distinct, counts / max(counts.sum(), 1)))
 
-    def probability(self, history: History, ahead: Array, values: Array) -> Array:  # noqa: ARG002 - it does not matter
+    def probability(self, history: History, ahead: Array, values: Array) -> Array:  # noqa: ARG002 - not needed here
         """Each value's share, at all times."""
         return np.repeat(self.share(values)[:, None], len(ahead), axis=1)
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
-        """Each value by its share."""
+        """Values drawn by their shares."""
         values, shares = self._columns
         upto = np.cumsum(shares)
-        drawn: Array = values[np.searchsorted(upto, rng.random(count) * upto[-1], side="right")]
-        return drawn
+        sample: Array = values[np.searchsorted(upto, rng.random(count) * upto[-1], side="right")]
+        return sample
 
-    def likely(self, history: History, ahead: Array) -> Array:  # noqa: ARG002 - they do not matter
+    def likely(self, history: History, ahead: Array) -> Array:  # noqa: ARG002 - not needed here
         """All values that have a share."""
         return self._columns[0]
 

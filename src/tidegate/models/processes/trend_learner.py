@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tidegate.models.processes.noise import Noise
     from tidegate.types import Array, Time
 
-_LEAST: Final = 3
-"""Two rows always fit a line, so that at least three are needed."""
+_MIN_ROWS: Final = 3
+"""Any two rows fit a line, so at least three are needed."""
 
 
 class TrendLearner(RunningFit):
@@ -30,7 +30,7 @@ class TrendLearner(RunningFit):
     Parameters
     ----------
     horizon
-        The half-life of a row, in units of time; None forgets nothing.
+        The half-life of a row, in units of time; None for no decay.
     level
         Whether to fit a constant.
 
@@ -48,51 +48,53 @@ class TrendLearner(RunningFit):
     Deviations
     ----------
     The least-squares line is used for uniform noise, too; the bound is the largest distance of the recent rows. A
-    bound of normal noise is found only if it cuts off a visible part: at two standard deviations, not at three. A
-    sample of a stream, at random or by a hash of its values, has the same line and noise.
+    bound of normal noise is detected only if it cuts off a considerable part: at two standard deviations, not at
+    three. A sample of a stream, at random or by a hash of its values, has the same line and noise.
     """
 
     def __init__(self, horizon: Time | None = None, *, level: bool = False) -> None:
         super().__init__(horizon)
         self._level = level
         self.parameters = 2 if level else 3
-        self._moments = WeightedMoments(2)  # time and value, from `_now` and `_at`
+        self._moments = WeightedMoments(2)  # time and value, relative to `_now` and `_last`
         self._now: Time = 0
-        self._at = 0.0
+        self._last = 0.0
 
     def observe(self, times: ArrayLike, values: ArrayLike) -> None:
         """Learn from rows."""
-        when, what = columns(times, values)
-        if not len(when):
+        time, value = columns(times, values)
+        if not len(time):
             return
-        newest, at = when.max().item(), float(what[-1])
+        newest, last = time.max().item(), float(value[-1])
         if self._moments.weight:
             newest = max(newest, self._now)
             passed = float(newest - self._now)
-            self._moments.fade(2.0 ** (-passed / self._half_life))
-            self._moments.shift(np.array([passed, at - self._at]))
-        self._now, self._at = newest, at
-        ages = (newest - when).astype(np.float64)
-        self._moments.fold(np.column_stack((-ages, what.astype(np.float64) - at)), self._weights(ages))
+            self._moments.decay(2.0 ** (-passed / self._half_life))
+            self._moments.shift_origin(np.array([passed, last - self._last]))
+        self._now, self._last = newest, last
+        ages = (newest - time).astype(np.float64)
+        self._moments.add(np.column_stack((-ages, value.astype(np.float64) - last)), self._weights(ages))
 
     def line(self) -> tuple[float, float, float] | None:
         """The speed per unit of time, the line at the newest row, and the variance around it."""
         moments = self._moments
-        (moved, together), (_, scattered) = moments.spread
-        if moments.weight <= 0 or not (self._level or moved > 0):
+        (time_spread, covariance), (_, value_spread) = moments.spread
+        if moments.weight <= 0 or not (self._level or time_spread > 0):
             return None
-        speed = 0.0 if self._level else together / moved
-        rest = max(scattered - speed * together, 0.0) / moments.weight
-        return speed, moments.mean[1] - speed * moments.mean[0], rest
+        speed = 0.0 if self._level else covariance / time_spread
+        variance = max(value_spread - speed * covariance, 0.0) / moments.weight
+        return speed, moments.mean[1] - speed * moments.mean[0], variance
 
     def _noise(self, recent: RecentRows) -> tuple[Array, Noise] | None:
         """The distances of recent rows from the line, and the noise that fits them."""
         line = self.line()
-        if line is None or len(recent.times) < _LEAST - 1:
+        if line is None or len(recent.times) < _MIN_ROWS - 1:
             return None
         speed, level, variance = line
-        apart = recent.values.astype(np.float64) - self._at - level - speed * (recent.times - self._now)
-        return apart, fit_noise(apart, variance, may_be_cut=True)
+        deviations = (
+            recent.values.astype(np.float64) - self._last - level - speed * (recent.times - self._now)
+        )
+        return deviations, fit_noise(deviations, variance, may_be_bounded=True)
 
     def process(self, recent: RecentRows, unit: float = 1.0, origin: Time = 0) -> LinearTrend | None:
         """The line and its noise."""
@@ -100,27 +102,27 @@ class TrendLearner(RunningFit):
         if line is None or noise is None:
             return None
         speed, level, _ = line
-        offset = self._at + level - speed * (self._now - origin)
+        offset = self._last + level - speed * (self._now - origin)
         return LinearTrend(float(speed * unit), float(offset), noise[1]) if math.isfinite(offset) else None
 
     def intervals(self, recent: RecentRows) -> tuple[Array, Array] | None:
         """By the noise around the line."""
-        found = self._noise(recent)
-        if found is None:
+        fitted = self._noise(recent)
+        if fitted is None:
             return None
-        apart, noise = found[0][1:], found[1]
-        return noise.below(apart - 0.5), noise.below(apart + 0.5)
+        deviations, noise = fitted[0][1:], fitted[1]
+        return noise.below(deviations - 0.5), noise.below(deviations + 0.5)
 
     def snapshot(self) -> dict[str, Array]:
         """The state as plain arrays."""
         return {
             "moments": self._moments.snapshot(),
             "now": np.array([self._now]),
-            "at": np.array([self._at]),
+            "at": np.array([self._last]),
         }
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Restore the state that `snapshot` returned."""
         self._moments.restore(state["moments"])
-        self._now, self._at = state["now"][0].item(), float(state["at"][0])
+        self._now, self._last = state["now"][0].item(), float(state["at"][0])
         return self

@@ -106,7 +106,7 @@ def h1(
 
 def _geometric(walk: RandomWalk, survival: Exponential) -> tuple[int, Array]:
     """The least distance, and the sum over all steps for it and the next ones, in the transform's domain."""
-    least, one = walk.one
+    least, one = walk.single_step
     steps = survival.reach()
     places = least + np.arange(len(one))
     drift = float(one @ places)

@@ -27,11 +27,11 @@ from tidegate.alerts.certification.proof import KnownShape
 from tidegate.spark.alert.bucket import ALERT, TIME, VALUE, AlertPlan, carried, share_of
 from tidegate.spark.alert.processor import AlertProcessor, alert_job
 from tidegate.spark.frames.durations import microseconds
-from tidegate.spark.frames.side import INTEGERS, SideFrame, check_frame, keyed, quoted
+from tidegate.spark.frames.side import INTEGERS, SideFrame, check_frame, join_key, quoted
 from tidegate.spark.packing.buckets import bucket_count
 from tidegate.spark.packing.columns import travelled
 from tidegate.spark.packing.packed_rows import CHECK, CONTENT, KEY, PACKED, RESULTS, Pack, unpack
-from tidegate.spark.session.configuration import check_provider, partitions_of, warn_of_partitions
+from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
 from tidegate.spark.state.layout import NAME, checked_name
 from tidegate.types import Budget, InputError
 
@@ -127,10 +127,10 @@ def alert(
     spark = next(iter(frames.values())).frame.sparkSession
     _check_understood(when, certificate, next(iter(frames.values())))
     streaming = bool(next(iter(frames.values())).frame.isStreaming)
-    count = bucket_count(buckets, partitions_of(spark)) if names else _one(buckets)
+    count = bucket_count(buckets, shuffle_partitions(spark)) if names else _one(buckets)
     if streaming:
-        check_provider(spark)
-        warn_of_partitions(spark, count, stacklevel=2)
+        check_state_store(spark)
+        warn_about_partitions(spark, count, stacklevel=2)
     total, fixed = Budget.of(budget), buckets is not None or not names or not streaming
     keys, clock = {name: _widest(name, frames) for name in names}, _widest(time, frames)
     along = {
@@ -401,7 +401,7 @@ def _travelling(
     (_, first), *others = frames.items()
     hashes = [{KEY: "0L"} for _ in frames]
     if keys:
-        found = [keyed(first, frame, keys, "=", None) for _, frame in others]
+        found = [join_key(first, frame, keys, "=", None) for _, frame in others]
         hashes = [found[0].left, *(pair.right for pair in found)]
     sent = []
     for (name, frame), expressions in zip(frames.items(), hashes, strict=True):

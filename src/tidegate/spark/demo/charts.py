@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CSS_FONTS: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 INK: Final = "#1f2933"
-QUIET: Final = "#7b8794"
+GREY: Final = "#7b8794"
 LINE: Final = "#e4e7eb"
 _COLOURS: Final = {"age": "#6d4fb3", "until_expiry": "#0f766e", "random": "#7c86a2", "fifo": "#c2622d"}
 _MORE_COLOURS: Final = ("#2f8fa8", "#b3396b", "#4f7a28", "#2b6cb0")
@@ -64,14 +64,18 @@ def _draw_recall(result: DemoResult, size: _Size) -> Figure:
     top = min(1.0, 3 * max((record.recall for record in result.records), default=1.0)) or 1.0
     figure, axes = _new_chart(size, "recall so far", len(result.needed) - 1, 1.02 * top)
     for record in result.records:
-        seen = [reading for reading in record.readings if reading.exact]
+        counted = [reading for reading in record.readings if reading.exact]
         axes.plot(
-            [reading.minute for reading in seen],
-            [reading.results / reading.exact for reading in seen],
+            [reading.minute for reading in counted],
+            [reading.results / reading.exact for reading in counted],
             color=colour(record.policy),
             linewidth=2.5,
         )
-    ends = [(t.recall, f"{t.policy} {t.recall:.1%}", colour(t.policy)) for t in result.records if t.exact]
+    ends = [
+        (record.recall, f"{record.policy} {record.recall:.1%}", colour(record.policy))
+        for record in result.records
+        if record.exact
+    ]
     _label_ends(axes, ends, _LABEL_GAP * top)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
     return figure
@@ -84,7 +88,7 @@ def _draw_memory(result: DemoResult, size: _Size) -> Figure:
     axes.fill_between(minutes, rows, color="#f0f3f6", linewidth=0)
     axes.plot(minutes, rows, color="#b8c2cc", linewidth=1)
     axes.axhline(result.budget, color=INK, linewidth=1, linestyle=(0, (3, 3)))
-    # All policies are nearly always at the budget, so lines would hide each other. Markers were read in turn.
+    # All policies are nearly always at the budget, so lines would hide each other. Policies are read alternately.
     for record in result.records:
         axes.plot(
             [minute for minute, _ in record.memory],
@@ -97,7 +101,7 @@ def _draw_memory(result: DemoResult, size: _Size) -> Figure:
             markeredgewidth=1.5,
             clip_on=False,
         )
-    ends = [(rows[-1], "an exact join", QUIET), (result.budget, f"budget {result.budget:,}", INK)]
+    ends = [(rows[-1], "an exact join", GREY), (result.budget, f"budget {result.budget:,}", INK)]
     _label_ends(axes, ends, _LABEL_GAP * top)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     return figure
@@ -124,12 +128,12 @@ def _label_ends(axes: Axes, ends: list[tuple[float, str, str]], gap: float) -> N
 
 def _new_chart(size: _Size, y: str, right: float, top: float) -> tuple[Figure, Axes]:
     figure = new_figure(size.width, size.height)
-    axes = add_axes(figure, left=size.left, right=size.right, top=12, bottom=48, grid=LINE, ink=QUIET)
+    axes = add_axes(figure, left=size.left, right=size.right, top=12, bottom=48, grid=LINE, ink=GREY)
     axes.set_xticks([tick for tick in round_ticks(0, max(right, 1)) if tick <= max(right, 1)])
     axes.set_yticks([tick for tick in round_ticks(0, top) if tick <= top])
     axes.set(xlim=(0, max(right, 1)), ylim=(0, top))
     axes.tick_params(labelsize=_LABEL_SIZE)
-    style: dict[str, Any] = {"color": QUIET, "fontsize": _LABEL_SIZE, "fontfamily": FONT}
+    style: dict[str, Any] = {"color": GREY, "fontsize": _LABEL_SIZE, "fontfamily": FONT}
     axes.set_xlabel("minute of the stream", labelpad=8, **style)
     axes.set_ylabel(y, labelpad=8, **style)
     return figure, axes

@@ -8,9 +8,9 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from tidegate.spark.demo.charts import CSS_FONTS, INK, LINE, QUIET, colour, memory_chart, recall_chart
+from tidegate.spark.demo.charts import CSS_FONTS, GREY, INK, LINE, colour, memory_chart, recall_chart
 
-_WHY: Final = {
+_REASONS: Final = {
     "age": "It learned at which age an auction gets its bids, and kept the auctions of that age.",
     "until_expiry": "Most bids arrive near the end of an auction, and it keeps the auctions that end next.",
     "fifo": "Most bids arrive soon after an auction opens, and it keeps the newest auctions.",
@@ -36,13 +36,13 @@ class PolicyRecord:
     policy
         Its name.
     budget
-        How many rows it may buffer.
+        The maximum number of buffered rows.
     readings
         The counts after each micro-batch.
     memory
         Minute of the stream and rows buffered, read every few seconds.
     peak_rows
-        The most rows that it ever buffered; None until it is read.
+        The largest number of buffered rows; None until it is read.
     """
 
     policy: str
@@ -72,7 +72,7 @@ class PolicyRecord:
         return self.results / self.exact if self.exact else 0.0
 
     def cells(self) -> list[str]:
-        """Its line in a table: rows in, results, exact, recall, peak rows, budget."""
+        """Its row of a table: rows in, results, exact, recall, peak rows, budget."""
         peak = "-" if self.peak_rows is None else f"{self.peak_rows:,}"
         return [
             f"{self.rows_in:,}",
@@ -93,13 +93,13 @@ class DemoResult:
     records
         One for each policy.
     budget
-        How many rows each may buffer.
+        The maximum number of buffered rows of each policy.
     needed
         Minute of the stream and number of open auctions: what an exact join must hold.
     window
-        How many minutes an auction is open.
+        The number of minutes that an auction is open.
     seconds
-        How long it took, without the start of Spark.
+        Its duration, without the start of Spark.
     interrupted
         Whether it was stopped early.
     page
@@ -117,7 +117,7 @@ class DemoResult:
 
 def findings(result: DemoResult) -> list[str]:
     """The findings, as sentences."""
-    ranked = sorted((t for t in result.records if t.exact), key=lambda record: -record.recall)
+    ranked = sorted((record for record in result.records if record.exact), key=lambda record: -record.recall)
     if not ranked:
         return ["No micro-batch was finished, so there are no results to compare."]
     best, last = ranked[0], ranked[-1]
@@ -129,10 +129,10 @@ def findings(result: DemoResult) -> list[str]:
     if best is not last and last.results:
         first += f": {best.recall / last.recall:.1f} times as many as {last.policy}"
     sentences = [first + "."]
-    if best is not last and best.policy in _WHY:
-        sentences.append(_WHY[best.policy])
+    if best is not last and best.policy in _REASONS:
+        sentences.append(_REASONS[best.policy])
     if all(record.peak_rows is not None and record.peak_rows <= result.budget for record in result.records):
-        sentences.append("No query ever buffered more than its budget.")
+        sentences.append("No query buffered more than its budget at any time.")
     return sentences
 
 
@@ -143,7 +143,7 @@ def write_page(result: DemoResult, path: Path) -> None:
     text = _PAGE.substitute(
         font=CSS_FONTS,
         ink=INK,
-        quiet=QUIET,
+        quiet=GREY,
         line=LINE,
         findings=" ".join(map(escape, findings(result))),
         note="It was stopped early; these are the results until then. " if result.interrupted else "",
@@ -154,7 +154,9 @@ def write_page(result: DemoResult, path: Path) -> None:
         recall=recall_chart(result),
         memory=memory_chart(result),
         budget=result.budget,
-        best=escape(max(result.records, key=lambda t: t.recall).policy if result.records else "fifo"),
+        best=escape(
+            max(result.records, key=lambda record: record.recall).policy if result.records else "fifo"
+        ),
         policies=escape(policies),
     )
     path.write_text(text, encoding="utf-8")
@@ -216,7 +218,7 @@ $recall
 the rows that an exact join must hold.</p>
 $memory
 <h2>Next steps</h2>
-<p>The results are beside this page, in <code>results/</code>; inputs and checkpoints too.
+<p>The results are next to this page, in <code>results/</code>; inputs and checkpoints too.
 Join your own streams the same way:</p>
 <pre><code>import tidegate as tg
 

@@ -43,11 +43,11 @@ POLICIES: Final = ("age", "until_expiry", "fifo")
 _MARKER: Final = ".tidegate-demo"
 _POLL: Final = 0.3
 _INSPECT_EVERY: Final = 5.0
-_METRIC: Final = "found"
+_METRIC: Final = "demo"
 
 
 class PolicyQuery:
-    """The query of one policy, and what it has done so far."""
+    """The query of one policy, and its counts so far."""
 
     def __init__(self, spark: SparkSession, stream: DemoStream, folder: Path, policy: str) -> None:
         self.record = PolicyRecord(policy, stream.budget)
@@ -103,8 +103,8 @@ class PolicyQuery:
                 continue
             self._batch = progress.batchId
             for side in SIDE_SCHEMAS:
-                ours = (s for s in progress.sources if s.description.endswith(f"/{side}]"))
-                self._rows[side] += sum(source.numInputRows for source in ours)
+                side_sources = (s for s in progress.sources if s.description.endswith(f"/{side}]"))
+                self._rows[side] += sum(source.numInputRows for source in side_sources)
             auctions, bids = self._rows.values()
             self.record.readings.append(
                 BatchReading(
@@ -152,11 +152,11 @@ def run_demo(
     spark
         A session to run in; by default one is created and stopped.
     scale
-        How many rows arrive.
+        The number of rows that arrive.
     policies
         The policies to compare.
     seconds
-        How long to write input; everything that is written is still joined.
+        How long input is written, in seconds; everything that is written is still joined.
     seed
         Seed of the stream.
     """
@@ -266,17 +266,18 @@ def _watch(
         ThreadPoolExecutor(1, "tidegate-demo-inspector") as pool,
         Live(console=console, refresh_per_second=4, transient=True) as live,
     ):
-        looking: Future[None] | None = None
-        turn, looked = 0, begun
+        inspection: Future[None] | None = None
+        turn, inspected = 0, begun
         while not stopped.wait(_POLL):
             for query in queries:
                 query.read_progress()
-            writer.taken = min(query.files for query in queries)
+            writer.consumed = min(query.files for query in queries)
             live.update(_view(queries, stream, writer, time.monotonic() - begun))
-            if not writer.is_alive() and writer.taken == writer.written:
+            if not writer.is_alive() and writer.consumed == writer.written:
                 return
-            if (looking is None or looking.done()) and time.monotonic() - looked > _INSPECT_EVERY:
-                looking, looked = pool.submit(queries[turn % len(queries)].read_state), time.monotonic()
+            if (inspection is None or inspection.done()) and time.monotonic() - inspected > _INSPECT_EVERY:
+                query = queries[turn % len(queries)]
+                inspection, inspected = pool.submit(query.read_state), time.monotonic()
                 turn += 1
 
 
@@ -288,7 +289,7 @@ def _view(
         table.add_column(name, justify="right" if name in ("rows in", "results", "recall so far") else "left")
     best = max((query.record.recall for query in queries), default=0.0)
     for record in (query.record for query in queries):
-        held = record.memory[-1][1] if record.memory else 0
+        rows = record.memory[-1][1] if record.memory else 0
         bar = _bar(record.policy)
         table.add_row(
             Text(record.policy, colour(record.policy)),
@@ -296,8 +297,8 @@ def _view(
             f"{record.results:,}",
             f"{record.recall:.1%}",
             bar(best or 1.0, record.recall),
-            f"{held:,} / {stream.budget:,} rows" if record.memory else f"... / {stream.budget:,} rows",
-            bar(stream.budget, held),
+            f"{rows:,} / {stream.budget:,} rows" if record.memory else f"... / {stream.budget:,} rows",
+            bar(stream.budget, rows),
         )
     files = f"minute {writer.written} of {stream.scale.files} written"
     title = Text.assemble(

@@ -23,7 +23,7 @@ SIDE_SCHEMAS: Final = {
     "bids": "auction bigint, placed_at timestamp, price double",
 }
 
-_SPAN: Final = timedelta(minutes=1)
+_FILE_SPAN: Final = timedelta(minutes=1)
 _BIDS: Final = 5.0
 _LATENESS: Final = 4.0
 _START: Final = np.datetime64("2026-01-01T00:00:00", "us").astype(np.int64)
@@ -34,14 +34,14 @@ _POLL: Final = 0.075
 
 @dataclass(frozen=True)
 class DemoScale:
-    """How many rows arrive; a file holds a minute of the stream.
+    """The number of rows that arrive; a file holds a minute of the stream.
 
     Parameters
     ----------
     files
-        The largest number of files of each side.
+        The maximum number of files of each side.
     auctions
-        How many auctions open in a minute; each gets five bids on average.
+        The number of auctions that open in a minute; each gets five bids on average.
     minutes
         How long an auction is open, which is the join's window.
     """
@@ -57,7 +57,7 @@ class DemoScale:
     @property
     def window(self) -> timedelta:
         """How long an auction is open."""
-        return self.minutes * _SPAN
+        return self.minutes * _FILE_SPAN
 
 
 class DemoStream:
@@ -68,7 +68,7 @@ class DemoStream:
         generator = Auctions(
             length=scale.window.total_seconds(),
             bids=_BIDS,
-            rate=scale.auctions / _SPAN.total_seconds(),
+            rate=scale.auctions / _FILE_SPAN.total_seconds(),
             lateness=_LATENESS,
         )
         # Some more than needed on average, so that the last minute is as full as the others.
@@ -77,13 +77,13 @@ class DemoStream:
         self.placed = _START + (bids.time * _MICROS).astype(np.int64)
         self.auction: Array = bids.keys[0].to_numpy()
         self.price = np.zeros(0) if bids.value is None else bids.value
-        ends = _START + np.arange(scale.files + 1) * (_SPAN // timedelta(microseconds=1))
+        ends = _START + np.arange(scale.files + 1) * (_FILE_SPAN // timedelta(microseconds=1))
         self._cuts = {
             "auctions": np.searchsorted(self.opened, ends),
             "bids": np.searchsorted(self.placed, ends),
         }
-        waited = self.placed - self.opened[self.auction]
-        self._joins = (waited >= 0) & (waited <= scale.window // timedelta(microseconds=1))
+        ages = self.placed - self.opened[self.auction]
+        self._joins = (ages >= 0) & (ages <= scale.window // timedelta(microseconds=1))
         # Auctions are numbered in the order of their opening, so those open form a range.
         closed = np.searchsorted(self.opened, ends - scale.window // timedelta(microseconds=1))
         self.needed = self._cuts["auctions"] - closed
@@ -100,7 +100,7 @@ class DemoStream:
     def minute(self, bids: int) -> float:
         """The minute of the stream when these bids have arrived."""
         last = self.placed[bids - 1] if bids else _START
-        return float((last - _START) / _MICROS / _SPAN.total_seconds())
+        return float((last - _START) / _MICROS / _FILE_SPAN.total_seconds())
 
     def exact(self, auctions: int, bids: int) -> int:
         """The number of exact results of the first rows of each side."""
@@ -123,14 +123,14 @@ class FileWriter(threading.Thread):
     def __init__(self, stream: DemoStream, folder: Path, stopped: threading.Event, seconds: float) -> None:
         super().__init__(name="tidegate-demo-writer", daemon=True)
         self.written = 0
-        self.taken = 0
+        self.consumed = 0
         self._stream, self._folder, self._stop_requested = stream, folder, stopped
         self._deadline = time.monotonic() + seconds
 
     def run(self) -> None:
         """Write until everything is written, the deadline has passed, or the demo is stopped."""
         for file in range(self._stream.scale.files):
-            while self.written - self.taken >= _FILES_AHEAD:
+            while self.written - self.consumed >= _FILES_AHEAD:
                 if self._stop_requested.wait(_POLL) or time.monotonic() > self._deadline:
                     return
             if self._stop_requested.is_set() or time.monotonic() > self._deadline:

@@ -1,1 +1,1 @@
-"""DataFrames and options as users give them: columns, keys, times, durations."""
+"""The arguments of users: DataFrames with their columns, keys and times, and durations."""

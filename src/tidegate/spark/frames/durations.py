@@ -1,4 +1,4 @@
-"""Spans of time as users write them ("10 minutes", timedelta, INTERVAL '90' SECOND), in microseconds."""
+"""Durations as users write them ("10 minutes", timedelta, INTERVAL '90' SECOND), in microseconds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PART: Final = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
 def microseconds(value: str | timedelta, what: str) -> int:
-    """Read a span of time.
+    """Parse a duration.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def microseconds(value: str | timedelta, what: str) -> int:
     -5000000
     >>> microseconds("1 month", "window")
     Traceback (most recent call last):
-    tidegate.types.InputError: window '1 month' is not a span of time; write it like '10 minutes' or
+    tidegate.types.InputError: window '1 month' is not a duration; write it like '10 minutes' or
     '1 hour 30 minutes' (weeks are the largest unit: a month has no fixed length)
     """
     if isinstance(value, timedelta):
@@ -54,14 +54,14 @@ def microseconds(value: str | timedelta, what: str) -> int:
     units = [_UNITS.get(unit) or _UNITS.get(unit.removesuffix("s")) for _, unit in parts]
     if not parts or _PART.sub("", text).strip() or None in units:
         raise InputError(
-            f"{what} {value!r} is not a span of time; write it like '10 minutes' or '1 hour 30 minutes' "
+            f"{what} {value!r} is not a duration; write it like '10 minutes' or '1 hour 30 minutes' "
             "(weeks are the largest unit: a month has no fixed length)"
         )
     return round(sum(float(n) * unit for (n, _), unit in zip(parts, units, strict=True) if unit))
 
 
-def window_of(value: tuple[Duration, Duration] | Window) -> Window:
-    """Read a window in time; None is without end."""
+def parse_window(value: tuple[Duration, Duration] | Window) -> Window:
+    """Parse a window of durations; None means no end."""
     if isinstance(value, Window):
         raise InputError(f"{value} has no unit; on Spark write window=('10 minutes', '0 seconds')")
     if not isinstance(value, tuple | list) or len(value) != 2:  # noqa: PLR2004 - left and right
@@ -76,8 +76,8 @@ def window_of(value: tuple[Duration, Duration] | Window) -> Window:
 
 
 @contextlib.contextmanager
-def as_written(value: object, window: Window) -> Iterator[None]:
-    """Let errors show a window as the user wrote it, and not in microseconds."""
+def show_as_written(value: object, window: Window) -> Iterator[None]:
+    """Let errors show a window as the user wrote it instead of in microseconds."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""What Spark's own explanation of a DataFrame tells; the same in classic sessions and through Connect."""
+"""The plan of a DataFrame as `explain` prints it, in classic sessions and through Connect."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from tidegate.types import InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_OURS: Final = re.compile(r"TransformWithState\w* \w+\(bucket#\d+L?, side#\d+L?, payload#\d+L?\)")
+_TIDEGATE_OPERATOR: Final = re.compile(
+    r"TransformWithState\w* \w+\(bucket#\d+L?, side#\d+L?, payload#\d+L?\)"
+)
 
 
-def analysed(frame: DataFrame) -> str:
-    """The analysed plan of a DataFrame."""
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
+def analyzed_plan(frame: DataFrame) -> str:
+    """The analyzed logical plan of a DataFrame."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         frame.explain(extended=True)
-    return shown.getvalue().partition("== Analyzed Logical Plan ==")[2].partition("== Optimized")[0]
+    return output.getvalue().partition("== Analyzed Logical Plan ==")[2].partition("== Optimized")[0]
 
 
-def check_unchained(what: str, frame: DataFrame) -> None:
-    """Refuse a stream that comes from a join, a sample or an alarm of ours in the same query.
+def check_not_chained(what: str, frame: DataFrame) -> None:
+    """Refuse a stream that is the result of a join, sample or alarm of Tidegate in the same query.
 
-    Their results carry no watermark, and one that is set behind them makes Spark stop the query at the first row that
-    is older than it.
+    Such results have no watermark. If one is set on them, Spark stops the query at the first row that is older.
     """
     try:
-        plan = analysed(frame)
+        plan = analyzed_plan(frame)
     except PySparkException:
-        return  # what is wrong with it, Spark says better when it is used
-    if _OURS.search(plan):
+        return  # Spark reports what is wrong with it when it is used
+    if _TIDEGATE_OPERATOR.search(plan):
         raise InputError(
             f"{what} is the result of a tidegate join, sample or alarm in the same query, and such a stream carries "
             "no watermark, not even if withWatermark is added; write it to a table or topic and read that back with "

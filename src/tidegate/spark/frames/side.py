@@ -1,4 +1,4 @@
-"""One side of a join as Spark has it: its columns, its time, its key, and how they travel."""
+"""One side of a join as a DataFrame: its columns, its time, its key, and how they are sent to Python workers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from tidegate.spark.frames.durations import microseconds
-from tidegate.spark.frames.explained_plan import check_unchained
+from tidegate.spark.frames.explained_plan import check_not_chained
 from tidegate.spark.packing.packed_rows import CHECK, CONTENT, KEY
 from tidegate.spark.packing.type_encoding import Carrier, carrier, holds, plain
 from tidegate.types import SIDES, InputError
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 On: TypeAlias = "str | Column | Sequence[str | Column | tuple[str, str]]"
 
 BY: Final = "b"
+"""The hidden column with the hash of `by`."""
 INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 _TIMES: Final = (TimestampType, TimestampNTZType)
 _UNHASHABLE: Final = (MapType, VariantType, CalendarIntervalType, GeographyType, GeometryType)
@@ -51,29 +52,29 @@ _WATERMARK: Final = "spark.watermarkDelayMs"
 
 
 def check_frame(frame: object, what: str) -> None:
-    """Refuse what is no Spark DataFrame, and say what to do with another one."""
+    """Refuse anything but a Spark DataFrame, and name the remedy."""
     if hasattr(frame, "mapInArrow") and hasattr(frame, "sparkSession"):
         return
     module = type(frame).__module__.split(".")[0]
     if module in ("pandas", "polars", "pyarrow"):
         raise InputError(
             f"{what} is a {module} {type(frame).__name__}; give spark.createDataFrame({what}), or use "
-            "tidegate.simulate, which takes it as it is"
+            "tidegate.simulate, which accepts it"
         )
     raise InputError(f"{what} is a {type(frame).__name__}; give a Spark DataFrame")
 
 
 def quoted(name: str) -> str:
-    """A column's name as SQL takes it."""
+    """A column's name, quoted for SQL."""
     escaped = name.replace("`", "``")
     return f"`{escaped}`"
 
 
 @dataclass(frozen=True)
 class SideFrame:
-    """A DataFrame and what is known of it.
+    """A DataFrame that was checked, with its columns, its time column and its watermark.
 
-    Its columns travel under the names c0, c1, ... so that no name of the user's can get in the way.
+    Its columns are sent to Python workers under the names c0, c1, ... so that they cannot clash with hidden columns.
     """
 
     side: str
@@ -87,12 +88,14 @@ class SideFrame:
     def of(
         cls, side: str, frame: DataFrame, time: str, lateness: str | timedelta | None, *, streaming: bool
     ) -> SideFrame:
-        """Look a DataFrame over, and refuse what could not work."""
+        """Check a DataFrame, and refuse one that cannot be joined."""
         names = frame.columns
         folded = [name.casefold() for name in names]
-        double = next((name for name in names if folded.count(name.casefold()) > 1), None)
-        if double is not None:
-            raise InputError(f"{side} has two columns {double!r} (case aside); rename one, e.g. with toDF")
+        duplicate = next((name for name in names if folded.count(name.casefold()) > 1), None)
+        if duplicate is not None:
+            raise InputError(
+                f"{side} has two columns {duplicate!r} (ignoring case); rename one, e.g. with toDF"
+            )
         _check_names(side, [time], names)
         kind = frame.schema[time].dataType
         if not isinstance(kind, _TIMES):
@@ -102,19 +105,19 @@ class SideFrame:
             )
         if streaming and isinstance(kind, TimestampNTZType):
             raise InputError(
-                f"{side}.{time} is of type {kind.simpleString()}, on which Spark keeps no watermark; "
+                f"{side}.{time} is of type {kind.simpleString()}, for which Spark has no watermark; "
                 f'cast it first: {side}.withColumn("{time}", F.col("{time}").cast("timestamp"))'
             )
         if streaming:
-            check_unchained(side, frame)
+            check_not_chained(side, frame)
         if lateness is not None and streaming:
-            frame = watermarked(side, frame, time, lateness)
+            frame = add_watermark(side, frame, time, lateness)
         delay = watermark_delay(frame, time) if streaming else None
         if streaming and delay is None:
             raise InputError(
-                f"{side} has no watermark on {time!r}, so nothing would ever leave its state; "
+                f"{side} has no watermark on {time!r}, so its state would grow without limit; "
                 f'add {side}.withWatermark("{time}", "10 minutes"), or lateness="10 minutes" for all; '
-                "one on a column from which it is derived does not count"
+                "a watermark on a column that it is derived from does not count"
             )
         fields = tuple(plain(field) for field in frame.schema.fields)
         carriers = tuple(carrier(field.dataType, f"{side}.{field.name}") for field in fields)
@@ -122,47 +125,47 @@ class SideFrame:
 
     @property
     def names(self) -> list[str]:
-        """The user's names."""
+        """The names that the user gave the columns."""
         return [field.name for field in self.fields]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names under which the columns travel."""
+        """The names of the columns in Python workers."""
         return tuple(f"c{i}" for i in range(len(self.fields)))
 
     @property
     def time_column(self) -> str:
-        """The name under which the time travels."""
+        """The name of the time column in Python workers."""
         return self.column(self.time)
 
     @property
     def described(self) -> list[list[str]]:
-        """Names and types as JSON, for comparison with a checkpoint and to read its rows."""
+        """Names and types as JSON, to compare with a checkpoint and to read its rows."""
         return [[field.name, field.dataType.json()] for field in self.fields]
 
     def empty(self) -> DataFrame:
-        """The same columns without any rows, to ask Spark what it makes of an expression."""
+        """The same columns without rows, to let Spark analyze an expression."""
         return self.frame.sparkSession.createDataFrame([], StructType(list(self.fields)))
 
     def column(self, name: str) -> str:
-        """The name under which a column travels."""
+        """The name of a column in Python workers."""
         return self.columns[self.names.index(name)]
 
     def by_name(self, name: str) -> StructField:
         """The field of this name."""
         return self.fields[self.names.index(name)]
 
-    def travelling(self, field: StructField) -> DataType:
-        """The type in which a field travels."""
-        found = carrier(field.dataType, field.name)
-        return found.type if found else field.dataType
+    def transport_type(self, field: StructField) -> DataType:
+        """The type in which a field is sent."""
+        how = carrier(field.dataType, field.name)
+        return how.type if how else field.dataType
 
     def carrier(self, column: str) -> Carrier | None:
-        """How a travelling column was carried; None if it is itself."""
+        """How a column was encoded to be sent; None if it was not."""
         return self.carriers[self.columns.index(column)] if column in self.columns else None
 
     def packed(self, keys: dict[str, str], parts: dict[str, str]) -> DataFrame:
-        """The columns that travel: the key's, a hash of the content, the user's, and parts of a condition."""
+        """The columns that are sent: the key, a hash of the content, the user's columns, and parts of a condition."""
         content = [quoted(f.name) for f in self.fields if not holds(f.dataType, *_UNHASHABLE)]
         columns = [F.expr(sql).alias(name) for name, sql in keys.items()]
         columns.append(F.expr(f"xxhash64({', '.join(content) or '0'})").alias(CONTENT))
@@ -179,8 +182,8 @@ def _check_names(side: str, wanted: list[str], names: Sequence[str]) -> None:
             raise InputError(f"{side} has no column {name!r}; it has {', '.join(names)}")
 
 
-def watermarked(what: str, frame: DataFrame, time: str, lateness: str | timedelta) -> DataFrame:
-    """Set the watermark that was asked for on a stream that has none."""
+def add_watermark(what: str, frame: DataFrame, time: str, lateness: str | timedelta) -> DataFrame:
+    """Set the watermark of `lateness=` on a stream that has none."""
     wait = microseconds(lateness, "lateness")
     if wait < 0:
         raise InputError(f"lateness {lateness!r} is negative; give '0 seconds' or more")
@@ -192,29 +195,29 @@ def watermarked(what: str, frame: DataFrame, time: str, lateness: str | timedelt
 def watermark_delay(frame: DataFrame, time: str) -> int | None:
     """The delay of the watermark on a column in microseconds; None without one.
 
-    A column derived from the watermarked one has none: Spark's watermark follows the other's values, and rows would
-    be late, or stay, by a clock that is not theirs.
+    A column that is derived from one with a watermark has none: Spark's watermark follows the values of the original
+    column, which may differ.
     """
-    found = frame.schema[time].metadata.get(_WATERMARK)
-    return None if found is None else int(found) * 1000
+    millis = frame.schema[time].metadata.get(_WATERMARK)
+    return None if millis is None else int(millis) * 1000
 
 
 @dataclass(frozen=True)
-class Keyed:
+class JoinKey:
     """The key of a join.
 
     Parameters
     ----------
     left, right
-        The SQL of the hidden columns that carry it, by name.
+        The SQL of the hidden columns that contain it, by name.
     shared
-        Pairs of key columns with one name, which the result has once: (left, right).
+        Pairs (left, right) of key columns with the same name; the result has each once.
     checked
-        Whether the key is a hash that a second one confirms.
-    dealt_by
-        The hidden column by which rows are dealt to buckets; None for one bucket.
+        Whether the key is a hash, so that a second hash is compared too.
+    distributed_by
+        The hidden column by which rows are distributed to buckets; None for one bucket.
     described
-        What a checkpoint must agree on.
+        The key as text, which must equal that in the checkpoint.
     hashed
         By side, the columns whose types must not change while rows are buffered: the key holds their hashes.
     """
@@ -223,13 +226,13 @@ class Keyed:
     right: dict[str, str]
     shared: tuple[tuple[str, str], ...]
     checked: bool
-    dealt_by: str | None
+    distributed_by: str | None
     described: str
     hashed: dict[Side, list[str]]
 
     @staticmethod
     def wider(left: StructField, right: StructField) -> DataType:
-        """The type that holds either side's key: the larger integer."""
+        """The type that can hold the keys of both sides: the larger integer type."""
         kinds = [type(left.dataType), type(right.dataType)]
         if all(kind in INTEGERS for kind in kinds):
             return max((left.dataType, right.dataType), key=lambda kind: INTEGERS.index(type(kind)))
@@ -240,15 +243,15 @@ class Keyed:
         return self.left if side == "left" else self.right
 
 
-def keyed(
+def join_key(
     left: SideFrame,
     right: SideFrame,
     on: On,
     condition: Condition,
     by: str | tuple[str, str] | None,
-) -> Keyed:
-    """Work out how keys travel and compare."""
-    pairs = pairs_of(on)
+) -> JoinKey:
+    """Check the key columns, and choose how keys are sent and compared."""
+    pairs = key_pairs(on)
     if not pairs:
         raise InputError("on= names no column; write on='key' or on=['a', 'b']")
     for a, b in pairs:
@@ -263,20 +266,26 @@ def keyed(
     }
     if condition == "=":
         if by is not None:
-            raise InputError(f"by={by!r} goes with a condition other than '='; add it to on= instead")
+            raise InputError(f"by={by!r} needs a condition other than '='; add it to on= instead")
         sides = [_equality(frame, [pair[i] for pair in pairs]) for i, frame in enumerate((left, right))]
         exact = all(_exact(f.by_name(p[i]).dataType) for p in pairs for i, f in enumerate((left, right)))
         checked = not (exact and len(pairs) == 1)
         if not checked:
             sides = [{KEY: _integer(f, pairs[0][i])} for i, f in enumerate((left, right))]
             hashed = {side: [] for side in SIDES}
-        return Keyed(sides[0], sides[1], shared, checked, KEY, described, hashed)
+        return JoinKey(sides[0], sides[1], shared, checked, KEY, described, hashed)
     if len(pairs) != 1:
-        raise InputError(f"the condition {condition!r} compares one column, got {pairs}; name one with on=")
+        raise InputError(f"the condition {condition!r} compares one column; got {pairs}; name one with on=")
     numbers = [{KEY: _number(f, pairs[0][i], condition)} for i, f in enumerate((left, right))]
     if by is None:
-        return Keyed(
-            numbers[0], numbers[1], shared, checked=False, dealt_by=None, described=described, hashed=hashed
+        return JoinKey(
+            numbers[0],
+            numbers[1],
+            shared,
+            checked=False,
+            distributed_by=None,
+            described=described,
+            hashed=hashed,
         )
     for i, frame in enumerate((left, right)):
         _check_names(frame.side, [names[i]], frame.names)
@@ -284,12 +293,12 @@ def keyed(
         numbers[i] |= {BY: hashes[KEY], CHECK: hashes[CHECK]}
         numbers[i][KEY] = f"if({hashes[KEY]} is null, null, {numbers[i][KEY]})"
     _check_key(left.by_name(names[0]), right.by_name(names[1]))
-    return Keyed(
-        numbers[0], numbers[1], shared, checked=True, dealt_by=BY, described=described, hashed=hashed
+    return JoinKey(
+        numbers[0], numbers[1], shared, checked=True, distributed_by=BY, described=described, hashed=hashed
     )
 
 
-def pairs_of(on: On) -> list[tuple[str, str]]:
+def key_pairs(on: On) -> list[tuple[str, str]]:
     """The key as pairs of names: (left, right)."""
     if not isinstance(on, str | Sequence):
         raise InputError(
@@ -338,22 +347,22 @@ def _integer(frame: SideFrame, name: str) -> str:
     if isinstance(kind, TimestampType):
         return f"unix_micros({column})"
     if isinstance(kind, TimestampNTZType):
-        # By its parts: what turns it into microseconds at once would go through the session's zone.
+        # From its parts, because the functions that return microseconds depend on the session's time zone.
         clock = f"(hour({column}) * 3600 + minute({column}) * 60 + extract(second from {column})) * 1000000"
         return f"unix_date(cast({column} as date)) * 86400000000 + cast({clock} as bigint)"
     return f"cast({column} as bigint)"
 
 
 def _equality(frame: SideFrame, names: list[str]) -> dict[str, str]:
-    """Two independent 64-bit hashes of a key; null where any of its columns is."""
+    """Two independent 64-bit hashes of a key; the first is null if any of its columns is null."""
     columns = []
     for name in names:
         kind = frame.by_name(name).dataType
-        column = _one_zero(kind, quoted(name))
+        column = _normalize_zeros(kind, quoted(name))
         if isinstance(kind, INTEGERS):
             column = f"cast({column} as bigint)"
         elif isinstance(kind, ArrayType | StructType):
-            # A hash passes over nulls inside; the text tells where they are.
+            # A hash ignores nulls inside; the JSON text shows where they are.
             column = f"{column}, to_json(named_struct('k', {column}), map('ignoreNullFields', 'false'))"
         columns.append(column)
     listed = ", ".join(columns)
@@ -364,17 +373,17 @@ def _equality(frame: SideFrame, names: list[str]) -> dict[str, str]:
     }
 
 
-def _one_zero(kind: DataType, sql: str, depth: int = 0) -> str:
-    """The value with 0.0 for -0.0 at any depth: they are one key, as in Spark's own joins."""
+def _normalize_zeros(kind: DataType, sql: str, depth: int = 0) -> str:
+    """The value with 0.0 instead of -0.0 at any depth: they are the same key, as in Spark's own joins."""
     if isinstance(kind, FloatType | DoubleType):
         return f"({sql} + cast(0 as {kind.simpleString()}))"
     if isinstance(kind, ArrayType):
         element = f"e{depth}"
-        inner = _one_zero(kind.elementType, element, depth + 1)
+        inner = _normalize_zeros(kind.elementType, element, depth + 1)
         return sql if inner == element else f"transform({sql}, {element} -> {inner})"
     if isinstance(kind, StructType):
         fields = [f"{sql}.{quoted(field.name)}" for field in kind.fields]
-        inners = [_one_zero(f.dataType, at, depth) for f, at in zip(kind.fields, fields, strict=True)]
+        inners = [_normalize_zeros(f.dataType, at, depth) for f, at in zip(kind.fields, fields, strict=True)]
         if inners == fields:
             return sql
         parts = ", ".join(f"'f{i}', {inner}" for i, inner in enumerate(inners))
@@ -388,7 +397,7 @@ def _number(frame: SideFrame, name: str, condition: Condition) -> str:
         return f"cast({quoted(name)} as double)"
     if not _exact(kind) or isinstance(kind, BooleanType):
         raise InputError(
-            f"the condition {condition!r} needs numbers or times, {name!r} is {kind.simpleString()}; "
+            f"the condition {condition!r} needs numbers or times; {name!r} is {kind.simpleString()}; "
             f"cast it to double or bigint"
         )
     return _integer(frame, name)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.engine.operator import Join
 from tidegate.policies import find
-from tidegate.spark.frames.durations import Duration, as_written, window_of
+from tidegate.spark.frames.durations import Duration, parse_window, show_as_written
 from tidegate.spark.join.importance import stated
 from tidegate.spark.join.plan import how_of
 from tidegate.spark.join.query import Query
@@ -119,7 +119,7 @@ def join(
     kind = how_of(how)
     query = Query.of(left, right, on=on, time=time, condition=condition, by=by, lateness=lateness, step=step)
     member = budget if isinstance(budget, PoolMember) else None
-    span = window_of(window)
+    span = parse_window(window)
     core = Join(
         span,
         budget.budget if isinstance(budget, PoolMember) else Budget.of(budget),
@@ -131,7 +131,7 @@ def join(
         numeric=query.numeric,
     )
     count = query.buckets(buckets)
-    with as_written(window, span):
+    with show_as_written(window, span):
         core.start()  # what the policy refuses is told here and not by a worker
         if member:
             member.check(find(policy), split, span, count, streaming=query.streaming)

@@ -14,8 +14,8 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StructField, StructType
 
 from tidegate.engine.operator import Join
-from tidegate.spark.frames.explained_plan import analysed
-from tidegate.spark.frames.side import Keyed, On, SideFrame, check_frame, keyed, quoted
+from tidegate.spark.frames.explained_plan import analyzed_plan
+from tidegate.spark.frames.side import JoinKey, On, SideFrame, check_frame, join_key, quoted
 from tidegate.spark.join.equalities import compares, pairs_compared
 from tidegate.spark.join.importance import parts as importance_parts
 from tidegate.spark.join.pair_condition import PairCondition
@@ -38,7 +38,7 @@ from tidegate.spark.packing.packed_rows import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.pool.pool import PoolMember
 from tidegate.spark.sample.bucket_reservoir import merge
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
-from tidegate.spark.session.configuration import check_provider, partitions_of, warn_of_partitions
+from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
 from tidegate.spark.state.evolution import check_restart
 from tidegate.spark.state.layout import NAME, checked_name
 from tidegate.types import SIDES, Condition, InputError
@@ -73,7 +73,7 @@ class Query:
     """
 
     frames: dict[Side, SideFrame]
-    keys: Keyed
+    keys: JoinKey
     streaming: bool
     step: int
 
@@ -106,7 +106,7 @@ class Query:
             for side, frame, at in zip(SIDES, (left, right), times, strict=True)
         }
         _check_times(frames)
-        keys = keyed(frames["left"], frames["right"], on, condition, by)
+        keys = join_key(frames["left"], frames["right"], on, condition, by)
         return cls(frames, keys, streaming, step)
 
     @property
@@ -117,7 +117,7 @@ class Query:
     def buckets(self, wanted: int | None) -> int:
         """How many buckets the query has."""
         spark = self.frames["left"].frame.sparkSession
-        return _buckets(wanted, self.keys.dealt_by, partitions_of(spark))
+        return _buckets(wanted, self.keys.distributed_by, shuffle_partitions(spark))
 
     def run(
         self,
@@ -136,10 +136,10 @@ class Query:
     ) -> DataFrame:
         """The results of this join, as a DataFrame; `fixed` says whether the number of buckets was given."""
         frames, keys = self.frames, self.keys
-        fixed = fixed or keys.dealt_by is None or not self.streaming
+        fixed = fixed or keys.distributed_by is None or not self.streaming
         if self.streaming:
-            check_provider(frames["left"].frame.sparkSession)
-            warn_of_partitions(frames["left"].frame.sparkSession, buckets, stacklevel=3)
+            check_state_store(frames["left"].frame.sparkSession)
+            warn_about_partitions(frames["left"].frame.sparkSession, buckets, stacklevel=3)
             _warn_watermarks(frames, core)
         filtered, parts = _taken_apart(where, frames, how)
         if filtered is not None and sampling and sampling.reservoir:
@@ -183,7 +183,7 @@ class Query:
                 keys.expressions(side),
                 (getattr(parts, side) if parts else {}) | importance_parts(valuation, side),
             )
-            .mapInArrow(Pack(number, buckets, keys.dealt_by, fixed), PACKED)
+            .mapInArrow(Pack(number, buckets, keys.distributed_by, fixed), PACKED)
             for number, side in enumerate(SIDES)
         ]
         grouped = packed[0].union(packed[1]).groupBy("bucket")
@@ -241,9 +241,9 @@ def _check_times(frames: dict[Side, SideFrame]) -> None:
         )
 
 
-def _buckets(buckets: int | None, dealt_by: str | None, partitions: int) -> int:
+def _buckets(buckets: int | None, distributed_by: str | None, partitions: int) -> int:
     """How many buckets a query has whose rows are dealt out by this column."""
-    if dealt_by is None:
+    if distributed_by is None:
         if (buckets or 1) != 1:
             raise InputError(f"buckets={buckets} need by=: without it every row may match every other")
         warnings.warn(
@@ -304,7 +304,7 @@ def _check_understood(where: str, tree: exp.Expression, frames: dict[Side, SideF
 
 def _unnumbered(frame: DataFrame) -> str:
     """What Spark makes of a query, without the numbers that it gives to columns."""
-    return re.sub(r"#\d+L?", "", analysed(frame)).casefold()
+    return re.sub(r"#\d+L?", "", analyzed_plan(frame)).casefold()
 
 
 def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataType]:
@@ -323,7 +323,7 @@ def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataTyp
 
 
 def _result(
-    frames: dict[Side, SideFrame], keys: Keyed, how: How, suffix: str, told: list[StructField]
+    frames: dict[Side, SideFrame], keys: JoinKey, how: How, suffix: str, told: list[StructField]
 ) -> tuple[StructType, tuple[Output, ...]]:
     """The result's fields, where each comes from, and at the end what else is told of a result."""
     left, right = frames["left"], frames["right"]
@@ -338,7 +338,7 @@ def _result(
                 f"suffix than {suffix!r}"
             )
         fields.append(StructField(name, field.dataType, field.nullable or nullable, field.metadata))
-        output.append(Output(a, b, _arrow(left.travelling(field))))
+        output.append(Output(a, b, _arrow(left.transport_type(field))))
 
     for field in left.fields:
         both = shared.get(field.name) if how != "left_semi" else None
@@ -384,7 +384,7 @@ def _arrow(kind: DataType) -> pa.DataType:
 
 
 def _layout(
-    frames: dict[Side, SideFrame], buckets: int, how: How, keys: Keyed, where: PairCondition | None
+    frames: dict[Side, SideFrame], buckets: int, how: How, keys: JoinKey, where: PairCondition | None
 ) -> dict[str, object]:
     layout: dict[str, object] = {"buckets": buckets, "how": how, "on": keys.described}
     layout["where"] = None if where is None else [where.left, where.right, repr(where.tree)]
@@ -419,7 +419,10 @@ def _unpacked(
         travelling = StructType(
             [
                 StructField(
-                    f.name, owners[i].travelling(f) if i < len(output) else f.dataType, f.nullable, f.metadata
+                    f.name,
+                    owners[i].transport_type(f) if i < len(output) else f.dataType,
+                    f.nullable,
+                    f.metadata,
                 )
                 for i, f in enumerate(schema.fields)
             ]

@@ -34,11 +34,11 @@ from tidegate.relations import Relation, UnreachableError, find
 from tidegate.relations.file import FileRelation
 from tidegate.relations.relation import RelationColumn
 from tidegate.spark.frames.durations import microseconds
-from tidegate.spark.frames.side import INTEGERS, On, check_frame, pairs_of, quoted
+from tidegate.spark.frames.side import INTEGERS, On, check_frame, key_pairs, quoted
 from tidegate.spark.join.plan import how_of
 from tidegate.spark.lookup.task import FOUND, HIT, LookupTask, retry
 from tidegate.spark.packing.columns import travelled
-from tidegate.spark.session.configuration import UNSET, partitions_of
+from tidegate.spark.session.configuration import DEFAULT_PARTITIONS, shuffle_partitions
 from tidegate.types import Budget, InputError, check_choice, first_missing
 
 if TYPE_CHECKING:
@@ -181,8 +181,8 @@ def _tasks_at_once(spark: SparkSession) -> int:
     context = getattr(spark, "sparkContext", None)  # a Connect session has none
     if context is not None and (context.master == "local" or context.master.startswith("local[")):
         return int(context.defaultParallelism)
-    parts = partitions_of(spark)
-    if parts == UNSET:
+    parts = shuffle_partitions(spark)
+    if parts == DEFAULT_PARTITIONS:
         warnings.warn(
             f"the cache is divided into {parts} parts, the default number of shuffle partitions; a machine uses one "
             "part for each task that it runs at once; give that number as tasks=, or set it by "
@@ -219,7 +219,7 @@ def _as_udf(task: LookupTask, columns: Sequence[RelationColumn]) -> Any:  # noqa
 
 
 def _key_names(on: On) -> tuple[str, str]:
-    pairs = pairs_of(on)
+    pairs = key_pairs(on)
     if len(pairs) != 1:
         raise InputError(
             f"on={on!r} names {len(pairs)} columns, but a lookup uses one; combine them into one on both sides, "

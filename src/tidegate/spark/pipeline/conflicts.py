@@ -1,4 +1,4 @@
-"""What does not go together in a pipeline file, although each value is sound."""
+"""Conflicts between the keys of a pipeline file whose values are valid."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _NEEDED_OPTIONS: Final = {"socket": ("host", "port"), "kafka": ("kafka.bootstrap
 _TOPICS: Final = ("subscribe", "subscribePattern", "assign")
 
 
-def conflicts(pipeline: Pipeline) -> Problems:
+def find_conflicts(pipeline: Pipeline) -> Problems:
     """Every key that conflicts with another or that another one requires."""
     if {"master", "remote"} <= pipeline.spark.model_fields_set:
         yield "spark.remote", "conflicts with spark.master; keep one of them"
     for side in SIDES:
-        yield from _of_timing(pipeline, side)
-        yield from _of_source(pipeline, side)
-    yield from _of_join(pipeline.join)
-    yield from _of_sink(pipeline.sink, streaming=pipeline.streaming)
+        yield from _check_timing(pipeline, side)
+        yield from _check_source(pipeline, side)
+    yield from _check_join(pipeline.join)
+    yield from _check_sink(pipeline.sink, streaming=pipeline.streaming)
     trigger, sink, checkpoint = pipeline.trigger, pipeline.sink, pipeline.checkpoint
     if trigger.available_now and trigger.processing_time is not None:
         yield "trigger.processing_time", "conflicts with trigger.available_now; keep one of them"
@@ -39,10 +39,10 @@ def conflicts(pipeline: Pipeline) -> Problems:
             "checkpoint",
             'missing; give a folder for the progress of the stream: checkpoint = "out/checkpoint"',
         )
-    yield from _of_paths(pipeline)
+    yield from _check_paths(pipeline)
 
 
-def _of_timing(pipeline: Pipeline, side: Side) -> Problems:
+def _check_timing(pipeline: Pipeline, side: Side) -> Problems:
     source, join = pipeline.source(side), pipeline.join
     if not pipeline.time(side):
         yield (
@@ -61,7 +61,7 @@ def _of_timing(pipeline: Pipeline, side: Side) -> Problems:
         )
 
 
-def _of_location(name: str, config: SourceConfig | SinkConfig) -> Problems:
+def _check_location(name: str, config: SourceConfig | SinkConfig) -> Problems:
     if config.table is not None:
         for key in ("format", "path"):
             if getattr(config, key) is not None:
@@ -80,9 +80,9 @@ def _of_location(name: str, config: SourceConfig | SinkConfig) -> Problems:
             yield f"{name}.options", f'{config.format} needs {option}: options."{option}" = "..."'
 
 
-def _of_source(pipeline: Pipeline, side: Side) -> Problems:
+def _check_source(pipeline: Pipeline, side: Side) -> Problems:
     source, streaming = pipeline.source(side), pipeline.streaming
-    yield from _of_location(side, source)
+    yield from _check_location(side, source)
     form = source.format
     if form in STREAM_FORMATS and not streaming:
         yield f"{side}.format", f"{form} is a stream only; remove streaming = false, or read files"
@@ -95,7 +95,7 @@ def _of_source(pipeline: Pipeline, side: Side) -> Problems:
         yield f"{side}.options", f"kafka needs one of {', '.join(_TOPICS)}"
 
 
-def _of_join(join: JoinConfig) -> Problems:
+def _check_join(join: JoinConfig) -> Problems:
     try:
         Join(Window(0, 0), join.budget, join.policy, join.split)
     except InputError as error:
@@ -121,15 +121,15 @@ def _of_join(join: JoinConfig) -> Problems:
         yield "join.importance", str(error)
 
 
-def _of_sink(sink: SinkConfig, *, streaming: bool) -> Problems:
-    yield from _of_location("sink", sink)
+def _check_sink(sink: SinkConfig, *, streaming: bool) -> Problems:
+    yield from _check_location("sink", sink)
     if streaming and sink.mode not in (None, "append"):
         yield "sink.mode", f'{sink.mode!r} is for batches; a stream writes with "append"'
     if sink.format == "kafka" and not sink.select:
         yield "sink.select", 'missing; kafka writes a column value: select = ["to_json(struct(*)) as value"]'
 
 
-def _of_paths(pipeline: Pipeline) -> Problems:
+def _check_paths(pipeline: Pipeline) -> Problems:
     """A stream must not read what it writes."""
     sink, checkpoint = pipeline.sink.path, pipeline.checkpoint
     if sink and sink == checkpoint:

@@ -87,43 +87,43 @@ ALLOWED: Final = frozenset(
 )
 """Functions of Spark 4.0 to 4.3 that only compute with their arguments, and types that take a number in brackets."""
 
-_RUNS: Final = "it runs code outside of the query"
+_RUNS_CODE: Final = "it runs code outside of the query"
 _SESSION: Final = "it reports settings of the session that runs the query"
 _FILES: Final = "it reports the files that are read; select _metadata.file_path instead"
-_READS: Final = "it can read a file or a URL"
+_READS_FILES: Final = "it can read a file or a URL"
 _TABLES: Final = "it makes a table, and only columns can be computed here"
 REFUSED: Final = {
-    **dict.fromkeys(("java_method", "reflect", "try_reflect"), _RUNS),
+    **dict.fromkeys(("java_method", "reflect", "try_reflect"), _RUNS_CODE),
     **dict.fromkeys(("current_catalog", "current_database", "current_path", "current_schema"), _SESSION),
     **dict.fromkeys(("current_user", "session_user", "user", "version"), _SESSION),
     **dict.fromkeys(("input_file_block_length", "input_file_block_start", "input_file_name"), _FILES),
-    **dict.fromkeys(("from_protobuf", "to_protobuf"), _READS),
+    **dict.fromkeys(("from_protobuf", "to_protobuf"), _READS_FILES),
     **dict.fromkeys(("collations", "python_worker_logs", "range", "sql_keywords"), _TABLES),
     "identifier": "it makes a name out of text",
 }
 """Functions of Spark that a pipeline file may not call, and why."""
 
-_MOST_ARGUMENTS: Final = {"from_avro": 2, "from_xml": 2, "schema_of_avro": 1, "schema_of_xml": 1}
-"""How many arguments may be given where one more would be options, which can name a file or a URL."""
+_MAX_ARGUMENTS: Final = {"from_avro": 2, "from_xml": 2, "schema_of_avro": 1, "schema_of_xml": 1}
+"""The maximum number of arguments; one more would be options, which can name a file or a URL."""
 
 # A bare `user` is left out: it is most often a column.
-_WITHOUT_BRACKETS: Final = frozenset(("current_user", "session_user"))
+_CALLED_WITHOUT_BRACKETS: Final = frozenset(("current_user", "session_user"))
 KEYWORDS: Final = frozenset(
     """
     all and any as between both by case collate distinct div else escape exists filter following for from group ilike
     in is leading like not on or over preceding regexp rlike some then trailing when where within
     """.split()  # noqa: SIM905 - a list literal has a line for each name
 )
-"""Words after which a bracket opens that is not a call; none of them is a function that reaches outside."""
-_QUERIES: Final = frozenset(("from", "map", "reduce", "select", "table", "values", "with"))
-"""Keywords with which a query can begin, right after a bracket."""
-_NEVER: Final = {
+"""Words before a bracket that is not a call. None is a function that has effects outside of the query."""
+_QUERY_KEYWORDS: Final = frozenset(("from", "map", "reduce", "select", "table", "values", "with"))
+"""Keywords that can begin a sub-query after a bracket."""
+_FORBIDDEN: Final = {
     "select": "a sub-query",
     "using": "a script",
 }
 
-_DEEPEST: Final = 100
-_LONGEST: Final = 1 << 16
+_MAX_DEPTH: Final = 100
+_MAX_LENGTH: Final = 1 << 16
 _TOKENS: Final = re.compile(
     r"""
     (?P<space>[ \t\r\n]+)
@@ -145,12 +145,12 @@ class _Token(NamedTuple):
 
 
 def check_expression(text: str) -> None:
-    """Refuse an expression that calls what a pipeline file may not.
+    """Refuse an expression that calls a function, or has a construct, that a pipeline file may not have.
 
     Raises
     ------
     InputError
-        Which function or construct it is, why, and what to do.
+        Names the function or construct, the reason and the remedy.
 
     Examples
     --------
@@ -160,22 +160,22 @@ def check_expression(text: str) -> None:
     tidegate.types.InputError: reflect may not be called in a pipeline file: it runs code outside of the query; leave
     it out, or compute the column in Python and call tidegate.join there
     """
-    if len(text) > _LONGEST:
-        raise InputError(f"is {len(text):,} characters long; write at most {_LONGEST:,}")
+    if len(text) > _MAX_LENGTH:
+        raise InputError(f"is {len(text):,} characters long; write at most {_MAX_LENGTH:,}")
     tokens = _split(text)
     _check_depth(tokens)
     for at, token in enumerate(tokens):
         before = tokens[at - 1] if at else _Token("", "")
-        if token.kind == "word" and token.text in _NEVER:
+        if token.kind == "word" and token.text in _FORBIDDEN:
             raise InputError(
-                f"{token.text.upper()} would begin {_NEVER[token.text]}, which a pipeline file may not have; "
+                f"{token.text.upper()} would begin {_FORBIDDEN[token.text]}, which a pipeline file may not have; "
                 "leave it out, or put it into backticks if it is the name of a column"
             )
-        if token.kind in {"word", "quoted"} and token.text in _WITHOUT_BRACKETS:
+        if token.kind in {"word", "quoted"} and token.text in _CALLED_WITHOUT_BRACKETS:
             raise _refusal(token.text)
         if token == _OPEN:
             _check_call(tokens, at)
-        elif before == _OPEN and token.kind == "word" and token.text in _QUERIES:
+        elif before == _OPEN and token.kind == "word" and token.text in _QUERY_KEYWORDS:
             called = at + 1 < len(tokens) and tokens[at + 1] == _OPEN
             if not (called and token.text in ALLOWED):
                 raise InputError(
@@ -185,15 +185,14 @@ def check_expression(text: str) -> None:
 
 
 _OPEN: Final = _Token("sign", "(")
-_CLOSE: Final = _Token("sign", ")")
 
 
 def _split(text: str) -> list[_Token]:
     tokens, at = [], 0
     while at < len(text):
-        found = _TOKENS.match(text, at)
-        kind = found.lastgroup if found else None
-        if found is None or kind is None:
+        match = _TOKENS.match(text, at)
+        kind = match.lastgroup if match else None
+        if match is None or kind is None:
             raise InputError(
                 f"{text[at : at + 20]!r}, at character {at + 1}, cannot be read; close every quote, and put a name "
                 "with other letters than a to z into backticks"
@@ -204,10 +203,10 @@ def _split(text: str) -> list[_Token]:
             )
         if kind == "glued":
             # As the end of a number, the r could begin a raw string.
-            raise InputError(f"{found[kind]} and a quote at character {at + 1} need a space in between")
-        at = found.end()
+            raise InputError(f"{match[kind]} and a quote at character {at + 1} need a space in between")
+        at = match.end()
         if kind != "space":
-            word = found[kind].replace("``", "`") if kind == "quoted" else found[kind]
+            word = match[kind].replace("``", "`") if kind == "quoted" else match[kind]
             tokens.append(_Token(kind, word if kind == "string" else word.lower()))
     return tokens
 
@@ -219,30 +218,32 @@ def _check_depth(tokens: list[_Token]) -> None:
             depth += 1
         elif token.kind == "sign" and token.text in ")]":
             depth -= 1
-        if depth > _DEEPEST:
-            raise InputError(f"is nested more than {_DEEPEST} deep; simplify it")
+        if depth > _MAX_DEPTH:
+            raise InputError(f"is nested more than {_MAX_DEPTH} deep; simplify it")
 
 
 def _check_call(tokens: list[_Token], at: int) -> None:
-    """Check what stands before an opening bracket, if that is a call."""
+    """Check the name before an opening bracket, if it is a call."""
     if not at:
         return
     name = tokens[at - 1]
     if name.kind == "sign":
         if name.text in ")]":
-            raise InputError("a call of what is in brackets; write the plain name of a function before (")
+            raise InputError(
+                "an expression in brackets is called; write the plain name of a function before ("
+            )
         return
     if name.kind == "string":
         raise InputError(f"{name.text} before ( is not the name of a function; write it without quotes")
     if at > 1 and tokens[at - 2] == _Token("sign", "."):
         raise InputError(
-            f"the call of {name.text!r} has a dot in its name; write the plain name of a function of Spark's"
+            f"the call of {name.text!r} has a dot in its name; write the plain name of a function of Spark"
         )
     if name.kind == "word" and name.text in KEYWORDS:
         return
     if name.text not in ALLOWED:
         raise _refusal(name.text)
-    most = _MOST_ARGUMENTS.get(name.text)
+    most = _MAX_ARGUMENTS.get(name.text)
     if most is not None and _arguments(tokens, at) > most:
         raise InputError(
             f"{name.text} with more than {most} arguments may not be called in a pipeline file: its options can name "
@@ -251,7 +252,7 @@ def _check_call(tokens: list[_Token], at: int) -> None:
 
 
 def _arguments(tokens: list[_Token], at: int) -> int:
-    """How many arguments a call has whose bracket opens here; at least one."""
+    """The number of arguments of the call whose bracket opens here; at least one."""
     depth, count = 0, 1
     for token in tokens[at:]:
         if token.kind != "sign":

@@ -1,4 +1,4 @@
-"""From a pipeline to the DataFrame of its results; errors name the key of the file."""
+"""Build the DataFrame of a pipeline's results; errors name the key of the file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def results(pipeline: Pipeline, spark: SparkSession, console: Console) -> DataFr
         joined = join(left, right, time=time, checkpoint=pipeline.checkpoint, **pipeline.join.arguments())
     for warning in caught:
         console.print(f"[yellow]warning:[/] {escape(str(warning.message))}", highlight=False)
-    return _selected(pipeline, "sink", joined, pipeline.sink.select)
+    return _select(pipeline, "sink", joined, pipeline.sink.select)
 
 
 def _side(pipeline: Pipeline, spark: SparkSession, side: Side) -> DataFrame:
@@ -47,7 +47,7 @@ def _side(pipeline: Pipeline, spark: SparkSession, side: Side) -> DataFrame:
         with error_key(pipeline, f"{side}.where"):
             frame = frame.where(source.where)
             _ = frame.schema
-    frame = _selected(pipeline, side, frame, source.select)
+    frame = _select(pipeline, side, frame, source.select)
     _check_time(pipeline, side, frame)
     if pipeline.streaming:
         frame = frame.withWatermark(pipeline.time(side), f"{pipeline.lateness(side)} microseconds")
@@ -72,7 +72,7 @@ def _read(pipeline: Pipeline, spark: SparkSession, side: Side) -> DataFrame:
     return frame
 
 
-def _selected(pipeline: Pipeline, part: str, frame: DataFrame, select: tuple[str, ...]) -> DataFrame:
+def _select(pipeline: Pipeline, part: str, frame: DataFrame, select: tuple[str, ...]) -> DataFrame:
     if not select:
         return frame
     try:

@@ -45,16 +45,16 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
-_STARTS: Final = 3
-"""How often a query is started whose Python process does not start in time."""
-_TICK: Final = 0.3
+_MAX_STARTS: Final = 3
+"""The maximum number of starts of a query whose Python process does not start in time."""
+_POLL_SECONDS: Final = 0.3
 _SHOWN_ROWS: Final = 20
 _RESULTS: Final = "tidegate_results"
 
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """What a run of a pipeline did.
+    """The counts of a run of a pipeline.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class PipelineResult:
     results
         Number of rows written.
     seconds
-        How long it took, without the start of Spark.
+        Its duration, without the start of Spark.
     stopped
         Whether it was stopped before its end.
     """
@@ -77,12 +77,12 @@ class PipelineResult:
     stopped: bool = False
 
     def __str__(self) -> str:
-        batches = f"{_counted(self.batches)}, " if self.batches else ""
+        batches = f"{_format_batches(self.batches)}, " if self.batches else ""
         rows = "" if self.rows is None else f"{self.rows:,} rows in, "
         return f"{batches}{rows}{self.results:,} results in {self.seconds:.1f} s"
 
 
-def _counted(batches: int) -> str:
+def _format_batches(batches: int) -> str:
     return f"{batches:,} micro-batch{'es' * (batches != 1)}"
 
 
@@ -174,10 +174,10 @@ def _run(pipeline: Pipeline, spark: SparkSession, console: Console) -> PipelineR
 
 
 def _batch(pipeline: Pipeline, frame: DataFrame, console: Console) -> PipelineResult:
-    begun, sink, seen = time.monotonic(), pipeline.sink, Observation()
-    frame = frame.observe(seen, F.count(F.lit(1)).alias("results"))
+    begun, sink, observation = time.monotonic(), pipeline.sink, Observation()
+    frame = frame.observe(observation, F.count(F.lit(1)).alias("results"))
     try:
-        with console.status("joining"), _failed(pipeline):
+        with console.status("joining"), _explain_errors(pipeline):
             if sink.format == "console":
                 return PipelineResult(0, None, _show(frame, sink, console), time.monotonic() - begun)
             writer = frame.write.options(**sink.options).mode(pipeline.write_mode)
@@ -189,17 +189,17 @@ def _batch(pipeline: Pipeline, frame: DataFrame, console: Console) -> PipelineRe
                 writer.format(sink.format or "").save(sink.path)
     except KeyboardInterrupt:
         return PipelineResult(0, None, 0, time.monotonic() - begun, stopped=True)
-    return PipelineResult(0, None, int(seen.get["results"]), time.monotonic() - begun)
+    return PipelineResult(0, None, int(observation.get["results"]), time.monotonic() - begun)
 
 
 def _stream(pipeline: Pipeline, frame: DataFrame, console: Console) -> PipelineResult:
     begun, counts = time.monotonic(), _Progress()
-    with _stopping() as stop:
-        for attempt in range(1, _STARTS + 1):
+    with _stop_on_signal() as stop:
+        for attempt in range(1, _MAX_STARTS + 1):
             with error_key(pipeline, "sink", pipeline.sink.format):
-                query = _started(pipeline, frame, console)
-            with console.status("first micro-batch") as status, _failed(pipeline, stop):
-                if _completed(query, stop, counts, status, final=attempt == _STARTS):
+                query = _start(pipeline, frame, console)
+            with console.status("first micro-batch") as status, _explain_errors(pipeline, stop):
+                if _wait(query, stop, counts, status, final=attempt == _MAX_STARTS):
                     break
             if stop.is_set():
                 break
@@ -209,12 +209,12 @@ def _stream(pipeline: Pipeline, frame: DataFrame, console: Console) -> PipelineR
     return PipelineResult(len(counts.rows), rows, written, time.monotonic() - begun, stopped=stop.is_set())
 
 
-def _completed(
+def _wait(
     query: StreamingQuery, stop: threading.Event, counts: _Progress, status: Status, *, final: bool
 ) -> bool:
     """Wait until a query ends or is stopped; False if it did not start in time and may be started again."""
     try:
-        while not stop.is_set() and not query.awaitTermination(_TICK):  # type: ignore[arg-type]
+        while not stop.is_set() and not query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
             if counts.add(query.lastProgress):
                 status.update(counts.line)
     except SPARK_ERRORS as error:
@@ -225,7 +225,7 @@ def _completed(
     return True
 
 
-def _started(pipeline: Pipeline, frame: DataFrame, console: Console) -> StreamingQuery:
+def _start(pipeline: Pipeline, frame: DataFrame, console: Console) -> StreamingQuery:
     sink, trigger = pipeline.sink, pipeline.trigger
     writer: DataStreamWriter = (
         frame.observe(_RESULTS, F.count(F.lit(1)).alias("n"))
@@ -243,7 +243,7 @@ def _started(pipeline: Pipeline, frame: DataFrame, console: Console) -> Streamin
     if sink.table is not None:
         return writer.toTable(sink.table)
     if sink.format == "console":
-        return writer.foreachBatch(_shower(sink, console)).start()
+        return writer.foreachBatch(_show_batches(sink, console)).start()
     return writer.format(sink.format or "").start(sink.path)
 
 
@@ -259,8 +259,8 @@ class _Progress:
         """Add a progress report; return whether it was new."""
         if progress is None or progress.batchId in self.rows:
             return False
-        seen = progress.observedMetrics.get(_RESULTS)
-        rows, results = progress.numInputRows or 0, int(seen["n"]) if seen else 0
+        observed = progress.observedMetrics.get(_RESULTS)
+        rows, results = progress.numInputRows or 0, int(observed["n"]) if observed else 0
         if not rows and not results:  # an idle stream reports the next micro-batch
             return False
         self.rows[progress.batchId], self.results[progress.batchId] = rows, results
@@ -270,12 +270,10 @@ class _Progress:
     @property
     def line(self) -> str:
         rows, results = sum(self.rows.values()), sum(self.results.values())
-        return (
-            f"{_counted(len(self.rows))} · {rows:,} rows in · {results:,} results · {self.rate:,.0f} rows/s"
-        )
+        return f"{_format_batches(len(self.rows))} · {rows:,} rows in · {results:,} results · {self.rate:,.0f} rows/s"
 
 
-def _shower(sink: SinkConfig, console: Console) -> Callable[[DataFrame, int], None]:
+def _show_batches(sink: SinkConfig, console: Console) -> Callable[[DataFrame, int], None]:
     def show(frame: DataFrame, _: int) -> None:
         _show(frame, sink, console)
 
@@ -285,11 +283,11 @@ def _shower(sink: SinkConfig, console: Console) -> Callable[[DataFrame, int], No
 def _show(frame: DataFrame, sink: SinkConfig, console: Console) -> int:
     """Print the first rows; every partition is computed, since each has state to commit."""
     limit = int(sink.options.get("numRows", _SHOWN_ROWS))
-    kept = frame.persist()
+    cached = frame.persist()
     try:
-        total, rows = kept.count(), kept.limit(limit).collect()
+        total, rows = cached.count(), cached.limit(limit).collect()
     finally:
-        kept.unpersist()
+        cached.unpersist()
     if rows:
         table = Table(*(escape(name) for name in frame.columns), box=None, pad_edge=False)
         for row in rows:
@@ -321,7 +319,7 @@ def _print_summary(pipeline: Pipeline, result: PipelineResult, console: Console)
 
 
 @contextlib.contextmanager
-def _stopping() -> Iterator[threading.Event]:
+def _stop_on_signal() -> Iterator[threading.Event]:
     """Turn Ctrl-C and SIGTERM into an event; a second one ends the program as usual."""
     stop = threading.Event()
     old: dict[signal.Signals, Any] = {}
@@ -344,7 +342,7 @@ def _stopping() -> Iterator[threading.Event]:
 
 
 @contextlib.contextmanager
-def _failed(pipeline: Pipeline, stop: threading.Event | None = None) -> Iterator[None]:
+def _explain_errors(pipeline: Pipeline, stop: threading.Event | None = None) -> Iterator[None]:
     """Raise the root cause of a failure; a query that was stopped has not failed."""
     try:
         yield

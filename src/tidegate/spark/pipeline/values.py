@@ -28,7 +28,7 @@ from sqlglot.errors import SqlglotError
 from tidegate.importance import Definition, DefinitionLike, Expression
 from tidegate.importance.definition import walk
 from tidegate.policies import Policy
-from tidegate.spark.frames.durations import microseconds, window_of
+from tidegate.spark.frames.durations import microseconds, parse_window
 from tidegate.spark.join.plan import How, how_of
 from tidegate.spark.join.settings import online
 from tidegate.spark.join.where import SPARK
@@ -36,8 +36,8 @@ from tidegate.spark.pipeline.functions import check_expression
 from tidegate.types import Band, Budget, Comparison, Condition, InputError, check_choice
 
 FOREVER: Final = "forever"
-_MOST_ENTRIES: Final = 10_000
-"""The longest list of a file; more entries would take seconds to refuse one by one."""
+_MAX_ENTRIES: Final = 10_000
+"""The maximum length of a list; a longer list would take seconds to check."""
 FILE_FORMATS: Final = ("parquet", "csv", "json", "orc", "text", "xml", "avro")
 STREAM_FORMATS: Final = ("rate", "rate-micro-batch", "socket")
 _SOURCE_FORMATS: Final = (*FILE_FORMATS, *STREAM_FORMATS, "kafka", "binaryfile", "delta", "iceberg")
@@ -45,13 +45,13 @@ _SINK_FORMATS: Final = (*FILE_FORMATS, "kafka", "console", "noop", "delta", "ice
 
 
 def shown(value: object) -> str:
-    """A value as the file has it."""
+    """A value as it is written in the file."""
     if isinstance(value, bool):
         return str(value).lower()
     return "a table" if isinstance(value, dict) else repr(value)
 
 
-def _wrong(what: str, value: object) -> InputError:
+def _unexpected(what: str, value: object) -> InputError:
     return InputError(f"expected {what}, got {shown(value)}")
 
 
@@ -67,7 +67,7 @@ def _expected(what: str) -> WrapValidator:
         try:
             return handler(value)
         except ValidationError:
-            raise _wrong(what, value) from None
+            raise _unexpected(what, value) from None
 
     return WrapValidator(validate)
 
@@ -79,8 +79,8 @@ def _not_blank(value: str) -> str:
 
 
 def _not_too_long(value: object) -> object:
-    if isinstance(value, list) and len(value) > _MOST_ENTRIES:
-        raise InputError(f"has {len(value):,} entries; give at most {_MOST_ENTRIES:,}")
+    if isinstance(value, list) and len(value) > _MAX_ENTRIES:
+        raise InputError(f"has {len(value):,} entries; give at most {_MAX_ENTRIES:,}")
     return value
 
 
@@ -116,23 +116,23 @@ def _folder(info: ValidationInfo) -> Path:
 def _options(value: object) -> dict[str, str]:
     """Options as Spark takes them: strings by name; `a.b = 1` is the option "a.b"."""
     if not isinstance(value, dict):
-        raise _wrong("a table", value)
-    found: dict[str, str] = {}
+        raise _unexpected("a table", value)
+    options: dict[str, str] = {}
     for key, part in value.items():
         if isinstance(part, dict):
-            found |= {f"{key}.{inner}": option for inner, option in _options(part).items()}
+            options |= {f"{key}.{inner}": option for inner, option in _options(part).items()}
         elif isinstance(part, bool):
-            found[key] = str(part).lower()
+            options[key] = str(part).lower()
         elif isinstance(part, str | int | float):
-            found[key] = str(part)
+            options[key] = str(part)
         else:
             raise InputError(f"{key}: expected a string, a number, or true or false, got {shown(part)}")
-    return found
+    return options
 
 
 def _duration(value: object) -> int:
     if not isinstance(value, str):
-        raise _wrong('a duration like "10 minutes"', value)
+        raise _unexpected('a duration like "10 minutes"', value)
     duration = microseconds(value, "the duration")
     if duration < 0:
         raise InputError(f"{value!r} is negative; give 0 seconds or more")
@@ -145,15 +145,15 @@ def _expression(text: str) -> str:
 
 
 def _pair_condition(text: str) -> str:
-    """Check both the text and what sqlglot makes of it: `tidegate.join` parses it and gives Spark the latter."""
+    """Check both the text and the SQL that sqlglot generates from it, which `tidegate.join` gives to Spark."""
     check_expression(text)
     try:
-        understood = parse_one(text, read=SPARK).sql(SPARK)
+        generated = parse_one(text, read=SPARK).sql(SPARK)
     except SqlglotError as error:
         raise InputError(f"{text!r} cannot be parsed: {str(error).splitlines()[0]}") from error
     except RecursionError as error:
         raise InputError("is nested too deep to be parsed; simplify it") from error
-    check_expression(understood)
+    check_expression(generated)
     return text
 
 
@@ -162,15 +162,15 @@ def _window(value: object) -> tuple[str | None, str | None]:
         case [str(), str()]:
             pass
         case _:
-            raise _wrong('[left, right] like ["10 minutes", "0 seconds"]', value)
+            raise _unexpected('[left, right] like ["10 minutes", "0 seconds"]', value)
     left, right = (None if end.strip().lower() == FOREVER else end for end in value)
-    window_of((left, right))
+    parse_window((left, right))
     return left, right
 
 
 def _budget(value: object) -> Budget | None:
     if isinstance(value, bool) or not isinstance(value, int | str | dict):
-        raise _wrong('a number of rows like 50000, or bytes like "64 MB"', value)
+        raise _unexpected('a number of rows like 50000, or bytes like "64 MB"', value)
     if not isinstance(value, dict):
         return Budget.of(value)
     unknown = [key for key in value if key not in ("rows", "bytes")]
@@ -192,7 +192,7 @@ def _policy(value: object) -> Policy:
     if isinstance(value, str):
         return online(value)
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        raise _wrong('a name like "fifo", or a table like { name = "random", seed = 1 }', value)
+        raise _unexpected('a name like "fifo", or a table like { name = "random", seed = 1 }', value)
     settings = dict(value)
     policy = online(settings.pop("name"))
     known: list[str] = [item.name for item in fields(policy) if item.init] if is_dataclass(policy) else []

@@ -1,1 +1,1 @@
-"""One budget for several joins: the rules and the folder where buckets exchange their status."""
+"""One budget for several joins: `shares` has the rules, `folder` the files where buckets exchange their status."""

@@ -41,15 +41,15 @@ _KEPT_EPOCHS: Final = 8
 
 
 class JsonFolder:
-    """A folder of JSON files, on any file system that Arrow knows."""
+    """A folder of JSON files, on any file system that Arrow supports."""
 
     def __init__(self, path: str) -> None:
         self._fs, self._root = fs.FileSystem.from_uri(path)
 
     def names(self) -> list[str]:
         """The names of all complete files, sorted."""
-        found = self._fs.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
-        return sorted(i.base_name.removesuffix(".json") for i in found if i.base_name.endswith(".json"))
+        files = self._fs.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        return sorted(i.base_name.removesuffix(".json") for i in files if i.base_name.endswith(".json"))
 
     def read(self, name: str) -> dict[str, Any] | None:
         """The content of a file; None if it does not exist."""
@@ -74,8 +74,8 @@ class JsonFolder:
 
 
 @dataclass(frozen=True)
-class _View:
-    """The folder as it was at one time."""
+class _FolderView:
+    """The contents of the folder at one time."""
 
     pool: str
     in_force: str
@@ -102,7 +102,7 @@ class PoolClient:
         return JsonFolder(str(self._member.pool.path))
 
     @cached_property
-    def _view(self) -> _View:
+    def _view(self) -> _FolderView:
         pool = self._pool_id()
         # Read the leader first, so that its epoch in force is never newer than the newest epoch in the view.
         leader = self._status(next(iter(self._member.pool.weights)), 0)
@@ -110,22 +110,22 @@ class PoolClient:
         newest = max((name for name in names if name.startswith(_EPOCH)), default=None)
         content = self._folder.read(newest) if newest else None
         epoch = Epoch(newest.removeprefix(_EPOCH), content["shares"]) if newest and content else None
-        return _View(pool, leader.in_force if leader else FIRST, names, epoch)
+        return _FolderView(pool, leader.in_force if leader else FIRST, names, epoch)
 
     def _pool_id(self) -> str:
         """Write the pool's settings, or check them if they are written; return the id of the pool."""
-        wanted = self._member.pool.plain()
+        expected = self._member.pool.plain()
         if self._folder.read(_POOL) is None:
-            self._folder.write(_POOL, wanted | {"id": uuid.uuid4().hex})
+            self._folder.write(_POOL, expected | {"id": uuid.uuid4().hex})
         # If two write at once, the later one counts, for both from their next micro-batch on.
-        found = self._folder.read(_POOL) or {}
-        differs = next((key for key in wanted if found.get(key) != wanted[key]), None)
+        written = self._folder.read(_POOL) or {}
+        differs = next((key for key in expected if written.get(key) != expected[key]), None)
         if differs is not None:
             raise InputError(
-                f"the pool at {self._member.pool.path!r} was created with {differs}={found.get(differs)!r}, this "
-                f"one has {wanted[differs]!r}; change it back, or give another path"
+                f"the pool at {self._member.pool.path!r} was created with {differs}={written.get(differs)!r}, this "
+                f"one has {expected[differs]!r}; change it back, or give another path"
             )
-        return str(found["id"])
+        return str(written["id"])
 
     def _status(self, member: str, bucket: int) -> BucketStatus | None:
         content = self._folder.read(_file(member, bucket))
@@ -156,8 +156,8 @@ class PoolClient:
                 f"{name!r} was in the pool at {self._member.pool.path!r} with {before} buckets, now it has "
                 f"{self._buckets}; use {before} again, or give the pool another path"
             )
-        ours = committed and committed.pool == view.pool
-        now = committed if committed and ours else Grant(view.pool, FIRST, first)
+        same_pool = committed and committed.pool == view.pool
+        now = committed if committed and same_pool else Grant(view.pool, FIRST, first)
         status = BucketStatus(
             self._query, batch, now.epoch, now.limit, now.epoch, self._buckets, payoff, view.in_force
         )
@@ -172,7 +172,7 @@ class PoolClient:
             self._folder.write(_file(name, bucket), status.plain())
         return chosen
 
-    def _lead(self, view: _View, mine: BucketStatus) -> str:
+    def _lead(self, view: _FolderView, mine: BucketStatus) -> str:
         """Put the newest epoch in force if all have adopted it, and then propose the next if shares change enough.
 
         Return the epoch in force.

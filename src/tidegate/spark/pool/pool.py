@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tidegate.models.validation import positive
 from tidegate.policies import Policy
-from tidegate.spark.pool.shares import LEAST, first_shares
+from tidegate.spark.pool.shares import MIN_SHARE, first_shares
 from tidegate.types import Budget, InputError, Split, Window
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Pool:
         budget = Budget.of(self.budget)
         if budget is None:
             raise InputError("a pool needs a limit; give budget= in rows or bytes")
-        weights = self.members if isinstance(self.members, Mapping) else _evenly(self.members)
+        weights = self.members if isinstance(self.members, Mapping) else _equal_weights(self.members)
         if not weights:
             raise InputError("a pool needs members; name at least one")
         for name, weight in weights.items():
@@ -71,14 +71,14 @@ class Pool:
                     f"member {name!r} cannot be part of a file name; use letters, digits, '_', '.' and '-'"
                 )
             positive(weight, f"the weight of {name!r}")
-        if budget.limit < LEAST * len(weights):
+        if budget.limit < MIN_SHARE * len(weights):
             raise InputError(
                 f"a budget of {budget.limit} {budget.unit} is too small for {len(weights)} members; "
-                f"give at least {LEAST * len(weights)}"
+                f"give at least {MIN_SHARE * len(weights)}"
             )
-        given = str(self.path).removeprefix("file://").removeprefix("file:")
+        path = str(self.path).removeprefix("file://").removeprefix("file:")
         object.__setattr__(self, "budget", budget)
-        object.__setattr__(self, "path", given if _SCHEME.match(given) else str(Path(given).absolute()))
+        object.__setattr__(self, "path", path if _SCHEME.match(path) else str(Path(path).absolute()))
         object.__setattr__(self, "members", {name: float(weight) for name, weight in weights.items()})
 
     @property
@@ -92,7 +92,7 @@ class Pool:
     @property
     def weights(self) -> dict[str, float]:
         """The members' weights by name."""
-        return dict(self.members) if isinstance(self.members, Mapping) else _evenly(self.members)
+        return dict(self.members) if isinstance(self.members, Mapping) else _equal_weights(self.members)
 
     def member(self, name: str) -> PoolMember:
         """A member to give to `tidegate.join` as its budget; each is for one running query."""
@@ -156,14 +156,14 @@ class PoolMember:
             raise InputError(
                 f"a pool needs a window with both ends, since policies predict results within it; got {window}"
             )
-        if self.budget.limit < LEAST * buckets:
+        if self.budget.limit < MIN_SHARE * buckets:
             raise InputError(
                 f"{self.name!r} has {self.budget.limit} {self.budget.unit} of the pool, too few for {buckets} "
-                f"buckets; give it at least {LEAST * buckets}, or fewer buckets"
+                f"buckets; give it at least {MIN_SHARE * buckets}, or fewer buckets"
             )
 
 
-def _evenly(names: Iterable[str]) -> dict[str, float]:
+def _equal_weights(names: Iterable[str]) -> dict[str, float]:
     if isinstance(names, str):
         raise InputError(f"members={names!r} is one name; give a list, such as [{names!r}]")
     listed = list(names)

@@ -1,9 +1,9 @@
 """How the buckets of several queries divide one budget while they run: the rules, without Spark or files.
 
-Every bucket runs micro-batches at its own pace and may run one again. It knows only what the others last wrote: their
+Every bucket runs micro-batches at its own pace and may run one again. It sees only what the others last wrote: their
 `BucketStatus`. An `Epoch` gives each bucket its share of the budget. One bucket, the leader, proposes the next epoch.
-A bucket has *adopted* an epoch when a micro-batch that it decided under that epoch is committed. It knows and writes
-this at the start of the next one. Once all buckets have adopted an epoch, the leader puts it *in force*.
+A bucket has *adopted* an epoch when a micro-batch that it decided under that epoch is committed. It writes this
+at the start of the next one. Once all buckets have adopted an epoch, the leader puts it *in force*.
 
 The limit of a bucket is what it may hold after a micro-batch. Under the epoch in force, the limit is the bucket's
 share. Under a newer epoch, it is the smaller one of its share and its last limit.
@@ -46,15 +46,15 @@ Shares: TypeAlias = "dict[str, list[int]]"
 WrittenPayoff: TypeAlias = "tuple[list[float], list[float]]"
 """A payoff as JSON holds it: memory, and results."""
 
-LEAST: Final = 2
+MIN_SHARE: Final = 2
 """The smallest share of a bucket: a row of each side."""
 
-_KEPT_PART: Final = 10
+_MIN_FRACTION: Final = 10
 """Every bucket keeps a tenth of its first share, so that its policy can still learn."""
 
 _SEGMENTS: Final = 16
 _STEPS_TO_LEARN: Final = 8
-"""A bucket whose policy has no payoff after this many steps is taken to gain nothing from memory."""
+"""A bucket whose policy has no payoff after this many steps is assumed to gain nothing from memory."""
 
 _SMALLEST_CHANGE: Final = 20
 """Shares change only if one changes by more than a twentieth of itself, or of its first share if that is more."""
@@ -109,7 +109,7 @@ class BucketStatus:
     buckets
         The number of buckets of its member.
     payoff
-        Results by memory in this bucket, in the budget's unit; None while its policy does not know.
+        Results by memory in this bucket, in the budget's unit; None while its policy has not learned it.
     in_force
         Of the leader: the last epoch that all buckets have adopted.
     """
@@ -165,7 +165,7 @@ def all_adopted(members: Sequence[str], statuses: Statuses, epoch: str) -> bool:
 
 def buckets_of(statuses: Statuses) -> dict[str, int]:
     """The number of buckets of each member that has written its status."""
-    return {name: word.buckets for (name, _), word in statuses.items()}
+    return {name: status.buckets for (name, _), status in statuses.items()}
 
 
 def first_shares(total: int, weights: Mapping[str, float], buckets: Mapping[str, int]) -> Shares:
@@ -184,7 +184,7 @@ def first_shares(total: int, weights: Mapping[str, float], buckets: Mapping[str,
     return shares
 
 
-def divided(total: int, weights: Mapping[str, float], statuses: Statuses) -> Shares | None:
+def best_shares(total: int, weights: Mapping[str, float], statuses: Statuses) -> Shares | None:
     """The best division by the payoffs of all buckets; None if one is not known yet.
 
     Recall of the members is in proportion to their weights, as far as possible. The buckets of a member divide its
@@ -198,27 +198,29 @@ def divided(total: int, weights: Mapping[str, float], statuses: Statuses) -> Sha
         if len(payoffs[name]) < len(written):
             return None
     least = {
-        name: [max(LEAST, share // _KEPT_PART) for share in shares]
+        name: [max(MIN_SHARE, share // _MIN_FRACTION) for share in shares]
         for name, shares in first_shares(total, weights, counts).items()
     }
     joint = [reduce(Payoff.shared, some) for some in payoffs.values()]
-    wanted = allocate(joint, total, list(weights.values())).memory
-    parts = dict(zip(weights, _raised(wanted, [sum(some) for some in least.values()], total), strict=True))
+    target = allocate(joint, total, list(weights.values())).memory
+    parts = dict(
+        zip(weights, _raise_to_minimum(target, [sum(some) for some in least.values()], total), strict=True)
+    )
     return {
-        name: _raised(optimal_division(some, parts[name]), least[name], parts[name])
+        name: _raise_to_minimum(optimal_division(some, parts[name]), least[name], parts[name])
         for name, some in payoffs.items()
     }
 
 
-def _raised(shares: Sequence[int], least: Sequence[int], total: int) -> list[int]:
+def _raise_to_minimum(shares: Sequence[int], least: Sequence[int], total: int) -> list[int]:
     """Raise shares to their minimum; the others give up the difference, in proportion."""
     if sum(least) > total:
         raise InputError(f"a budget of {total} is too little for {len(least)} parts; give {sum(least)}")
     above = [max(share - lowest, 0) for share, lowest in zip(shares, least, strict=True)]
     free = total - sum(least)
-    kept = [part * free // max(sum(above), 1) for part in above]
-    kept[kept.index(max(kept))] += free - sum(kept)
-    return [part + lowest for part, lowest in zip(kept, least, strict=True)]
+    extra = [part * free // max(sum(above), 1) for part in above]
+    extra[extra.index(max(extra))] += free - sum(extra)
+    return [part + lowest for part, lowest in zip(extra, least, strict=True)]
 
 
 def next_epoch(
@@ -229,7 +231,7 @@ def next_epoch(
     None until every bucket has reached its present share: under a new epoch limits can only fall, so with models that
     change all the time they would never rise.
     """
-    shares = divided(total, weights, statuses)
+    shares = best_shares(total, weights, statuses)
     if shares is None:
         return None
     first = first_shares(total, weights, buckets_of(statuses))
@@ -239,16 +241,16 @@ def next_epoch(
     ):
         return None
     changed = any(
-        abs(new - was) * _SMALLEST_CHANGE > max(was, began)
+        abs(new - old_share) * _SMALLEST_CHANGE > max(old_share, first_share)
         for name in weights
-        for new, was, began in zip(shares[name], old[name], first[name], strict=True)
+        for new, old_share, first_share in zip(shares[name], old[name], first[name], strict=True)
     )
     number = 0 if present is None else number_of(present.name)
     return Epoch.numbered(number + 1, shares) if changed else None
 
 
 def measured_payoff(operator: Operator) -> WrittenPayoff | None:
-    """Results by memory in a bucket, coarse and in its budget's unit; None while its policy does not know."""
+    """Results by memory in a bucket, coarse and in its budget's unit; None while its policy has not learned it."""
     payoffs = operator.policy.payoffs()
     if payoffs is None:
         return ([0.0], [0.0]) if operator.observed >= _STEPS_TO_LEARN else None
@@ -259,5 +261,5 @@ def measured_payoff(operator: Operator) -> WrittenPayoff | None:
         size = 1.0
     elif not size:
         size = operator.tally.peak_bytes / max(operator.tally.peak_rows, 1)
-    # The size of a row is not known before one was held.
+    # The size of a row is not known before one was buffered.
     return ((both.memory * size).tolist(), both.results.tolist()) if size else None

@@ -19,9 +19,9 @@ from tidegate.sampling.estimates.estimate import estimate as of_columns
 from tidegate.sampling.estimates.intervals import check_level
 from tidegate.sampling.estimates.sample_design import ALONE, Design, listed
 from tidegate.spark.frames.durations import microseconds
-from tidegate.spark.frames.explained_plan import check_unchained
-from tidegate.spark.frames.side import check_frame, quoted, watermark_delay, watermarked
-from tidegate.spark.session.configuration import partitions_of
+from tidegate.spark.frames.explained_plan import check_not_chained
+from tidegate.spark.frames.side import add_watermark, check_frame, quoted, watermark_delay
+from tidegate.spark.session.configuration import shuffle_partitions
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError, check_choice
 
@@ -194,9 +194,9 @@ def _watermarked(
         raise InputError(
             "a stream never ends, so an estimate over all of it never leaves; give window= and time="
         )
-    check_unchained("sample", sample)
+    check_not_chained("sample", sample)
     if lateness is not None:
-        sample = watermarked("sample", sample, time, lateness)
+        sample = add_watermark("sample", sample, time, lateness)
     if watermark_delay(sample, time) is None:
         raise InputError(
             f"sample has no watermark on {time!r}, so no window would ever be complete; "
@@ -275,7 +275,7 @@ class _Windows:
 
 def _batch(drawn: DataFrame, keys: list[str], asked: _Asked) -> DataFrame:
     """Deal groups out to workers, a reservoir to one."""
-    partitions = partitions_of(drawn.sparkSession)
+    partitions = shuffle_partitions(drawn.sparkSession)
     flat, fields = _flat(drawn, keys)
     by = [field.name for field in fields]
     spread = by and asked.method != "counted"

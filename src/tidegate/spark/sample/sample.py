@@ -16,7 +16,7 @@ from tidegate.sampling import (
 )
 from tidegate.sampling import find as find_sampler
 from tidegate.sampling.estimates.sample_design import Method, listed
-from tidegate.spark.frames.durations import Duration, as_written, window_of
+from tidegate.spark.frames.durations import Duration, parse_window, show_as_written
 from tidegate.spark.join.plan import SamplePlan
 from tidegate.spark.join.query import Query
 from tidegate.spark.state.layout import NAME
@@ -135,9 +135,9 @@ def sample(
         reservoir = GroupedJoinReservoir(reservoir.size, reservoir.budget, fewest)
     else:
         _refuse(method, "'reservoir', with by=", by=by, min_per_group=min_per_group)
-    span = window_of(window)
+    span = parse_window(window)
     core = Join(span, memory, seed=seed, numeric=query.numeric)
-    with as_written(window, span):
+    with show_as_written(window, span):
         SamplingOperator(core, chosen)  # so that errors are raised here and not by a worker
     plan = SamplePlan(chosen, reservoir, groups)
     fixed = buckets is not None or reservoir is not None  # a reservoir's share was settled above

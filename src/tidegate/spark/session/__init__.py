@@ -1,1 +1,1 @@
-"""Spark sessions: settings, local sessions, and errors of Spark in plain words."""
+"""Spark sessions: settings, local sessions, and explanations of Spark's errors."""

@@ -18,16 +18,16 @@ _Session = TypeVar("_Session", bound="SparkSession")
 PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
-UNSET: Final = 200
+DEFAULT_PARTITIONS: Final = 200
 """Spark's default number of shuffle partitions."""
-_FEWEST_ON_A_CLUSTER: Final = 8
-"""A cluster may not have all of its executors yet, and a checkpoint fixes the number of partitions."""
-_IDLE: Final = 3
-"""How many partitions a bucket is worth a warning: all but one of them are always empty."""
-_WAITING: Final = 4
-"""How many partitions a core is worth a warning."""
+_MIN_ON_CLUSTER: Final = 8
+"""The minimum on a cluster: some executors may not have started, and a checkpoint fixes the number of partitions."""
+_MAX_PER_BUCKET: Final = 3
+"""More partitions per bucket than this cause a warning: all but one of them are always empty."""
+_MAX_PER_CORE: Final = 4
+"""More partitions per core than this cause a warning."""
 _LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
-"""A master that is this one machine: `local`, `local[4]`, `local[*]`, `local[4, 3]`."""
+"""Spark's master for one machine: `local`, `local[4]`, `local[*]`, `local[4, 3]`."""
 _LOG: Final = logging.getLogger("tidegate")
 _CONFS: Final = {
     PROVIDER: ROCKSDB,
@@ -37,55 +37,55 @@ _CONFS: Final = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     # Fewer and larger batches between Spark and Python than the usual 10,000 rows.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    # Columns that are not Arrow's, Parquet's say, would go to Python by 4096 rows, and from rows to columns and back.
+    # Otherwise columnar input that is not Arrow, such as Parquet, is sent by 4,096 rows and converted twice.
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
 
 
 def configure(spark: _Session, *, partitions: int | None = None) -> _Session:
-    """Set a session up for streaming joins, and return it.
+    """Configure a session for streaming joins, and return it.
 
-    It sets the RocksDB state store, which Spark demands for joins of this kind, with settings that suit few
-    large values, and larger batches between Spark and Python. If the session has no number of shuffle partitions,
-    it sets that too. These are settings of the session: Spark's own stream-stream joins in it would use RocksDB
-    too, and its other queries would be shuffled into as many partitions. `spark.newSession()` has its own.
+    It sets the RocksDB state store, which Spark requires for these joins, with settings for few large values, and
+    larger batches between Spark and Python. If the number of shuffle partitions is not set, it sets that too. These
+    settings apply to the whole session: Spark's own stream-stream joins in it also use RocksDB, and its other queries
+    are shuffled into as many partitions. `spark.newSession()` has settings of its own.
 
-    A query that goes on from a checkpoint keeps the number of partitions that it began with. Spark stores it in
-    the checkpoint and ignores the session's.
+    A query that continues from a checkpoint keeps the number of partitions that it started with. Spark stores it in
+    the checkpoint and ignores that of the session.
 
     Parameters
     ----------
     spark
-        The session; classic or Connect.
+        The session, classic or Connect.
     partitions
-        How many partitions a stream is shuffled into. By default `spark.sql.shuffle.partitions`, if you set that
-        anywhere; else as many as Spark has cores, at most 64, and on a cluster at least 8. The logger `tidegate`
-        reports the number (level INFO; on stderr if no logging is set up).
+        The number of shuffle partitions of streams. By default `spark.sql.shuffle.partitions` if it is set;
+        otherwise the number of Spark's cores, at most 64, and at least 8 on a cluster. The logger `tidegate` reports
+        the chosen number (level INFO; on stderr if no logging is configured).
     """
     for name, value in _CONFS.items():
         spark.conf.set(name, value)
     # The second argument replaces Spark's own default of 200: None means that no number was set.
     if partitions is None and spark.conf.get(PARTITIONS, None) is None:
-        partitions, why = _chosen_partitions(spark)
+        partitions, why = _choose_partitions(spark)
         _report(
-            f"{PARTITIONS} was not set and is now {partitions} in this session ({why}; Spark's default is {UNSET}); "
-            "choose another number with tidegate.configure(spark, partitions=...)"
+            f"{PARTITIONS} was not set and is now {partitions} in this session ({why}; Spark's default is "
+            f"{DEFAULT_PARTITIONS}); choose another number with tidegate.configure(spark, partitions=...)"
         )
     if partitions is not None:
         spark.conf.set(PARTITIONS, str(partitions))
     return spark
 
 
-def _chosen_partitions(spark: SparkSession) -> tuple[int, str]:
-    """A number of partitions that suits the session, and why."""
+def _choose_partitions(spark: SparkSession) -> tuple[int, str]:
+    """A number of partitions for the session, and the reason."""
     if local := _LOCAL.fullmatch(_master(spark)):
         cores = _named_cores(local) or _parallelism(spark)
         return min(cores, MOST_BUCKETS), f"Spark runs on one machine with {cores} cores"
     cores = max(_parallelism(spark), _executor_cores(spark))
-    count = min(max(cores, _FEWEST_ON_A_CLUSTER), MOST_BUCKETS)
+    count = min(max(cores, _MIN_ON_CLUSTER), MOST_BUCKETS)
     return (
         count,
-        f"Spark has {cores} cores now; {_FEWEST_ON_A_CLUSTER} to {MOST_BUCKETS} are chosen on a cluster",
+        f"Spark has {cores} cores now; {_MIN_ON_CLUSTER} to {MOST_BUCKETS} are chosen on a cluster",
     )
 
 
@@ -99,7 +99,7 @@ def _named_cores(local: re.Match[str]) -> int | None:
 
 
 def _local_cores(spark: SparkSession) -> int | None:
-    """How many cores a Spark on one machine uses; None on a cluster, or where only a job could find out."""
+    """The number of cores if Spark runs on one machine; None on a cluster, or if only a job could determine it."""
     local = _LOCAL.fullmatch(_master(spark))
     if local is None:
         return None
@@ -108,7 +108,7 @@ def _local_cores(spark: SparkSession) -> int | None:
 
 
 def _parallelism(spark: SparkSession) -> int:
-    """How many tasks Spark runs at once; through Connect a small job finds out."""
+    """The number of tasks that Spark runs at once; through Connect, a small job determines it."""
     context = getattr(spark, "sparkContext", None)
     if context is not None:
         return int(context.defaultParallelism)
@@ -118,14 +118,14 @@ def _parallelism(spark: SparkSession) -> int:
 
 
 def _executor_cores(spark: SparkSession) -> int:
-    """How many cores the configured executors will have; 0 if that is not configured."""
+    """The number of cores of the configured executors; 0 if that is not configured."""
     names = ("spark.executor.instances", "spark.executor.cores")
     executors, cores = (spark.conf.get(name, None) or "" for name in names)
     return int(executors) * int(cores) if executors.isdigit() and cores.isdigit() else 0
 
 
 def _report(message: str) -> None:
-    """Log at level INFO; on stderr if the program has set up no logging, where Python would drop it."""
+    """Log at level INFO; print to stderr if no logging is configured, since Python would drop the message."""
     if _LOG.hasHandlers():
         _LOG.info(message)
     else:
@@ -134,13 +134,13 @@ def _report(message: str) -> None:
         )
 
 
-def warn_of_partitions(spark: SparkSession, buckets: int, *, stacklevel: int) -> None:
+def warn_about_partitions(spark: SparkSession, buckets: int, *, stacklevel: int) -> None:
     """Warn if a stream would be shuffled into far more partitions than there are buckets or cores."""
-    partitions = partitions_of(spark)
+    partitions = shuffle_partitions(spark)
     cores = _local_cores(spark)
-    if partitions > _IDLE * buckets:
-        excess = f"{buckets} buckets, so that most of them are always empty"
-    elif cores is not None and partitions > _WAITING * cores:
+    if partitions > _MAX_PER_BUCKET * buckets:
+        excess = f"{buckets} buckets, so most of them are always empty"
+    elif cores is not None and partitions > _MAX_PER_CORE * cores:
         excess = f"{cores} cores"
     else:
         return
@@ -153,16 +153,16 @@ def warn_of_partitions(spark: SparkSession, buckets: int, *, stacklevel: int) ->
     )
 
 
-def partitions_of(spark: SparkSession) -> int:
-    """How many partitions a stream is shuffled into."""
-    return int(spark.conf.get(PARTITIONS) or UNSET)
+def shuffle_partitions(spark: SparkSession) -> int:
+    """The number of shuffle partitions of a stream."""
+    return int(spark.conf.get(PARTITIONS) or DEFAULT_PARTITIONS)
 
 
-def check_provider(spark: SparkSession) -> None:
-    """Refuse to plan a stream that would fail at its first micro-batch."""
+def check_state_store(spark: SparkSession) -> None:
+    """Refuse a session whose state store would let a stream fail at its first micro-batch."""
     provider = spark.conf.get(PROVIDER)
     if provider is None or not provider.endswith("RocksDBStateStoreProvider"):
         raise InputError(
-            f"the session's state store is {provider!r}, and Spark runs such a stream on RocksDB only; "
+            f"the session's state store is {provider!r}, but Spark needs RocksDB for such a stream; "
             "add this line before the query starts: tidegate.configure(spark)"
         )

@@ -1,10 +1,10 @@
 """Spark sessions on this machine, for the command line, the demo, experiments and tests.
 
-All of them use `LOCAL_SETTINGS`. Its time-outs are long because a busy machine is not a broken one. With more
+All of them use `LOCAL_SETTINGS`. Its time-outs are long because a busy machine is slow but not broken. With more
 processes than cores, a Python worker may take many seconds to start, and the JVM may miss heartbeats.
 
 One limit of Spark cannot be raised. Before a query with a stateful Python operator runs, Spark starts a Python
-process beside the driver, which must connect within 10 seconds. (Workers of tasks are forked by Spark's daemon and
+process next to the driver, which must connect within 10 seconds. (Workers of tasks are forked by Spark's daemon and
 have no such limit.) If the machine is too busy for that, the query fails before it has read a row, and can be
 started again: see `start_timed_out` in `spark_errors`.
 """
@@ -53,7 +53,7 @@ def local_session(
     app
         The name of the application.
     cores
-        How many cores to use; all by default. Spark starts up to two Python workers for each.
+        The number of cores; all by default. Spark starts up to two Python workers for each.
     memory
         The memory of Spark's Java process.
     java
@@ -65,7 +65,7 @@ def local_session(
 
     from tidegate.spark.session.java import needs_java  # noqa: PLC0415 - as above
 
-    # Workers run this very Python, whatever `python3` means on the path.
+    # Workers run the same Python as this process.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     count = cores or os.cpu_count() or 1
@@ -81,17 +81,17 @@ def local_session(
 
 @contextlib.contextmanager
 def output_redirected(log: Path | None) -> Iterator[None]:
-    """Start programs with their output in a file, or nowhere: Spark's processes keep the output they start with."""
+    """Redirect the output of programs that are started to a file, or discard it; they keep it for their lifetime."""
     sys.stdout.flush()
     sys.stderr.flush()
-    kept = [os.dup(stream) for stream in (1, 2)]
+    saved = [os.dup(stream) for stream in (1, 2)]
     target = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         for stream in (1, 2):
             os.dup2(target, stream)
         yield
     finally:
-        for stream, old in zip((1, 2), kept, strict=True):
+        for stream, old in zip((1, 2), saved, strict=True):
             os.dup2(old, stream)
             os.close(old)
         os.close(target)

@@ -1,4 +1,4 @@
-"""Errors of Spark in a few plain lines instead of a Java stack trace."""
+"""Explain errors of Spark in a few lines instead of a Java stack trace."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pyspark.logger import PySparkLogger
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-_LINES: Final = 5
+_MAX_LINES: Final = 5
 _STACK: Final = re.compile(r"^\s*(at |\.\.\. \d+ more|Driver stacktrace|JVM stacktrace|SQLSTATE)")
-_RAISED: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Iteration)\b(?:: .*)?$")
-_CAUSED: Final = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+)(?:: (.*))?$")
-_THROWN: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
-_CALL: Final = re.compile(r"^An error occurred while calling \S+\s+: ")
-_QUERY: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ", re.DOTALL)
-_TASK: Final = re.compile(r"Job aborted due to stage failure: .*?Lost task [^:]*: ", re.DOTALL)
-UNREADABLE: Final = "the state in the checkpoint cannot be read"
+_PYTHON_ERROR: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Iteration)\b(?:: .*)?$")
+_CAUSED_BY: Final = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+)(?:: (.*))?$")
+_JAVA_CLASS: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
+_PY4J_PREFIX: Final = re.compile(r"^An error occurred while calling \S+\s+: ")
+_STREAM_PREFIX: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ", re.DOTALL)
+_TASK_PREFIX: Final = re.compile(r"Job aborted due to stage failure: .*?Lost task [^:]*: ", re.DOTALL)
+STATE_UNREADABLE: Final = "the state in the checkpoint cannot be read"
 _WORKER_KILLED: Final = (
-    "a Python worker of Spark's was killed, most likely because memory ran out (see `dmesg`), or it crashed"
+    "a Python worker of Spark was killed, most likely because memory ran out (see `dmesg`), or it crashed"
 )
 _START_TIMED_OUT: Final = (
     "a Python process did not start within the 10 seconds that Spark allows, because the machine was too busy"
 )
-_PLAN: Final = re.compile(
+_PLAN_SUFFIX: Final = re.compile(
     r";?\s*(?:line \d+,? pos \d+;?)?\s*SQLSTATE: \w+.*|; line \d+ pos \d+;?.*$", re.DOTALL
 )
 
@@ -56,8 +56,8 @@ def explain_failure(failure: BaseException | StreamingQuery, checkpoint: str | P
     --------
     >>> error = RuntimeError("Lost task 0.0: Python worker exited unexpectedly (crashed)")
     >>> print(explain_failure(error, "/checkpoints/bids"))
-    a Python worker of Spark's was killed, most likely because memory ran out (see `dmesg`), or it crashed
-    start the query again with the same checkpointLocation: it goes on from '/checkpoints/bids'
+    a Python worker of Spark was killed, most likely because memory ran out (see `dmesg`), or it crashed
+    start the query again with the same checkpointLocation: it continues from '/checkpoints/bids'
     if that happens again, lower the budget, give the machine more memory, or run fewer tasks at once
     """
     error = failure if isinstance(failure, BaseException) else failure.exception()
@@ -67,10 +67,10 @@ def explain_failure(failure: BaseException | StreamingQuery, checkpoint: str | P
 
 
 def remedies(error: BaseException, checkpoint: str | Path | None) -> list[str]:
-    """What to do about a query that failed, a line each; none where that is not known."""
-    place = "" if checkpoint is None else f" {str(checkpoint)!r}"
-    resume = "start the query again with the same checkpointLocation: it goes on from " + (
-        place.strip() or "the last micro-batch that was completed"
+    """Remedies for a query that failed, one per line; none if they are not known."""
+    path = "" if checkpoint is None else f" {str(checkpoint)!r}"
+    resume = "start the query again with the same checkpointLocation: it continues from " + (
+        path.strip() or "the last micro-batch that was completed"
     )
     if worker_killed(error):
         return [
@@ -80,13 +80,13 @@ def remedies(error: BaseException, checkpoint: str | Path | None) -> list[str]:
     if start_timed_out(error):
         return [resume, "if that happens again, run fewer programs or queries at once"]
     if state_unreadable(error):
-        return [f"restore the checkpoint{place} from a copy, or start with a new one"]
+        return [f"restore the checkpoint{path} from a copy, or start with a new one"]
     return []
 
 
 @contextlib.contextmanager
 def error_log_muted() -> Iterator[None]:
-    """Keep PySpark from printing the stack trace of an error that is reported in a line."""
+    """Prevent PySpark from printing the stack trace of an error that is explained."""
     logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     old, logger.disabled = logger.disabled, True
     try:
@@ -96,7 +96,7 @@ def error_log_muted() -> Iterator[None]:
 
 
 def worker_killed(error: BaseException) -> bool:
-    """Whether a Python worker ended without a message: killed, most often by the system because memory ran out."""
+    """Whether a Python worker ended without a message, most often because memory ran out and the system killed it."""
     return "Python worker exited unexpectedly" in str(error)
 
 
@@ -113,8 +113,8 @@ def state_unreadable(error: BaseException) -> bool:
 def root_cause(error: BaseException) -> str:
     """The innermost cause of an error that came from Spark.
 
-    An error raised by Python in a worker counts for more than the errors of the JVM that followed from it; of
-    those, the last "Caused by" does.
+    An error that Python raised in a worker is returned in preference to the JVM's errors that followed from it.
+    Among those, the last "Caused by" is returned.
 
     Examples
     --------
@@ -128,42 +128,42 @@ def root_cause(error: BaseException) -> str:
     ...     at org.apache.spark.api.python.Runner.run(Runner.scala:1)''')))
     ZeroDivisionError: division by zero
     """
-    text = _CALL.sub("", _QUERY.sub("", str(error).strip()))
+    text = _PY4J_PREFIX.sub("", _STREAM_PREFIX.sub("", str(error).strip()))
     lines = text.splitlines()
-    if worker_killed(error) and not _python(lines):
+    if worker_killed(error) and not _python_error(lines):
         return _WORKER_KILLED
-    if start_timed_out(error) and not _python(lines):
+    if start_timed_out(error) and not _python_error(lines):
         return _START_TIMED_OUT
     if state_unreadable(error):
-        return f"{UNREADABLE}: {(_caused(lines) or _first(text))[0]}"
-    found = _python(lines) or _caused(lines) or _first(text) or [type(error).__name__]
-    return "\n".join(found[:_LINES])
+        return f"{STATE_UNREADABLE}: {(_last_cause(lines) or _message_lines(text))[0]}"
+    cause = _python_error(lines) or _last_cause(lines) or _message_lines(text) or [type(error).__name__]
+    return "\n".join(cause[:_MAX_LINES])
 
 
-def _python(lines: list[str]) -> list[str]:
-    """What the last traceback of Python ends with."""
+def _python_error(lines: list[str]) -> list[str]:
+    """The error at the end of the last Python traceback."""
     starts = [i for i, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     if not starts:
         return []
     tail = lines[starts[-1] + 1 :]
-    end = next((i for i, line in enumerate(tail) if _RAISED.match(line)), None)
+    end = next((i for i, line in enumerate(tail) if _PYTHON_ERROR.match(line)), None)
     if end is None:
         return []
-    found = [tail[end]]
+    message = [tail[end]]
     for line in tail[end + 1 :]:
         if not line.strip() or _STACK.match(line):
             break
-        found.append(line)
-    found[0] = found[0].removeprefix("tidegate.types.InputError: ")
-    return found
+        message.append(line)
+    message[0] = message[0].removeprefix("tidegate.types.InputError: ")
+    return message
 
 
-def _caused(lines: list[str]) -> list[str]:
-    found = [match for line in lines if (match := _CAUSED.match(line))]
-    return [": ".join(part for part in found[-1].groups() if part)] if found else []
+def _last_cause(lines: list[str]) -> list[str]:
+    causes = [match for line in lines if (match := _CAUSED_BY.match(line))]
+    return [": ".join(part for part in causes[-1].groups() if part)] if causes else []
 
 
-def _first(text: str) -> list[str]:
-    """The message itself, without where in a plan or a stack it arose."""
-    plain = _THROWN.sub("", _PLAN.sub("", _TASK.sub("", text)))
+def _message_lines(text: str) -> list[str]:
+    """The message, without its place in a plan or a stack."""
+    plain = _JAVA_CLASS.sub("", _PLAN_SUFFIX.sub("", _TASK_PREFIX.sub("", text)))
     return [line for line in plain.splitlines() if line.strip() and not _STACK.match(line)]

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tidegate.engine.snapshot import unpack
 from tidegate.spark.join.persistence import SavedBucket
-from tidegate.spark.session.spark_errors import UNREADABLE, error_log_muted, root_cause
+from tidegate.spark.session.spark_errors import STATE_UNREADABLE, error_log_muted, root_cause
 from tidegate.spark.state.layout import NAME, name_of
 from tidegate.spark.state.log import StateLog, saved_log
 from tidegate.spark.state.values import CHUNKS, DamagedStateError
@@ -191,7 +191,7 @@ def _reading(checkpoint: str | Path, *, begun: bool) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        cause = " ".join(root_cause(error).split()).removeprefix(f"{UNREADABLE}: ")[:_SHOWN]
+        cause = " ".join(root_cause(error).split()).removeprefix(f"{STATE_UNREADABLE}: ")[:_SHOWN]
         if begun:
             raise InputError(f"the state at {str(checkpoint)!r} cannot be read: {cause}; {_ANEW}") from None
         raise InputError(
