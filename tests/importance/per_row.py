@@ -38,9 +38,9 @@ def importance_of(definition: Definition, side: Side, row: Mapping[str, Any]) ->
     value = row[definition.column]
     if value is not None:
         ends = list(zip(definition.edges, definition.edges[1:], definition.values, strict=False))
-        for low, high, value in ends:
+        for low, high, importance in ends:
             if low <= value < high:
-                return value
+                return importance
         if value == definition.edges[-1]:
             return definition.values[-1]
     return definition.default
