@@ -1,10 +1,11 @@
-"""What it costs to keep the rows that can decide an alarm, beside sorting them, all in one run.
+"""Measures the stores of `tidegate.alerts` relative to sorting, the search for alarms, and `tidegate edge`.
 
-Table 1 of Optimization of Threshold Functions over Streams: a million rows, ten an interval, more or less in order.
-Stores are measured by processor time, beside a stable argsort of the rows by time as they come, which for rows in
-order finds out only that they are, and beside one of the same rows shuffled, which has to sort. So is all that a
-store does with rows in order but to tell which of them stay. All else is measured by the clock.
-Rivals take a row at a time by the paper's algorithm, mended: on a linked list, or on a skip list.
+Table 1 of Optimization of Threshold Functions over Streams: a million rows, ten per interval, with different
+disorder. The stores are measured in processor time, relative to two stable argsorts: of the times as they arrive,
+which for ordered rows only checks the order, and of the same times shuffled. Two parts of a store are measured
+separately for ordered rows: choosing the rows to keep, and checking and copying. The peers are the paper's
+algorithm, corrected, on a linked list and on a skip list, one row at a time. Everything else is measured in
+wall-clock time.
 """
 
 from __future__ import annotations
@@ -22,40 +23,40 @@ from rich.table import Table
 
 from benchmarks.core import seconds
 from tidegate.alerts import AlarmFinder, BracketStore, Edge, Topology
-from tidegate.alerts.stores.block_filter import needed
+from tidegate.alerts.stores.block_filter import needed_rows
 from tidegate.experiments.threshold_functions.measures import STREAMS
-from tidegate.experiments.threshold_functions.paper_stores import LINKED_LIST, SKIP_LIST, one_by_one
+from tidegate.experiments.threshold_functions.paper_stores import LINKED_LIST, SKIP_LIST, keep_one_by_one
 from tidegate.streams import Readings, Trace
 from tidegate.types import Array
 
 ROWS: Final = 1_000_000
 SIGMAS: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000)
 STEPS: Final = (ROWS, 10_000)
-LISTED: Final = 1_000
-"""Up to this disorder the linked list is measured: beyond it takes minutes."""
+MAX_LIST_SIGMA: Final = 1_000
+"""The largest disorder for which the linked list is measured; beyond it, it takes minutes."""
 OMEGA: Final = 100
 TABLE_1: Final = {name: STREAMS[name] for name in ("s-unif", "s-wiener")}
 
 
-def stored(times: Array, values: Array, step: int) -> int:
-    """Offer the rows to a store, so many at a time; tells how many stay."""
+def run_store(times: Array, values: Array, step: int) -> int:
+    """Offer the rows to a store in steps; returns how many are kept."""
     store = BracketStore(OMEGA)
     for begin in range(0, len(times), step):
         store.extend(times[begin : begin + step], values[begin : begin + step])
     return len(store)
 
 
-def copied(times: Array, values: Array, stays: Array) -> int:
-    """Look over rows in order and take those that stay, of which it was told before; tells how many there are."""
+def copy_kept(times: Array, values: Array, kept: Array) -> int:
+    """Check ordered rows and copy the given ones; returns their number."""
     if np.isnan(values).any() or (times[1:] < times[:-1]).any():
-        raise SystemExit("these rows are not in order")
-    places = np.flatnonzero(stays)
+        raise SystemExit("the rows are not in order")
+    places = np.flatnonzero(kept)
     return min(len(column) for column in (times.take(places), values.take(places), places + 1))
 
 
-def stores(console: Console) -> None:
-    """Print Table 1: milliseconds, and times what a stable argsort takes, as rows come and shuffled."""
-    shown = Table(
+def measure_stores(console: Console) -> None:
+    """Print Table 1: milliseconds, and multiples of the two argsorts."""
+    table = Table(
         "stream",
         "sigma",
         "argsort",
@@ -70,58 +71,66 @@ def stores(console: Console) -> None:
             times, values = trace.time, np.asarray(trace.value)
             shuffled = np.random.default_rng(1).permutation(times)
             sorts = [
-                _busy(partial(np.argsort, column, kind="stable"), repeats=5) for column in (times, shuffled)
+                _processor_time(partial(np.argsort, column, kind="stable"), repeats=5)
+                for column in (times, shuffled)
             ]
-            ways: dict[str, Callable[[], int]] = {
-                str(step): partial(stored, times, values, step) for step in STEPS
+            stores: dict[str, Callable[[], int]] = {
+                str(step): partial(run_store, times, values, step) for step in STEPS
             }
-            if sigma <= LISTED:
-                ways["linked list"] = partial(one_by_one, times, values, float(OMEGA), LINKED_LIST)
-            ways["skip list"] = partial(one_by_one, times, values, float(OMEGA), SKIP_LIST)
-            if len(kept := {way() for way in ways.values()}) > 1:
-                raise SystemExit(f"{name}, sigma {sigma}: the ways keep {kept} rows; they must keep the same")
-            took = {way: _busy(work) for way, work in ways.items()}
+            if sigma <= MAX_LIST_SIGMA:
+                stores["linked list"] = partial(keep_one_by_one, times, values, float(OMEGA), LINKED_LIST)
+            stores["skip list"] = partial(keep_one_by_one, times, values, float(OMEGA), SKIP_LIST)
+            if len(kept := {run() for run in stores.values()}) > 1:
+                raise SystemExit(
+                    f"{name}, sigma {sigma}: the stores keep {kept} rows, but must keep the same"
+                )
+            taken = {store: _processor_time(run) for store, run in stores.items()}
             cells = (
-                f"{took[w] * 1e3:,.0f} ({took[w] / sorts[0]:.1f}, {took[w] / sorts[1]:.2f})"
-                if w in took
+                f"{taken[store] * 1e3:,.0f} ({taken[store] / sorts[0]:.1f}, {taken[store] / sorts[1]:.2f})"
+                if store in taken
                 else "-"
-                for w in (*map(str, STEPS), "linked list", "skip list")
+                for store in (*map(str, STEPS), "linked list", "skip list")
             )
-            shown.add_row(name, f"{sigma:,}", *(f"{sort * 1e3:.1f}" for sort in sorts), *cells)
+            table.add_row(name, f"{sigma:,}", *(f"{sort * 1e3:.1f}" for sort in sorts), *cells)
     console.print(
-        "a million rows kept by brackets: ms of processor time (times an argsort, one of them shuffled)"
+        "brackets of a million rows: ms of processor time (multiples of the argsort, and of the shuffled one)"
     )
-    console.print(shown)
+    console.print(table)
+    _measure_ordered(console)
+
+
+def _measure_ordered(console: Console) -> None:
+    """Print the parts of a store's time for ordered rows, and the time with many equal values."""
     for name, stream in TABLE_1.items():
         trace = stream.trace(ROWS, seed=1)
         times, values = trace.time, np.asarray(trace.value)
-        stays = needed(times, values, OMEGA, False, True, True)  # noqa: FBT003 - a kernel's flags
-        least, told, sort = (
-            _busy(work, repeats=9)
+        kept = needed_rows(times, values, OMEGA, False, True, True)  # noqa: FBT003 - a kernel's flags
+        copying, choosing, sort = (
+            _processor_time(work, repeats=9)
             for work in (
-                partial(copied, times, values, stays),
-                partial(needed, times, values, OMEGA, False, True, True),  # noqa: FBT003
+                partial(copy_kept, times, values, kept),
+                partial(needed_rows, times, values, OMEGA, False, True, True),  # noqa: FBT003
                 partial(np.argsort, times, kind="stable"),
             )
         )
         console.print(
-            f"{name} in order: to look the rows over and copy those that stay takes {least * 1e3:.1f} ms, "
-            f"{least / sort:.1f} times an argsort; to tell which stay, {told * 1e3:.1f} ms, {told / sort:.1f} times"
+            f"{name} in order: checking the rows and copying the kept ones takes {copying * 1e3:.1f} ms, "
+            f"{copying / sort:.1f} times an argsort; choosing {choosing * 1e3:.1f} ms, {choosing / sort:.1f} times"
         )
     trace = STREAMS["s-unif"].trace(ROWS, seed=1)
-    alike = _busy(partial(stored, trace.time, np.asarray(trace.value).round(1), ROWS))
-    console.print(f"s-unif in order, one step, values rounded to a decimal, many equal: {alike * 1e3:.0f} ms")
+    rounded = _processor_time(partial(run_store, trace.time, np.asarray(trace.value).round(1), ROWS))
+    console.print(f"s-unif in order, one step, values rounded to one decimal: {rounded * 1e3:.0f} ms")
 
 
-def _busy(work: Callable[[], object], repeats: int = 3) -> float:
-    """The least processor time that the work took, in seconds."""
+def _processor_time(work: Callable[[], object], repeats: int = 3) -> float:
+    """The least processor time of several runs, in seconds."""
     return seconds(work, repeats, time.process_time)
 
 
-def matched(traces: dict[str, Trace], step: int) -> int:
-    """Match streams of values, so many rows of each at a time; tells how many alarms there are."""
+def count_alarms(traces: dict[str, Trace], step: int) -> int:
+    """Search the alarms of several streams, in steps of some rows per stream; returns their number."""
     finder = AlarmFinder(
-        Topology.clique(list(traces), within=OMEGA), lambda of: sum(of.values()) - 0.98 * len(of)
+        Topology.clique(list(traces), within=OMEGA), lambda values: sum(values.values()) - 0.98 * len(values)
     )
     found = 0
     for begin in range(0, 20_000, step):
@@ -131,21 +140,23 @@ def matched(traces: dict[str, Trace], step: int) -> int:
     return found
 
 
-def alarms(console: Console) -> None:
-    """Print how many rows a second are matched, for two to four streams in a clique."""
-    shown = Table("streams", "step", "rows/s", "alarms")
+def measure_alarms(console: Console) -> None:
+    """Print the rows per second that `AlarmFinder` matches, for two to four streams in a clique."""
+    table = Table("streams", "step", "rows/s", "alarms")
     for count in (2, 3, 4):
         names = [f"s{number}" for number in range(count)]
         traces = {name: Readings().trace(20_000, seed) for seed, name in enumerate(names)}
         for step in (100, 2_000, 20_000):
-            found = matched(traces, step)
-            took = seconds(partial(matched, traces, step), repeats=2)
-            shown.add_row(str(count), f"{step:,} a stream", f"{count * 20_000 / took:,.0f}", f"{found:,}")
-    console.print(shown)
+            found = count_alarms(traces, step)
+            duration = seconds(partial(count_alarms, traces, step), repeats=2)
+            table.add_row(
+                str(count), f"{step:,} per stream", f"{count * 20_000 / duration:,.0f}", f"{found:,}"
+            )
+    console.print(table)
 
 
-def edge(console: Console) -> None:
-    """Print how many readings a second the filter passes, from memory to memory."""
+def measure_edge(console: Console) -> None:
+    """Print the readings per second that the filter processes, from memory to memory."""
     trace = Readings("uniform").trace(ROWS, seed=3)
     rows = zip(trace.time.tolist(), np.asarray(trace.value).round(4).tolist(), strict=True)
     pairs = list(rows)
@@ -153,21 +164,24 @@ def edge(console: Console) -> None:
         "csv": "time,value\n" + "".join(f"{time},{value}\n" for time, value in pairs),
         "json": "".join(f'{{"time": {time}, "value": {value}}}\n' for time, value in pairs),
     }
-    for form, text in texts.items():
-        took = seconds(partial(_filtered, form, text.encode()), repeats=3)
-        console.print(f"tidegate edge, {form}: {ROWS / took / 1e6:.1f} million readings a second")
+    for line_format, text in texts.items():
+        duration = seconds(partial(_run_edge, line_format, text.encode()), repeats=3)
+        console.print(
+            f"tidegate edge, {line_format}: {ROWS / duration / 1e6:.1f} million readings per second"
+        )
 
 
-def _filtered(form: str, text: bytes) -> None:
-    Edge(omega=10 * OMEGA, form="csv" if form == "csv" else "json").run(io.BytesIO(text), io.BytesIO())
+def _run_edge(line_format: str, text: bytes) -> None:
+    config = Edge(omega=10 * OMEGA, format="csv" if line_format == "csv" else "json")
+    config.run(io.BytesIO(text), io.BytesIO())
 
 
 def main() -> None:
     """Measure stores, alarms and the filter."""
     console = Console()
-    stores(console)
-    alarms(console)
-    edge(console)
+    measure_stores(console)
+    measure_alarms(console)
+    measure_edge(console)
 
 
 if __name__ == "__main__":

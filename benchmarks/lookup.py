@@ -1,4 +1,4 @@
-"""The lookup beside Spark's broadcast join of the same relation, on the same files, in one run, taking turns."""
+"""Measures `tidegate.lookup` and Spark's broadcast join of the same relation, in turns, on the same files."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ RELATION = 100_000
 HOT = 4_000
 COLD = 0.01
 CACHE = 10_000
-WARM = 3
+WARM_UP = 3
 BATCHES = 7
 FILES = 2
 ROUNDS = 3
-CACHED = (10_000, 100_000, 1_000_000)
+CACHE_SIZES = (10_000, 100_000, 1_000_000)
 CHUNK, SMALL = 131_072, 4_096
-CHUNKED = 1 << 20
-"""So many keys are looked up to tell what one costs."""
+KEYS_PER_MEASUREMENT = 1 << 20
+"""The keys that are looked up to measure the cost of one."""
 SIZES = (100_000, 375_000, 1_500_000)
 
 
-def write(folder: Path, rows: int) -> None:
-    """Files of a stream, of which one row in a hundred refers to any row of the relation and the others to few."""
+def write_stream(folder: Path, rows: int) -> None:
+    """Write the files of a stream: one row in a hundred refers to any row of the relation, the others to few rows."""
     rng = np.random.default_rng(1)
     words = pa.array([f"payload {i:06d}" for i in range(1000)])
     folder.mkdir(parents=True)
@@ -56,7 +56,7 @@ def write(folder: Path, rows: int) -> None:
 
 
 def write_relation(folder: Path) -> None:
-    """The relation, as a table of DuckDB and as a file of Parquet."""
+    """Write the relation, as a DuckDB table and as a Parquet file."""
     rows = pa.table(
         {
             "id": np.arange(RELATION),
@@ -73,23 +73,23 @@ def write_relation(folder: Path) -> None:
 
 
 def stream(spark: SparkSession, folder: Path) -> DataFrame:
-    """The stream, as many files a micro-batch as there are cores to use."""
+    """Read the stream, with one file per core in each micro-batch."""
     read = spark.readStream.option("maxFilesPerTrigger", FILES).schema("id long, amount double, note string")
     return read.parquet(str(folder))
 
 
 def rate(frame: DataFrame) -> float:
-    """Rows a second in the micro-batches after the first few."""
+    """Rows per second in the micro-batches after the first few."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as checkpoint:
         writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
-        progress = [p for p in query.recentProgress if p["numInputRows"]][WARM:]
+        progress = [p for p in query.recentProgress if p["numInputRows"]][WARM_UP:]
     return float(statistics.median(p["numInputRows"] / p["batchDuration"] * 1e3 for p in progress))
 
 
 def nothing(keys: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    """What any function in Python costs: the same columns, without a value."""
+    """Return the columns of a lookup as nulls: the cost of any Python function."""
     for some in keys:
         columns = [pa.nulls(len(some), pa.string()), pa.nulls(len(some), pa.float64())]
         yield pa.StructArray.from_arrays(columns, ["name", "level"])
@@ -102,12 +102,12 @@ def hit_rate(frame: DataFrame) -> float:
         writer = observed.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
-        seen = [p["observedMetrics"]["seen"] for p in query.recentProgress if p["numInputRows"]][WARM:]
+        seen = [p["observedMetrics"]["seen"] for p in query.recentProgress if p["numInputRows"]][WARM_UP:]
     return float(sum(s["hits"] for s in seen) / sum(s["rows"] for s in seen))
 
 
 def chunk_cost(cached: int, chunk: int, seed: int = 3) -> float:
-    """Nanoseconds of processor time for each key in the cache alone, at a hit rate of 0.99, what is fetched aside."""
+    """Nanoseconds of processor time per key in the cache alone, at a hit rate of 0.99, without fetching."""
     rng, fetching = np.random.default_rng(seed), 0.0
     cache = LookupCache(
         pa.schema([("id", pa.int64()), ("name", pa.string())]), tg.Budget(rows=cached), "heeb"
@@ -124,26 +124,26 @@ def chunk_cost(cached: int, chunk: int, seed: int = 3) -> float:
 
     for some in np.split(np.arange(cached), range(CHUNK, cached, CHUNK)):  # until it is full
         cache.resolve(pa.array(some), fetch, 0.0)
-    hot, turns = cached * 4 // 5, max(8, CHUNKED // chunk)
+    hot, turns = cached * 4 // 5, max(8, KEYS_PER_MEASUREMENT // chunk)
     costs = []
-    for turn in range(turns + WARM):
+    for turn in range(turns + WARM_UP):
         cold = rng.random(chunk) < COLD
         keys = np.where(cold, rng.integers(2 * cached, 50 * cached, chunk), rng.integers(0, hot, chunk))
         fetching, begin = 0.0, time.process_time()
         cache.resolve(pa.array(keys), fetch, 0.0)
-        if turn >= WARM:
+        if turn >= WARM_UP:
             costs.append(time.process_time() - begin - fetching)
     return sum(costs) / turns / chunk * 1e9
 
 
 def main(sizes: tuple[int, ...] = SIZES) -> None:
-    """Run all of it, or the micro-batches of these sizes."""
+    """Measure the cache alone, then lookups with micro-batches of these sizes."""
     console = Console()
-    for cached in CACHED:
-        told = ", ".join(
+    for cached in CACHE_SIZES:
+        costs = ", ".join(
             f"{chunk_cost(cached, chunk):,.0f} in chunks of {chunk:,}" for chunk in (CHUNK, SMALL)
         )
-        console.print(f"{cached:,} rows cached: nanoseconds a key in the cache itself {told}")
+        console.print(f"{cached:,} rows cached: nanoseconds per key in the cache: {costs}")
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         write_relation(root)
@@ -163,7 +163,7 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
         try:
             for rows in sizes:
                 folder = root / str(rows)
-                write(folder, rows)
+                write_stream(folder, rows)
                 turns = [
                     [rate(made(stream(spark, folder))) for made in (broadcast, idle, looked_up)]
                     for _ in range(ROUNDS)
@@ -172,9 +172,9 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
                 plain, python, ours = (statistics.median(rates) / 1e3 for rates in zip(*turns, strict=True))
                 ratios = sorted(ours / plain for plain, _, ours in turns)
                 console.print(
-                    f"{rows:,} rows a micro-batch: {plain:,.0f} thousand rows/s broadcast, {python:,.0f} through a "
-                    f"function in Python that does nothing, {ours:,.0f} looked up at a hit rate of {hits:.3f}; "
-                    f"lookup beside broadcast, turn by turn: {', '.join(f'{r:.2f}' for r in ratios)}"
+                    f"{rows:,} rows per micro-batch: {plain:,.0f} thousand rows/s by broadcast, {python:,.0f} by a "
+                    f"Python function that does nothing, {ours:,.0f} by lookup at a hit rate of {hits:.3f}; "
+                    f"lookup relative to broadcast, by turn: {', '.join(f'{r:.2f}' for r in ratios)}"
                 )
         finally:
             spark.stop()

@@ -53,8 +53,8 @@ def test_help_ends_with_examples(command: list[str]) -> None:
 
 def test_the_options_of_edge_are_those_of_the_filter() -> None:
     assert get_args(cli.Shape) == get_args(Shape)
-    assert get_args(cli.Form) == get_args(edge.Form)
-    assert cli._LONGEST_LINE == edge.LONGEST_LINE
+    assert get_args(cli.LineFormat) == get_args(edge.LineFormat)
+    assert cli._MAX_LINE_BYTES == edge.MAX_LINE_BYTES
 
 
 def test_run_loads_neither_experiments_nor_the_demo() -> None:

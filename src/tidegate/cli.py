@@ -24,9 +24,9 @@ import tidegate
 from tidegate.types import InputError, Time
 
 Shape = Literal["quasiconvex", "increasing", "decreasing", "any"]
-Form = Literal["csv", "json"]
+LineFormat = Literal["csv", "json"]
 
-_LONGEST_LINE: Final = 1 << 20
+_MAX_LINE_BYTES: Final = 1 << 20
 
 app = typer.Typer(
     help="Join streams within a hard memory budget.",
@@ -141,8 +141,8 @@ def edge(
         str | None,
         typer.Option(help="Name of the key column: each key is a separate stream. Default: one stream."),
     ] = None,
-    form: Annotated[
-        Form, typer.Option("--format", help="Input and output format. CSV has a header line.")
+    line_format: Annotated[
+        LineFormat, typer.Option("--format", help="Input and output format. CSV has a header line.")
     ] = "csv",
     disorder: Annotated[
         float, typer.Option(help="Maximum time by which a reading may be older than the newest one.")
@@ -163,7 +163,7 @@ def edge(
     ] = None,
     max_line: Annotated[
         int, typer.Option(help="Maximum length of a line in bytes. A longer line is an error.")
-    ] = _LONGEST_LINE,
+    ] = _MAX_LINE_BYTES,
 ) -> None:
     """Read sensor readings from stdin, and write those that can decide an alarm to stdout.
 
@@ -172,26 +172,25 @@ def edge(
     """
     from tidegate.alerts.edge import Edge  # noqa: PLC0415 - see the module's docstring
 
-    edge_filter = Edge(
+    config = Edge(
         omega=_whole(omega),
         shape=shape,
         time=time,
         value=value,
         key=key,
-        form=form,
+        format=line_format,
         disorder=_whole(disorder),
         hold=None if hold is None else _whole(hold),
         low=low,
         high=high,
-        patience=max_wait,
+        max_wait=max_wait,
         max_line=max_line,
     )
     with _input_ended_by_signals() as signals:
-        savings = edge_filter.run(sys.stdin.buffer, sys.stdout.buffer, cut_short=lambda: bool(signals))
-    hint = (
-        f"; a join of them needs a lateness of at least {edge_filter.behind:g}" if edge_filter.behind else ""
-    )
-    Console(stderr=True).print(savings.told() + hint, highlight=False, soft_wrap=True)
+        report = config.run(sys.stdin.buffer, sys.stdout.buffer, cut_short=lambda: bool(signals))
+    lateness = config.required_lateness
+    hint = f"; a join of them needs a lateness of at least {lateness:g}" if lateness else ""
+    Console(stderr=True).print(report.summary() + hint, highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What the definitions say, written down again without any care for speed."""
+"""The definitions, implemented directly and without regard to speed."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise, product
 
-from tidegate.alerts import Closed, Shape
+from tidegate.alerts import ClosedEnds, Shape
 
 Row = tuple[float, float]
 
 
-def holds(begin: Fraction, omega: Fraction, closed: Closed, time: float) -> bool:
-    """Whether the interval from `begin` on holds the time."""
+def holds(begin: Fraction, omega: Fraction, closed: ClosedEnds, time: float) -> bool:
+    """Whether the interval that starts at `begin` contains the time."""
     at, end = Fraction(time), begin + omega
     after = at >= begin if closed in ("both", "left") else at > begin
     return after and (at <= end if closed in ("both", "right") else at < end)
 
 
 def begins(times: Iterable[float], omega: float) -> list[Fraction]:
-    """Where intervals begin, such that every set of rows that one can hold is held by one of these."""
+    """Starts of intervals: every set of rows that an interval can contain is contained in one of these."""
     ends = sorted({Fraction(t) - shift for t in times for shift in (Fraction(0), Fraction(omega))})
     between = [(a + b) / 2 for a, b in pairwise(ends)]
     return sorted([*ends, *between])
 
 
-def extreme(rows: Sequence[Row], omega: float, shape: Shape, closed: Closed) -> list[Row]:
+def extreme(rows: Sequence[Row], omega: float, shape: Shape, closed: ClosedEnds) -> list[Row]:
     """The rows that are highest or lowest in some interval; for distinct values."""
     found = set()
     for begin in begins([time for time, _ in rows], omega):
@@ -37,8 +37,10 @@ def extreme(rows: Sequence[Row], omega: float, shape: Shape, closed: Closed) -> 
     return sorted(found)
 
 
-def unmoved(rows: Sequence[Row], kept: Sequence[Row], omega: float, shape: Shape, closed: Closed) -> bool:
-    """Whether every interval has the same highest and lowest value with what is kept as with all rows."""
+def extremes_unchanged(
+    rows: Sequence[Row], kept: Sequence[Row], omega: float, shape: Shape, closed: ClosedEnds
+) -> bool:
+    """Whether every interval has the same highest and lowest value in the kept rows as in all rows."""
     for begin in begins([time for time, _ in rows], omega):
         every, some = (
             [value for time, value in these if holds(begin, Fraction(omega), closed, time)]
@@ -62,7 +64,7 @@ def best_of_arrivals(
     joined: Joined,
     f: Callable[..., float],
 ) -> list[float | None]:
-    """For each arrival the largest f over all combinations that it completes, with nothing omitted."""
+    """For each arrival, the largest f over all combinations that it completes, if no row is omitted."""
     seen: dict[str, list[Row]] = {name: [] for name in names}
     best: list[float | None] = []
     for name, time, value in arrivals:

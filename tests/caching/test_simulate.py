@@ -1,4 +1,4 @@
-"""A cache in front of a relation: textbook counts, the optimum by trying everything, and caching as a join."""
+"""Simulated caches: textbook counts, the optimum by brute force, and caching as a join."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def cached(
         (ANOMALY, 4, "lfd", 6),
     ],
 )
-def test_the_counts_of_the_textbooks(
-    references: list[int], capacity: int, policy: CachePolicy, misses: int
-) -> None:
+def test_textbook_counts(references: list[int], capacity: int, policy: CachePolicy, misses: int) -> None:
     assert cached(references, capacity, policy, bypass=False).misses == misses
 
 
@@ -67,7 +65,7 @@ def test_lru_by_hand() -> None:
 
 
 def test_lfu_counts_references_while_a_row_was_not_cached() -> None:
-    """The fourth reference is the second to 2, which was left out: 1 has as many and is older."""
+    """The fourth reference is the second to 2, which was not cached: 1 has as many and is older."""
     assert cached([1, 1, 2, 2, 2, 1], 1, "lfu").hit.tolist() == [False, True, False, False, True, False]
 
 
@@ -93,7 +91,11 @@ def most_hits(references: list[int], capacity: int, *, bypass: bool) -> int:
 
 @settings(deadline=None)
 @given(REFERENCES, st.integers(1, 4), st.booleans())
-def test_lfd_hits_as_often_as_trying_everything(references: list[int], capacity: int, bypass: bool) -> None:  # noqa: FBT001
+def test_lfd_hits_as_often_as_the_optimum_by_brute_force(
+    references: list[int],
+    capacity: int,
+    bypass: bool,  # noqa: FBT001 - drawn by Hypothesis
+) -> None:
     hits = cached(references, capacity, "lfd", bypass=bypass).hits
     assert hits == most_hits(references, capacity, bypass=bypass)
 
@@ -148,9 +150,9 @@ def contents(
     *,
     bypass: bool,
 ) -> list[set[int]]:
-    """What is cached after each reference: whatever would hit if it were referred to next."""
+    """The cached keys after each reference: those that would hit next."""
     if policy == "lfd":
-        return needed_soonest(references, capacity, bypass=bypass)
+        return contents_of_lfd(references, capacity, bypass=bypass)
     found = []
     for end in range(1, len(references) + 1):
         so_far = references[:end]
@@ -158,14 +160,14 @@ def contents(
         found.append(
             {
                 v
-                for v, asked in ask
-                if tg.simulate_cache(asked, capacity, policy, probabilities=shares, bypass=bypass).hit[-1]
+                for v, requests in ask
+                if tg.simulate_cache(requests, capacity, policy, probabilities=shares, bypass=bypass).hit[-1]
             }
         )
     return found
 
 
-def needed_soonest(references: list[int], capacity: int, *, bypass: bool) -> list[set[int]]:
+def contents_of_lfd(references: list[int], capacity: int, *, bypass: bool) -> list[set[int]]:
     held: set[int] = set()
     found = []
     for now, value in enumerate(references):
@@ -179,8 +181,8 @@ def needed_soonest(references: list[int], capacity: int, *, bypass: bool) -> lis
 
 
 @dataclass(frozen=True)
-class Mirroring(Policy):
-    """In a join, holds the supply of those rows that a cache held after the same reference, at their last one."""
+class MirroringPolicy(Policy):
+    """In a join, keeps the supply rows of the keys that a cache holds after the same reference."""
 
     references: list[int]
     held: list[set[int]]
@@ -196,7 +198,7 @@ class Mirroring(Policy):
 @pytest.mark.parametrize("policy", ["lru", "lfu", "random", "a0", "lfd"])
 @settings(deadline=None, max_examples=15)
 @given(references=REFERENCES, capacity=st.integers(1, 4), bypass=st.booleans())
-def test_section_3_1_a_join_that_mirrors_a_cache_has_its_hits_reference_by_reference(
+def test_section_3_1_a_join_that_mirrors_a_cache_has_the_same_hits(
     references: list[int],
     capacity: int,
     policy: CachePolicy,
@@ -205,7 +207,7 @@ def test_section_3_1_a_join_that_mirrors_a_cache_has_its_hits_reference_by_refer
     shares = {key: references.count(key) / len(references) for key in references} if policy == "a0" else None
     held = contents(references, capacity, policy, shares, bypass=bypass)
     assert all(len(rows) <= capacity for rows in held)
-    pairs = joined(references, capacity, Mirroring(references, held))
+    pairs = joined(references, capacity, MirroringPolicy(references, held))
     report = tg.simulate_cache(references, capacity, policy, probabilities=shares, bypass=bypass)
     assert [now for now, _ in pairs] == np.flatnonzero(report.hit).tolist()
     # A hit is on the supply of the last reference to the same value.
@@ -216,10 +218,10 @@ def test_section_3_1_a_join_that_mirrors_a_cache_has_its_hits_reference_by_refer
 @given(
     REFERENCES, st.integers(1, 4), st.sampled_from(["offline", "random", "fifo", "prob"]), st.integers(0, 9)
 )
-def test_section_3_1_a_plan_of_the_join_is_one_of_the_cache(
+def test_section_3_1_an_optimal_join_gives_an_optimal_cache(
     references: list[int], capacity: int, policy: str, seed: int
 ) -> None:
-    """A row is cached from the supply that was matched until it was; nothing else need be."""
+    """A row is cached from its supply until the match."""
     pairs = joined(references, capacity, policy, seed)
     hits, held = [], set[int]()
     for now, value in enumerate(references):
@@ -236,10 +238,10 @@ def test_section_3_1_a_plan_of_the_join_is_one_of_the_cache(
         assert len(hits) == best
 
 
-def slowly(
+def hits_by_direct_sums(
     references: list[int], capacity: int, process: Process, survival: Survival | None, *, bypass: bool
 ) -> list[bool]:
-    """The same by a sum for each cached row at each reference, and equals told by the first ten digits."""
+    """The hits by a sum for each cached row at each reference; benefits are equal if ten digits are."""
     held: list[int] = []
     last: dict[int, int] = {}
     entered, left, spent, hits = 0, 0, 0, []
@@ -268,7 +270,7 @@ def slowly(
     return hits
 
 
-def drawn(process: Process, count: int, seed: int) -> list[int]:
+def sample_references(process: Process, count: int, seed: int) -> list[int]:
     rng, span, values = np.random.default_rng(seed), np.arange(-40, 41), [0]
     for now in range(count):
         middle = int(process.centre(now)) if isinstance(process, LinearTrend) else values[-1]
@@ -289,15 +291,17 @@ FORETOLD: list[Process] = [
 
 @pytest.mark.parametrize("survival", [None, Exponential(3.0), Fixed(6)], ids=repr)
 @pytest.mark.parametrize("process", FORETOLD, ids=repr)
-def test_heeb_leaves_out_the_row_of_least_expected_benefit(
+def test_heeb_evicts_the_row_of_the_least_expected_benefit(
     process: Process, survival: Survival | None
 ) -> None:
-    references = drawn(process, 320, seed=3)
+    references = sample_references(process, 320, seed=3)
     for capacity, bypass in ((3, True), (7, False)):
         report = tg.simulate_cache(
             references, capacity, "heeb", process=process, survival=survival, bypass=bypass
         )
-        assert report.hit.tolist() == slowly(references, capacity, process, survival, bypass=bypass)
+        assert report.hit.tolist() == hits_by_direct_sums(
+            references, capacity, process, survival, bypass=bypass
+        )
 
 
 WIDE: list[tuple[AR1 | RandomWalk, int, float]] = [
@@ -327,17 +331,17 @@ def test_choices_between_control_points_are_those_of_direct_sums(
         hits.append(key in held)
         held[key] = now
         if len(held) > capacity:
-            worth = process.probability(History(now, key), steps, values) @ weights / (1 + returns)
-            # What agrees in eleven digits is equal: of these the one that was referred to last stays.
-            told = dict(zip(values.tolist(), (float(f"{each:.10e}") for each in worth), strict=True))
-            del held[min(held, key=lambda at, told=told: (told[at], held[at]))]  # type: ignore[misc]
+            expected = process.probability(History(now, key), steps, values) @ weights / (1 + returns)
+            # Benefits are equal if eleven digits are; of equal ones the most recently used row stays.
+            benefits = dict(zip(values.tolist(), (float(f"{each:.10e}") for each in expected), strict=True))
+            del held[min(held, key=lambda at, benefits=benefits: (benefits[at], held[at]))]  # type: ignore[misc]
     found = tg.simulate_cache(references, capacity, "heeb", process=process, survival=survival)
     assert found.hit.tolist() == hits
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 99), st.integers(1, 7), st.booleans())
-def test_section_7_2_heeb_is_a0_where_references_are_stationary(
+def test_section_7_2_heeb_equals_a0_for_stationary_references(
     seed: int,
     capacity: int,
     bypass: bool,  # noqa: FBT001
@@ -349,12 +353,14 @@ def test_section_7_2_heeb_is_a0_where_references_are_stationary(
     found = tg.simulate_cache(references, capacity, "heeb", process=still, bypass=bypass)
     best = tg.simulate_cache(references, capacity, "a0", probabilities=shares, bypass=bypass)
     assert found.hit.tolist() == best.hit.tolist()
-    assert found.hit.tolist() == slowly(references.tolist(), capacity, still, Exponential(5.0), bypass=bypass)
+    assert found.hit.tolist() == hits_by_direct_sums(
+        references.tolist(), capacity, still, Exponential(5.0), bypass=bypass
+    )
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 4), st.booleans())
-def test_section_7_1_heeb_is_lfd_where_references_are_known(
+def test_section_7_1_heeb_equals_lfd_for_known_references(
     references: list[int],
     capacity: int,
     bypass: bool,  # noqa: FBT001
@@ -365,12 +371,12 @@ def test_section_7_1_heeb_is_lfd_where_references_are_known(
 
 @settings(deadline=None, max_examples=30)
 @given(REFERENCES, st.integers(1, 4))
-def test_heeb_without_a_process_takes_the_shares_so_far(references: list[int], capacity: int) -> None:
+def test_heeb_without_a_process_ranks_by_shares_so_far(references: list[int], capacity: int) -> None:
     found = tg.simulate_cache(references, capacity, "heeb")
     assert found.hit.tolist() == cached(references, capacity, "lfu").hit.tolist()
 
 
-def test_section_8_of_a_level_heeb_keeps_more_than_what_looks_back() -> None:
+def test_section_8_heeb_hits_more_often_than_lru_and_lfu_on_ar1() -> None:
     rng, level = np.random.default_rng(6), [200.0]
     for noise in rng.normal(scale=42.2, size=3650):
         level.append(56 + 0.72 * level[-1] + noise)
@@ -384,8 +390,8 @@ def test_section_8_of_a_level_heeb_keeps_more_than_what_looks_back() -> None:
         assert found > max(cached(days.tolist(), capacity, rival).hits for rival in ("lru", "lfu", "random"))
 
 
-def ranked(references: list[int], capacity: int, rank: Callable[[int, int, int], float]) -> list[bool]:
-    """Hits where the row of the lowest rank is left out, and of equals the one referred to longest ago.
+def hits_by_rank(references: list[int], capacity: int, rank: Callable[[int, int, int], float]) -> list[bool]:
+    """The hits if the row of the lowest rank is evicted, and of equal ones the least recently used.
 
     A rank is that of a value, by the time and the value referred to now.
     """
@@ -404,12 +410,12 @@ OBSERVED_OR_GIVEN = [None, Exponential(3.0), Exponential(40.0)]
 
 @pytest.mark.parametrize("survival", OBSERVED_OR_GIVEN, ids=repr)
 @pytest.mark.parametrize("noise", [Noise(sigma=1.0), Noise(sigma=2.5), Noise(4, sigma=1.5)], ids=repr)
-def test_section_7_5_of_a_walk_the_farthest_is_left_out(noise: Noise, survival: Survival | None) -> None:
+def test_section_7_5_the_farthest_value_of_a_walk_is_evicted(noise: Noise, survival: Survival | None) -> None:
     walk = RandomWalk(0, noise)
-    references = drawn(walk, 1_000, seed=1)
+    references = sample_references(walk, 1_000, seed=1)
     for capacity in (2, 6):
         found = tg.simulate_cache(references, capacity, "heeb", process=walk, survival=survival)
-        nearest = ranked(references, capacity, lambda held, _, value: -abs(held - value))
+        nearest = hits_by_rank(references, capacity, lambda held, _, value: -abs(held - value))
         assert found.hit.tolist() == nearest
         assert found.hits > cached(references, capacity, "lru").hits
 
@@ -417,11 +423,11 @@ def test_section_7_5_of_a_walk_the_farthest_is_left_out(noise: Noise, survival: 
 @pytest.mark.parametrize("survival", [*OBSERVED_OR_GIVEN, Infinite(), Inverse()], ids=repr)
 @pytest.mark.parametrize("bound", [3, 10])
 @pytest.mark.parametrize("speed", [1, 2, 3])
-def test_section_7_3_of_a_trend_the_smallest_is_left_out(
+def test_section_7_3_the_smallest_value_of_a_trend_is_evicted(
     speed: int, bound: int, survival: Survival | None
 ) -> None:
     trend = LinearTrend(speed, 0, Noise(bound))
-    references = drawn(trend, 300, seed=2)
+    references = sample_references(trend, 300, seed=2)
 
     def steps_left(held: int, now: int, _: int) -> float:
         """For how many more steps the window has not passed it."""
@@ -429,14 +435,14 @@ def test_section_7_3_of_a_trend_the_smallest_is_left_out(
 
     for capacity in (2, 5):
         found = tg.simulate_cache(references, capacity, "heeb", process=trend, survival=survival).hit.tolist()
-        assert found == ranked(references, capacity, steps_left)
+        assert found == hits_by_rank(references, capacity, steps_left)
         if speed == 1:
-            assert found == ranked(references, capacity, lambda held, *_: held)
+            assert found == hits_by_rank(references, capacity, lambda held, *_: held)
 
 
 @dataclass(frozen=True, eq=False)
-class Wandering(Markov):
-    """A walk of which nothing is known but what every Markov process tells."""
+class PlainWalk(Markov):
+    """A walk that has only the methods of every Markov process."""
 
     walk: RandomWalk
 
@@ -455,12 +461,12 @@ class Wandering(Markov):
 
 
 @pytest.mark.parametrize("survival", [Exponential(4.0), Fixed(5)], ids=repr)
-def test_a_markov_process_of_ones_own(survival: Survival) -> None:
+def test_a_user_defined_markov_process(survival: Survival) -> None:
     walk = RandomWalk(0.3, Noise(sigma=1.5))
-    references = drawn(walk, 120, seed=2)
+    references = sample_references(walk, 120, seed=2)
     hits = [
         tg.simulate_cache(references, 4, "heeb", process=process, survival=survival).hit.tolist()
-        for process in (walk, Wandering(walk))
+        for process in (walk, PlainWalk(walk))
     ]
     assert hits[0] == hits[1]
 
@@ -485,13 +491,13 @@ def test_a_markov_process_of_ones_own(survival: Survival) -> None:
         (lambda: tg.simulate_cache(["a"], 2, "heeb", process=Stationary({1: 1.0})), "not numbers, such as a"),
     ],
 )
-def test_what_cannot_be_is_refused(call: Any, message: str) -> None:  # noqa: ANN401
+def test_invalid_arguments_are_refused(call: Any, message: str) -> None:  # noqa: ANN401
     with pytest.raises(InputError, match=message):
         call()
 
 
 @pytest.mark.parametrize("bypass", [True, False])
-def test_references_at_random_hit_in_proportion_to_the_room(bypass: bool) -> None:  # noqa: FBT001
+def test_random_references_hit_in_proportion_to_the_capacity(bypass: bool) -> None:  # noqa: FBT001
     references = np.random.default_rng(1).integers(0, 50, 40_000)
     rates = [
         tg.simulate_cache(references, 20, "random", bypass=bypass, seed=seed).hit_rate for seed in range(3)
@@ -501,13 +507,13 @@ def test_references_at_random_hit_in_proportion_to_the_room(bypass: bool) -> Non
 
 
 @pytest.mark.parametrize(("bypass", "stays"), [(False, 4 / 5), (True, 5 / 6)])
-def test_at_random_all_are_equally_likely_to_be_left_out(bypass: bool, stays: float) -> None:  # noqa: FBT001
-    """A row in a cache of five meets ten strangers; where they may be left out, they are among those drawn from."""
+def test_at_random_all_rows_are_equally_likely_to_be_evicted(bypass: bool, stays: float) -> None:  # noqa: FBT001
+    """Ten other keys follow a row in a cache of five; with bypass they are among the candidates."""
     references = [*range(15), 0]
     lives = [tg.simulate_cache(references, 5, "random", bypass=bypass, seed=n).hits for n in range(2_000)]
     assert np.mean(lives) == pytest.approx(stays**10, abs=0.025)
 
 
-def test_nothing_referred_to() -> None:
+def test_no_references() -> None:
     report = tg.simulate_cache([], 2)
     assert (report.hits, report.misses, report.hit_rate) == (0, 0, 1.0)

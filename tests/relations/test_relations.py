@@ -1,4 +1,4 @@
-"""Every database gives the rows that were asked for, of the types that it declares."""
+"""Every database returns the requested rows, in the declared types."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def types(relation: Relation) -> dict[str, pa.DataType | None]:
 
 def test_duckdb(tmp_path: Path) -> None:
     file = tmp_path / "a.duckdb"
-    quoted = ODD.replace('"', '""')
+    quote_name = ODD.replace('"', '""')
     with duckdb.connect(str(file)) as connection:
         connection.execute(
-            f'create table "{quoted}" as select range::integer as id, \'n\' || range as "na""me", '  # noqa: S608 - our own
+            f'create table "{quote_name}" as select range::integer as id, \'n\' || range as "na""me", '  # noqa: S608 - our own
             "(range / 4)::decimal(10, 2) as price, range::utinyint as small, 'b'::enum ('a', 'b') as kind, "
             "timestamptz '2026-01-01 00:00:00+00' as at, [1, 2] as list, {'x': range} as struct, "
             "time '12:00' as noon from range(5)"
@@ -107,16 +107,16 @@ def test_sqlite(tmp_path: Path) -> None:
         3: (None, None, None, b"", None),
     }
     assert rows(relation, "id", pa.array([9]), "name") == {}
-    # As the database compares; which of these is the key that was asked for, the cache says.
+    # The database ignores case here; the cache compares keys exactly.
     assert rows(relation, "name", pa.array(["ANN", "b'ob"]), "id") == {"Ann": (2**62,)}
     connection.execute("insert into users (id, score) values (9, 'much')")
     connection.commit()
-    with pytest.raises(InputError, match=r"'score' of 'users' .* is declared REAL, and a value is not"):
+    with pytest.raises(InputError, match=r"'score' of 'users' .* is declared REAL, but a value is not"):
         rows(relation, "id", pa.array([9]), "score")
     connection.close()
 
 
-def test_sqlite_in_the_shape_of_a_music_shop(tmp_path: Path) -> None:
+def test_sqlite_with_types_of_a_public_database(tmp_path: Path) -> None:
     """As public databases declare their columns: NVARCHAR(160), NUMERIC(10,2), DATETIME."""
     file = tmp_path / "shop.sqlite"
     connection = sqlite3.connect(file)
@@ -146,12 +146,14 @@ def test_sqlite_in_the_shape_of_a_music_shop(tmp_path: Path) -> None:
     }
     prices = pa.array([Decimal("1.98"), Decimal("14.00"), Decimal("0.01")], pa.decimal128(10, 2))
     assert rows(relation, "Total", prices, "InvoiceId") == {Decimal("1.98"): (1,), Decimal("14.00"): (2,)}
-    keyed = {column.name: column.keyed for column in relation.open().columns()}
-    assert [name for name, one in keyed.items() if not one] == ["InvoiceDate"]
+    usable = {column.name: column.usable_as_key for column in relation.open().columns()}
+    assert [name for name, one in usable.items() if not one] == ["InvoiceDate"]
 
 
 @pytest.mark.parametrize("kind", [relations.DuckDB, relations.SQLite])
-def test_what_is_not_there(kind: type[relations.DuckDB | relations.SQLite], tmp_path: Path) -> None:
+def test_missing_files_tables_and_columns(
+    kind: type[relations.DuckDB | relations.SQLite], tmp_path: Path
+) -> None:
     file = tmp_path / "file"
     with pytest.raises(UnreachableError):
         kind(str(file), "users").open().columns()
@@ -165,10 +167,10 @@ def test_what_is_not_there(kind: type[relations.DuckDB | relations.SQLite], tmp_
 
 
 @pytest.mark.parametrize("kind", [relations.DuckDB, relations.SQLite])
-def test_what_cannot_work_is_told_from_what_does_not_answer(
+def test_permanent_errors_differ_from_temporary_ones(
     kind: type[relations.DuckDB | relations.SQLite], tmp_path: Path
 ) -> None:
-    """A table that changed while the query ran: asked again, it would not come back."""
+    """A column was dropped while the query ran: a retry would fail again."""
     file = tmp_path / "file"
     connection = duckdb.connect(str(file)) if kind is relations.DuckDB else sqlite3.connect(file)
     connection.execute("create table users (id integer, name text)")
@@ -183,7 +185,7 @@ def test_what_cannot_work_is_told_from_what_does_not_answer(
         kind(str(file), "users").open().rows(column, pa.array([1]), [])
 
 
-def test_duckdb_keys_that_are_text_only_to_us(tmp_path: Path) -> None:
+def test_duckdb_keys_that_are_read_as_text(tmp_path: Path) -> None:
     number = "00000000-0000-0000-0000-000000000003"
     with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
         connection.execute(f"create table t as select 1 as id, '{number}'::uuid as u, 'b'::enum ('b') as e")
@@ -192,7 +194,7 @@ def test_duckdb_keys_that_are_text_only_to_us(tmp_path: Path) -> None:
     assert rows(relation, "e", pa.array(["c", "b"]), "id") == {"b": (1,)}
 
 
-def test_duckdb_lets_go_of_the_file_and_takes_it_again(tmp_path: Path) -> None:
+def test_duckdb_closes_the_file_and_opens_it_again(tmp_path: Path) -> None:
     file = tmp_path / "it's.duckdb"
     write = (
         f"import duckdb; duckdb.connect({str(file)!r}).execute('create or replace table t as select 1 as id')"
@@ -246,7 +248,7 @@ def test_duckdb_schemas_may_have_dots(tmp_path: Path) -> None:
     "table",
     ["", "a..b", ".", "a\0b", 7, "a.b.c", (), ("a", ""), ("a", 7), ("a", "b", "c"), '"a.b', '"a"b"', '""'],
 )
-def test_a_table_has_a_name(table: str) -> None:
+def test_invalid_table_names_are_refused(table: str) -> None:
     with pytest.raises(InputError, match=r"is not a name|has 3 names; give .*in double quotes"):
         relations.SQLite("x", table)
 
@@ -304,7 +306,7 @@ def test_postgresql(server: postgres.Server) -> None:
 
 
 @pytest.mark.parametrize("table", ['"s.t"."a.b"', ("s.t", "a.b")])
-def test_postgresql_names_with_dots_domains_and_odd_scales(
+def test_postgresql_names_with_dots_domains_and_unusual_scales(
     server: postgres.Server, table: str | tuple[str, str]
 ) -> None:
     relation = relations.PostgreSQL(server.dsn, table)
@@ -359,7 +361,7 @@ def test_postgresql_enumeration_that_is_named_like_text(server: postgres.Server)
     }
 
 
-def test_postgresql_says_what_is_wrong_and_no_password(server: postgres.Server) -> None:
+def test_postgresql_errors_contain_no_password(server: postgres.Server) -> None:
     with pytest.raises(InputError, match=r"'nobody' in PostgreSQL at 127\.0\.0\.1.* does not exist"):
         relations.PostgreSQL(server.dsn, "nobody").open().columns()
     with pytest.raises(InputError, match=r"column .*nope.* does not exist"):
@@ -378,15 +380,15 @@ def test_postgresql_says_what_is_wrong_and_no_password(server: postgres.Server) 
         assert "s3cr" not in str(caught.value)
         assert caught.value.__cause__ is None
     relation = relations.PostgreSQL(server.dsn, "users")
-    assert "s3cr" not in repr(relation) + relation.described
-    assert relation.without_secret("told: s3cr@t and s3cr%40t") == "told: *** and ***"
+    assert "s3cr" not in repr(relation) + relation.description
+    assert relation.without_secret("error: s3cr@t and s3cr%40t") == "error: *** and ***"
     more = relations.PostgreSQL("postgresql://h/d?password=a%2Bb&sslpassword=k%20ey&host=a", "users")
     assert more.without_secret("a%2Bb a+b k%20ey k ey") == "*** *** *** ***"
     assert pickle.loads(pickle.dumps(relation)) == relation  # noqa: S301 - our own
 
 
-def test_postgresql_that_is_silent_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a server that hangs: its host takes the connection, and nobody says a word."""
+def test_a_silent_postgresql_server_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host accepts the connection, and the server never answers."""
     pytest.importorskip("adbc_driver_postgresql")
     monkeypatch.setitem(postgresql._DEADLINES, "connect_timeout", 2)
     monkeypatch.delenv("PGCONNECT_TIMEOUT", raising=False)
@@ -400,8 +402,8 @@ def test_postgresql_that_is_silent_does_not_answer(monkeypatch: pytest.MonkeyPat
             silent.accept()[0].close()  # lest it waits for ever
 
 
-def test_postgresql_that_gives_up_on_a_query_may_answer_if_asked_again(server: postgres.Server) -> None:
-    """As where the server lets no query wait for a lock for ever."""
+def test_a_postgresql_statement_timeout_is_temporary(server: postgres.Server) -> None:
+    """The server limits how long a query may wait for a lock."""
     dsn = f"{server.dsn}?options=-c%20statement_timeout%3D100"
     from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - only where there is a server
 
@@ -416,7 +418,7 @@ def test_postgresql_that_gives_up_on_a_query_may_answer_if_asked_again(server: p
     source.close()
 
 
-def test_postgresql_has_the_deadlines_that_were_given_and_its_own_where_none_were(
+def test_postgresql_time_limits_of_the_url_and_defaults(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def deadlines(dsn: str) -> dict[str, str]:
@@ -449,22 +451,22 @@ def test_postgresql_has_the_deadlines_that_were_given_and_its_own_where_none_wer
         7,
     ],
 )
-def test_an_address_that_is_none_is_refused_without_showing_it(dsn: str) -> None:
+def test_an_invalid_address_is_refused_without_showing_it(dsn: str) -> None:
     with pytest.raises(InputError, match="dsn=") as caught:
         relations.PostgreSQL(dsn, "users")
-    told = "".join(traceback.format_exception(caught.value))
-    assert "s3cr" not in told, "its causes show too"
-    assert "3t" not in told
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "s3cr" not in shown, "the causes are shown, too"
+    assert "3t" not in shown
 
 
 def test_relations_by_address() -> None:
-    assert relations.find("a/b.db", "t") == relations.SQLite("a/b.db", "t")
-    assert relations.find(Path("b.duckdb"), "t") == relations.DuckDB("b.duckdb", "t")
-    assert relations.find("postgres://h/d", "t") == relations.PostgreSQL("postgres://h/d", "t")
+    assert relations.as_relation("a/b.db", "t") == relations.SQLite("a/b.db", "t")
+    assert relations.as_relation(Path("b.duckdb"), "t") == relations.DuckDB("b.duckdb", "t")
+    assert relations.as_relation("postgres://h/d", "t") == relations.PostgreSQL("postgres://h/d", "t")
     given = relations.SQLite("a", "t")
-    assert relations.find(given) is given
+    assert relations.as_relation(given) is given
     for call, message in [
-        ((given, "t"), "names its own"),
+        ((given, "t"), "has a table already"),
         (("a.db",), "needs table="),
         ((7, "t"), "a int is not a relation"),
         (("mysql://u:s3cr3t@h/d", "t"), "'mysql' is not a relation"),
@@ -474,5 +476,5 @@ def test_relations_by_address() -> None:
         (("host=db password=s3cr3t dbname=shop.db", "t"), "this text .* is not a relation"),
     ]:
         with pytest.raises(InputError, match=message) as caught:
-            relations.find(*call)  # type: ignore[arg-type]
+            relations.as_relation(*call)  # type: ignore[arg-type]
         assert "s3cr" not in str(caught.value)

@@ -29,12 +29,12 @@ _STEPS: Final = 256
 """The steps of a sum that has no end of its own."""
 
 
-class _Benefits(NamedTuple):
-    """The benefit of a row after reference `i` of a block: `curves[of[i]]` at `(place - starts[i]) / spacing`."""
+class _BlockBenefits(NamedTuple):
+    """The benefit of a row after reference `i` of a block is `curves[curve_of[i]][(place - starts[i]) / spacing]`."""
 
     places: Array
     curves: Array
-    of: Array
+    curve_of: Array
     starts: Array
     spacing: int
 
@@ -42,7 +42,7 @@ class _Benefits(NamedTuple):
 def run_by_forecast(
     keys: Array, values: Array, capacity: int, process: Process, survival: Survival | None, *, bypass: bool
 ) -> Array:
-    """Which references hit, if the row of the lowest expected benefit leaves.
+    """Which references hit, if the row of the lowest expected benefit is evicted.
 
     Parameters
     ----------
@@ -103,23 +103,25 @@ def _benefits(
     candidates: Array,
     *,
     by_surface: bool,
-) -> _Benefits:
+) -> _BlockBenefits:
     """The benefits of the candidates after each of the references to `keys`."""
     seen, one, each = values[keys], np.zeros(len(keys), np.int64), np.arange(len(keys))
     ahead = None if isinstance(survival, Exponential) else survival.reach() or _STEPS
     if isinstance(process, RandomWalk):
         curve = h1(process, survival, problem="caching", ahead=ahead)
-        return _Benefits(values, curve.benefits[None, :], one, seen + curve.first, 1)
+        return _BlockBenefits(values, curve.benefits[None, :], one, seen + curve.first, 1)
     if isinstance(process, AR1) and by_surface:
         surface = _surface(process, survival, ahead)
         curves = np.array([surface.curve(surface.nearest(value)) for value in seen.tolist()])
-        return _Benefits(values, curves, each, one + surface.first, surface.spacing)
+        return _BlockBenefits(values, curves, each, one + surface.first, surface.spacing)
     places = np.zeros(len(values), np.int64)
     places[candidates] = np.arange(len(candidates))
     if isinstance(process, AR1):
         lasts, of = np.unique(seen, return_inverse=True)
-        return _Benefits(places, _summed_ar1(process, survival, values[candidates], lasts), of, one, 1)
-    return _Benefits(places, _summed(process, survival, values[candidates], seen, start, ahead), each, one, 1)
+        return _BlockBenefits(places, _summed_ar1(process, survival, values[candidates], lasts), of, one, 1)
+    return _BlockBenefits(
+        places, _summed(process, survival, values[candidates], seen, start, ahead), each, one, 1
+    )
 
 
 @lru_cache(maxsize=2)
@@ -179,7 +181,7 @@ def _run_block(
     bypass: bool,
     places: Array,
     curves: Array,
-    of: Array,
+    curve_of: Array,
     starts: Array,
     spacing: int,
     weights: Array,
@@ -193,7 +195,7 @@ def _run_block(
             slots[held], cached[key] = key, True
             held, entered = held + 1, entered + 1
         elif not cached[key]:
-            curve, begin = curves[of[i - start]], starts[i - start]
+            curve, begin = curves[curve_of[i - start]], starts[i - start]
             least, slot = np.inf, -1
             if bypass:
                 least = evened_number(looked_up(curve, places[key] - begin, spacing, weights))

@@ -54,7 +54,7 @@ class _Fetched(NamedTuple):
 
 
 class LookupCache:
-    """A cache of a relation's rows for a stream of references, each of which matches at most one row.
+    """A cache of a relation's rows for a stream of references; a reference matches at most one row.
 
     References come in batches. Those with cached keys hit. The rows of all others are fetched together, and then
     the policy chooses which rows, cached or fetched, stay within the budget. A key without a row is cached too, and

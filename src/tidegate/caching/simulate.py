@@ -1,4 +1,4 @@
-"""A simulation of a cache over recorded references, each of which matches one row of a relation."""
+"""A simulation of a cache over recorded references; each reference matches one row of a relation."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def simulate_cache(
     >>> tg.simulate_cache(pages, 3, "lfd").misses
     8
 
-    Values that return to a level: rows near the level are worth more than the last ones.
+    Values that return to a level: rows near the level are better than the most recent ones.
 
     >>> import numpy as np
     >>> noise, level = np.random.default_rng(1).normal(scale=42, size=3650), [200.0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from tidegate.relations.relation import OpenRelation, Relation, TableName, UnreachableError, named
+from tidegate.relations.relation import OpenRelation, Relation, TableName, UnreachableError, check_table_name
 from tidegate.types import InputError
 
 T = TypeVar("T")
@@ -38,10 +38,10 @@ class FileRelation(Relation):
     def __post_init__(self) -> None:
         # A worker may run in another folder.
         object.__setattr__(self, "path", str(Path(self.path).absolute()))
-        object.__setattr__(self, "table", named(self.table))
+        object.__setattr__(self, "table", check_table_name(self.table))
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The name in messages."""
         return f"{self.table!r} in the {self.database} file {self.path!r}"
 
@@ -82,7 +82,7 @@ class OpenFile(OpenRelation, Generic[Connection]):
             self.close()
             message = str(error).splitlines()[0]
             if self._is_permanent(error):
-                raise InputError(f"{self._relation.described}: {message}") from error
+                raise InputError(f"{self._relation.description}: {message}") from error
             raise UnreachableError(message) from error
 
     def close(self) -> None:

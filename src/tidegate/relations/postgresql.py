@@ -18,9 +18,9 @@ from tidegate.relations.relation import (
     RelationColumn,
     TableName,
     UnreachableError,
-    named,
-    quoted,
-    quoted_table,
+    check_table_name,
+    quote_name,
+    quote_table,
 )
 from tidegate.types import InputError
 
@@ -51,9 +51,9 @@ _DEADLINES: Final = {
     "keepalives_count": 2,
     "tcp_user_timeout": 20_000,
 }
-"""By when a server that is silent counts as gone, in seconds and (the last) milliseconds, as libpq has them."""
+"""After what time a silent server counts as unreachable: settings of libpq, in seconds; the last in milliseconds."""
 _NUMERIC: Final = re.compile(r"numeric\((\d+),(-?\d+)\)")
-_MOST_DIGITS: Final = 38
+_MAX_DIGITS: Final = 38
 _UUID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 # The search path resolves names, as in any other query.
@@ -68,22 +68,21 @@ where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped order
 
 @dataclass(frozen=True)
 class PostgreSQL(Relation):
-    """A table or view of a PostgreSQL database, read by its ADBC driver, which gives Arrow columns.
+    """A table or view of a PostgreSQL database, read by its ADBC driver, which returns Arrow columns.
 
-    A process of the query keeps one connection, and makes a new one if it fails. `numeric(p, s)` comes as a
-    decimal; uuid, json and enumerations as text; `char(n)` without the blanks that pad it; a domain as the type
-    that it is of.
+    Each process of the query keeps one connection, and opens a new one if it fails. `numeric(p, s)` is read as a
+    decimal; uuid, json and enumerations as text; `char(n)` without its padding; a domain as its base type.
 
-    A server is unreachable if it does not finish a connection within 10 s, or if its host is silent for 20 s. The
+    A server is unreachable if it does not complete a connection within 10 s, or if its host is silent for 20 s. The
     URL can set other limits (`?connect_timeout=30&tcp_user_timeout=60000`).
 
     Parameters
     ----------
     dsn
-        A URL, "postgresql://user:password@host:port/database". Neither messages nor `repr` show the password, which
-        does travel to the workers; it need not be there at all where they have a `.pgpass` file.
+        A URL, "postgresql://user:password@host:port/database". Neither messages nor `repr` show the password. It is
+        sent to the workers; it is not needed if these have a `.pgpass` file.
     table
-        The table or view, with its schema where the search path does not find it: "users", "sales.users" or
+        The table or view, with its schema if that is not in the search path: "users", "sales.users" or
         ("sales", "users"). Write a name with a dot in a pair, or in double quotes: '"us.ers"'.
     """
 
@@ -91,11 +90,11 @@ class PostgreSQL(Relation):
     table: TableName
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", named(self.table))
+        object.__setattr__(self, "table", check_table_name(self.table))
         scheme = self.dsn.partition("://")[0] if isinstance(self.dsn, str) else None
         if scheme not in ("postgresql", "postgres") or re.search(r"\s", self.dsn):
             raise InputError(
-                "dsn= is not a URL of PostgreSQL; write it like 'postgresql://user@host:5432/database', with %20 for "
+                "dsn= is not a PostgreSQL URL; write it like 'postgresql://user@host:5432/database', with %20 for "
                 "a space"
             )
         # Neither the text nor the exception is shown: both may contain a part of a password.
@@ -113,15 +112,15 @@ class PostgreSQL(Relation):
             )
 
     @property
-    def described(self) -> str:
-        """What messages call it."""
+    def description(self) -> str:
+        """The name in messages, without secrets."""
         url = urlsplit(self.dsn)
         where = f"{url.hostname or 'localhost'}:{url.port or 5432}{url.path}"
         return f"{self.table!r} in PostgreSQL at {where}"
 
     @property
     def address(self) -> str:
-        """The URL, with a deadline wherever it sets none: without one, a host that vanished is waited for in vain."""
+        """The URL with all time limits: without them, a query would wait forever for a host that vanished."""
         given = {unquote(pair.partition("=")[0]) for pair in urlsplit(self.dsn).query.split("&")}
         if "PGCONNECT_TIMEOUT" in os.environ:
             given.add("connect_timeout")
@@ -129,7 +128,7 @@ class PostgreSQL(Relation):
         return "&".join([self.dsn if "?" in self.dsn else f"{self.dsn}?", *missing]).replace("?&", "?")
 
     def open(self) -> OpenRelation:
-        """Get ready to ask, in this process."""
+        """Open it in this process."""
         try:
             import adbc_driver_postgresql  # noqa: F401, PLC0415 - only where it is used
         except ModuleNotFoundError as error:
@@ -157,9 +156,9 @@ class _OpenPostgreSQL(OpenRelation):
         self._connection: Any = None
 
     def columns(self) -> list[RelationColumn]:
-        found = self._query(_COLUMNS, pa.array([quoted_table(self._relation.table)]))
+        found = self._query(_COLUMNS, pa.array([quote_table(self._relation.table)]))
         if not found.num_rows:
-            raise InputError(f"{self._relation.described} does not exist; name an existing table or view")
+            raise InputError(f"{self._relation.description} does not exist; name an existing table or view")
         return [
             RelationColumn(row[0], _type_of(*row[1:]), row[3])
             for row in zip(*found.to_pydict().values(), strict=True)
@@ -167,7 +166,7 @@ class _OpenPostgreSQL(OpenRelation):
 
     def rows(self, key: RelationColumn, keys: pa.Array, columns: Sequence[RelationColumn]) -> pa.Table:
         selected = ", ".join(_selected(column) for column in (key, *columns))
-        table, (match, sent) = quoted_table(self._relation.table), _matching(key, keys)
+        table, (match, sent) = quote_table(self._relation.table), _matching(key, keys)
         # A list of one element is one parameter: all keys.
         wanted = pa.ListArray.from_arrays(pa.array([0, len(sent)], pa.int32()), sent)
         found = self._query(f"select {selected} from {table} where {match}", wanted)  # noqa: S608 - quoted
@@ -182,8 +181,8 @@ class _OpenPostgreSQL(OpenRelation):
             return values.cast(column.type)
         except pa.ArrowInvalid as error:
             raise InputError(
-                f"{column.name!r} of {self._relation.described} is declared {column.declared}, and Spark has no such "
-                f"decimal ({error}); correct it, or leave the column out by columns="
+                f"{column.name!r} of {self._relation.description} is declared {column.declared}, but Spark has no "
+                f"such decimal ({error}); correct it, or exclude the column with columns="
             ) from error
 
     def _query(self, sql: str, parameter: pa.Array) -> pa.Table:
@@ -198,10 +197,10 @@ class _OpenPostgreSQL(OpenRelation):
                 return cursor.fetch_arrow_table()
         except adbc_driver_manager.ProgrammingError as error:
             message = self._relation.without_secret(str(error).splitlines()[0])
-            raise InputError(f"{self._relation.described}: {message}") from None
+            raise InputError(f"{self._relation.description}: {message}") from None
         except adbc_driver_manager.Error as error:
             self.close()
-            # Without what it came from, which may quote the address.
+            # Without the cause, which may contain the address.
             raise UnreachableError(self._relation.without_secret(str(error).splitlines()[0])) from None
 
     def close(self) -> None:
@@ -212,37 +211,37 @@ class _OpenPostgreSQL(OpenRelation):
             try:
                 connection.close()
             except adbc_driver_manager.Error:
-                return  # it is gone already
+                return  # closed already
 
 
 def _type_of(name: str, sort: str, declared: str) -> pa.DataType | None:
     if numeric := _NUMERIC.fullmatch(declared):
-        # With some scales all digits are before the point, or all far after it.
+        # With a negative or a large scale, all digits are before the point, or far after it.
         digits, scale = map(int, numeric.groups())
         digits, scale = (digits - scale, 0) if scale < 0 else (max(digits, scale), scale)
-        return pa.decimal128(digits, scale) if digits <= _MOST_DIGITS else None
+        return pa.decimal128(digits, scale) if digits <= _MAX_DIGITS else None
     return pa.string() if name in _AS_TEXT or sort == "e" else _TYPES.get(name)
 
 
 def _selected(column: RelationColumn) -> str:
-    """What to ask for: as text where the driver would not give the column's own type."""
-    return quoted(column.name) + (
+    """The column in a select list; as text if the driver does not return its own type."""
+    return quote_name(column.name) + (
         "::text" if pa.types.is_decimal(column.type) or _becomes_text(column) else ""
     )
 
 
 def _becomes_text(column: RelationColumn) -> bool:
-    """Whether another type of PostgreSQL is read as text."""
+    """Whether a column that is not text in PostgreSQL is read as text."""
     return bool(column.type == pa.string() and not _TEXTS.fullmatch(column.declared))
 
 
 def _matching(key: RelationColumn, keys: pa.Array) -> tuple[str, pa.Array]:
-    """The condition, and the keys as it takes them: of the column's own type, so that an index on it serves."""
-    name = quoted(key.name)
+    """The condition and its keys. Keys are compared in the column's own type, so that an index on it is used."""
+    name = quote_name(key.name)
     if pa.types.is_integer(key.type):
         return f"{name} = any($1)", keys.cast(pa.int64())
     if key.declared == "uuid":
-        # No other text equals it, and PostgreSQL would not parse it.
+        # Other texts match no uuid, and PostgreSQL would fail to parse them.
         return f"{name} = any($1::text[]::uuid[])", keys.filter(pc.match_substring_regex(keys, _UUID))
     if _PADDED.fullmatch(key.declared):
         return f"{name} = any($1::text[]::bpchar[])", keys

@@ -17,7 +17,7 @@ TableName: TypeAlias = str | Sequence[str]
 
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")+"')
 _PARTS: Final = re.compile(r'(?:^|(?<=\.))(?:"(?:[^"]|"")+"(?=\.|$)|[^.]*)')
-_MOST_PARTS: Final = 2
+_MAX_PARTS: Final = 2
 
 
 class UnreachableError(Exception):
@@ -36,14 +36,14 @@ class RelationColumn:
         The Arrow type of its values; None if they cannot be read.
     declared
         The type that the database declares.
-    keyed
-        Whether rows can be found by it; not if one value has several representations.
+    usable_as_key
+        Whether rows can be found by it; not if equal values may be stored in several ways.
     """
 
     name: str
     type: pa.DataType | None
     declared: str
-    keyed: bool = True
+    usable_as_key: bool = True
 
 
 class OpenRelation(ABC):
@@ -75,7 +75,7 @@ class Relation(ABC):
 
     @property
     @abstractmethod
-    def described(self) -> str:
+    def description(self) -> str:
         """The name in messages, without secrets."""
 
     @abstractmethod
@@ -83,26 +83,26 @@ class Relation(ABC):
         """Open it in this process."""
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name in SQL, with any characters.
 
     Examples
     --------
-    >>> quoted('users"; drop table users; --')
+    >>> quote_name('users"; drop table users; --')
     '"users""; drop table users; --"'
     """
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 
 
-def parts_of(table: TableName) -> tuple[str, ...]:
-    """The name of a table, after that of its schema if there is one.
+def split_table_name(table: TableName) -> tuple[str, ...]:
+    """Split the name of a table into the name of its schema, if there is one, and its own.
 
-    In a text a dot separates the two, unless it is between double quotes; in a pair of names it is a plain dot.
+    In a string, a dot separates the two unless it is in double quotes. In a pair, dots are part of the names.
 
     Examples
     --------
-    >>> parts_of("sales.users"), parts_of('sales."us.ers"'), parts_of(("sales", "us.ers"))
+    >>> split_table_name("sales.users"), split_table_name('sales."us.ers"'), split_table_name(("sales", "us.ers"))
     (('sales', 'users'), ('sales', 'us.ers'), ('sales', 'us.ers'))
     """
     if isinstance(table, str):
@@ -118,7 +118,7 @@ def parts_of(table: TableName) -> tuple[str, ...]:
         raise InputError(
             f"table={table!r} is not a name; write 'users', 'sales.users' or ('sales', 'users') with a schema"
         )
-    if len(names) > _MOST_PARTS:
+    if len(names) > _MAX_PARTS:
         raise InputError(
             f"table={table!r} has {len(names)} names; give a schema and a table, and a name with a dot in double "
             """quotes, 'sales."us.ers"', or in a pair, ('sales', 'us.ers')"""
@@ -126,15 +126,15 @@ def parts_of(table: TableName) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def named(table: TableName) -> TableName:
-    """The given name of a table, checked."""
-    parts = parts_of(table)
+def check_table_name(table: TableName) -> TableName:
+    """Check the name of a table, and return it."""
+    parts = split_table_name(table)
     return table if isinstance(table, str) else parts
 
 
-def quoted_table(table: TableName) -> str:
+def quote_table(table: TableName) -> str:
     """The name of a table in SQL."""
-    return ".".join(map(quoted, parts_of(table)))
+    return ".".join(map(quote_name, split_table_name(table)))
 
 
 _WIDER = {

@@ -1,4 +1,4 @@
-"""What may be omitted is certified, and nothing else is."""
+"""Certificates: proven shapes, counterexamples, refusals and messages."""
 
 import dataclasses
 import math
@@ -9,11 +9,11 @@ from hypothesis import assume, given, settings
 
 from tests.alerts.random_expressions import BOXES, TREES
 from tidegate.alerts import Certificate, certify
-from tidegate.alerts.certification.certificate import _gap
-from tidegate.alerts.certification.grid import contradictions
-from tidegate.alerts.certification.proof import Prover
+from tidegate.alerts.certification.certificate import _undefined
+from tidegate.alerts.certification.grid import search_grid
+from tidegate.alerts.certification.proof import ShapeProver
 from tidegate.alerts.expressions.evaluation import evaluate
-from tidegate.alerts.expressions.nodes import Node, names
+from tidegate.alerts.expressions.nodes import Node, input_names
 from tidegate.types import InputError
 
 INF = math.inf
@@ -42,21 +42,21 @@ def test_the_motivating_example(text: str) -> None:
 
 
 def test_the_sub_functions_of_the_paper() -> None:
-    assert [(part.sql, part.inputs) for part in certify(MAGNUS, WEATHER).parts] == [
+    assert [(term.sql, term.inputs) for term in certify(MAGNUS, WEATHER).terms] == [
         ("ln(h / 100)", ("h",)),
         ("18.678 * a / (257.14 + a)", ("a",)),
         ("-s", ("s",)),
     ]
 
 
-def test_the_domain_as_printed_holds_a_pole_and_a_logarithm_of_0() -> None:
+def test_the_printed_domain_contains_a_pole_and_a_logarithm_of_0() -> None:
     found = certify(MAGNUS, {"h": (0, 1), "a": (-273.15, 100), "s": (-273.15, 100)})
     assert shapes(found) == {"h": None, "a": None, "s": "decreasing"}
     assert (
-        "the divisor 257.14 + a must not be 0, but it fails or nearly does at a = -257.14"
-        in found.inputs["a"].why
+        "the divisor 257.14 + a must not be 0, which fails, or almost fails, at a = -257.14"
+        in found.inputs["a"].reason
     )
-    assert "needs h / 100 above 0, but it fails or nearly does at h = 0;" in found.inputs["h"].why
+    assert "needs h / 100 above 0, which fails, or almost fails, at h = 0;" in found.inputs["h"].reason
     assert found.shapes() == {"h": "any", "a": "any", "s": "decreasing"}
     assert [text.split(":")[0] for text in found.warnings] == [
         "every row of 'h' is kept",
@@ -139,7 +139,7 @@ def test_shapes(text: str, domain: Domain | None, expected: dict[str, str | None
 
 
 @pytest.mark.parametrize("text", ["pow(x, 3) - x > 0", "x*x*x - x > y", "y > x - x*x*x"])
-def test_a_counterexample_is_one(text: str) -> None:
+def test_a_counterexample_contradicts_the_shape(text: str) -> None:
     found = certify(text, dict.fromkeys(certify(text).inputs, (-2, 2)))
     example = found.inputs["x"].counterexample
     assert example is not None
@@ -152,7 +152,7 @@ def test_a_counterexample_is_one(text: str) -> None:
         assert found.inputs["y"].evidence == "proven"
 
 
-def test_a_sum_is_not_judged_by_its_parts_alone() -> None:
+def test_a_sum_of_quasiconvex_terms_is_examined_as_a_whole() -> None:
     """Both x^3 and -x are quasiconvex; their sum is not."""
     box = {"x": (-2.0, 2.0)}
     assert certify("pow(x, 3) > 0", box).shapes() == {"x": "increasing"}
@@ -160,96 +160,104 @@ def test_a_sum_is_not_judged_by_its_parts_alone() -> None:
     assert certify("pow(x, 3) - x > 0", box).shapes() == {"x": "any"}
 
 
-def test_a_failing_part_only_costs_its_own_streams() -> None:
+def test_a_refused_term_affects_only_its_own_streams() -> None:
     found = certify(
         "sin(x*y) + ln(z) - 2*(w - sin(x)) > 0", {"x": (0, 9), "y": (1, 2), "z": (1, 9), "w": (0, 1)}
     )
     assert found.shapes() == {"x": "any", "y": "any", "z": "increasing", "w": "decreasing"}
-    assert [part.sql for part in found.parts] == ["sin(x * y)", "ln(z)", "-(2 * w)", "-(2 * -sin(x))"]
+    assert [term.sql for term in found.terms] == ["sin(x * y)", "ln(z)", "-(2 * w)", "-(2 * -sin(x))"]
 
 
-def test_what_cannot_be_proven_is_said_of_the_grid_only() -> None:
-    """At its kink the bend may be just below 0, for all that bounds can tell."""
+def test_without_a_proof_the_evidence_is_the_grid() -> None:
+    """At the kink, the bounds of the second derivative include negative values."""
     found = certify("abs(x) + sin(x + y) / 2 > 1", {"x": (-1, 1), "y": (0, 0.5)}, grid=101)
     judged = found.inputs["x"]
     assert (judged.shape, judged.evidence) == ("quasiconvex", "grid")
-    assert "on a grid (x by 0.02, y by 0.015625)" in judged.why
+    assert "on a grid (x by 0.02, y by 0.015625)" in judged.reason
     assert found.shapes() == {"x": "any", "y": "increasing"}
-    assert found.shapes(grid=True) == {"x": "quasiconvex", "y": "increasing"}
-    assert found.warnings[0].startswith("every row of 'x' is kept: nothing contradicts it on a grid")
+    assert found.shapes(trust_grid=True) == {"x": "quasiconvex", "y": "increasing"}
+    assert found.warnings[0].startswith("every row of 'x' is kept: no counterexample on a grid")
 
 
-def test_there_is_no_grid_without_end() -> None:
+def test_an_infinite_range_has_no_grid() -> None:
     found = certify("abs(x) + sin(x) / 2 > 1", {"x": (-INF, INF)}).inputs["x"]
     assert (found.shape, found.evidence) == (None, "refused")
-    assert "give finite bounds" in found.why
+    assert "give finite ranges" in found.reason
 
 
-def test_a_dip_between_the_points_is_found_by_no_proof() -> None:
-    """A needle narrower than the grid: nothing contradicts on the points, and nothing is proven either."""
+def test_a_peak_between_the_points_is_neither_found_nor_proven_absent() -> None:
+    """The peak is narrower than the grid: there is no counterexample on the points, and no proof."""
     found = certify("x + 20 * exp(-pow((x - 0.50123) * 3000, 2)) > 0", {"x": (0, 1)}, grid=17).inputs["x"]
     assert (found.shape, found.evidence) == ("increasing", "grid")
 
 
-def test_the_user_may_answer_for_a_shape() -> None:
+def test_a_shape_may_be_assumed() -> None:
     kink = "abs(x) + sin(x) / 2 - y > 1"
-    found = certify(kink, {"x": (-1, 1), "y": (0, 1)}, vouch={"x": "quasiconvex", "y": "quasiconvex"})
+    found = certify(kink, {"x": (-1, 1), "y": (0, 1)}, assume_shape={"x": "quasiconvex", "y": "quasiconvex"})
     assert found.shapes() == {"x": "quasiconvex", "y": "decreasing"}
-    assert (found.inputs["x"].evidence, found.inputs["y"].evidence) == ("vouched", "proven")
-    pole = certify("1 / x > y", {"x": (-1, 1), "y": (0, 1)}, vouch={"x": "decreasing"})
-    assert pole.inputs["x"].evidence == "vouched"
-    assert "must not be 0" in pole.inputs["x"].why
+    assert (found.inputs["x"].evidence, found.inputs["y"].evidence) == ("assumed", "proven")
+    pole = certify("1 / x > y", {"x": (-1, 1), "y": (0, 1)}, assume_shape={"x": "decreasing"})
+    assert pole.inputs["x"].evidence == "assumed"
+    assert "must not be 0" in pole.inputs["x"].reason
 
 
 @pytest.mark.parametrize(
-    ("text", "vouch", "complaint"),
+    ("text", "assume_shape", "message"),
     [
         (
             "x - y > 0",
             {"x": "decreasing"},
-            "'x' is vouched to be decreasing, but of x, in x it is -1 at -1, 1 at 1",
+            "'x' is assumed to be decreasing, but of x, in x it is -1 at -1, 1 at 1",
         ),
-        ("pow(x, 3) - x/2 > y", {"x": "quasiconvex"}, "'x' is vouched to be quasiconvex, but of"),
-        ("x > y", {"z": "increasing"}, "vouch names 'z', which is no input of 'x > y'; it has x, y"),
+        ("pow(x, 3) - x/2 > y", {"x": "quasiconvex"}, "'x' is assumed to be quasiconvex, but of"),
+        (
+            "x > y",
+            {"z": "increasing"},
+            "assume_shape has 'z', which is not an input of 'x > y'; its inputs are: x, y",
+        ),
         (
             "x > y",
             {"x": "rising"},
-            "the shape vouched for 'x', 'rising' is not known; use one of 'quasiconvex'",
+            "assume_shape of 'x': 'rising' is not known; use one of 'quasiconvex'",
         ),
     ],
 )
-def test_a_vouch_that_cannot_be_taken(text: str, vouch: dict[str, str], complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
-        certify(text, {"x": (-1, 1), "y": (-1, 1)}, vouch=vouch)  # type: ignore[arg-type]
+def test_an_assumed_shape_that_is_refused(text: str, assume_shape: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        certify(text, {"x": (-1, 1), "y": (-1, 1)}, assume_shape=assume_shape)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("text", "domain", "complaint"),
+    ("text", "domain", "message"),
     [
         (
             "x > y",
             {"x": (0, 1)},
-            r"the domain lacks 'y'; give its least and greatest value, e.g. \(-inf, inf\)",
+            r"domain has no entry for 'y'; give its least and greatest value, e.g. \(-inf, inf\)",
         ),
-        ("x > 1", {"x": (0, 1), "y": (0, 1)}, "the domain has 'y', no input of 'x > 1'; it has x"),
+        (
+            "x > 1",
+            {"x": (0, 1), "y": (0, 1)},
+            "domain has 'y', which is not an input of 'x > 1'; its inputs are: x",
+        ),
         ("x > 1", {"x": (1, 0)}, r"the domain of 'x' is \(1, 0\); give \(least, greatest\), in this order"),
         ("x > 1", {"x": (math.nan, 0)}, "the domain of 'x' is"),
         ("x > 1", {"x": (INF, INF)}, "the domain of 'x' is"),
         ("x > 1", {"x": ("a", "b")}, "give two numbers"),
         ("x > 1", {"x": (1, 2, 3)}, "give two numbers"),
         ("x > 1", {"x": 5}, "give two numbers"),
-        ("2 > 1", {}, "'2 > 1' looks at no stream"),
+        ("2 > 1", {}, "'2 > 1' uses no stream"),
         ("x > ln(0)", {"x": (0, 1)}, r"is not defined: ln\(0\) needs 0 above 0; correct the constant"),
         ("x + 1", {"x": (0, 1)}, "is a number, not a condition"),
     ],
 )
-def test_what_cannot_be_certified_at_all(text: str, domain: Domain, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
+def test_invalid_arguments(text: str, domain: Domain, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         certify(text, domain)
 
 
 @pytest.mark.parametrize("grid", [2, True, 9.5])
-def test_a_grid_has_points(grid: int) -> None:
+def test_a_grid_needs_three_points(grid: int) -> None:
     with pytest.raises(InputError, match="give a whole number of points, at least 3"):
         certify("x > 1", grid=grid)
 
@@ -259,7 +267,7 @@ def test_a_grid_has_points(grid: int) -> None:
     [
         ("1 / x > 0", {"x": (-1, 2)}, "at x = "),
         ("1 / (x - y) > 0", {"x": (0, 1), "y": (0.5, 2)}, "at x = "),
-        ("sqrt(x - 1) > 0", {"x": (0, 2)}, "needs x - 1 0 or more, but it fails or nearly does at x = "),
+        ("sqrt(x - 1) > 0", {"x": (0, 2)}, "needs x - 1 0 or more, which fails, or almost fails, at x = "),
         ("pow(x, -1) > 0", {"x": (-1, 1)}, "needs x other than 0"),
         ("pow(x, 0.5) > 0", {"x": (-1, 1)}, "needs x 0 or more"),
         ("pow(x, x) > 0", {"x": (-1, 1)}, "needs x above 0"),
@@ -267,13 +275,13 @@ def test_a_grid_has_points(grid: int) -> None:
         ("1 / (floor(x) + 0.5) > 0", {"x": (-3, 3)}, "the divisor floor(x) + 0.5 must not be 0"),
     ],
 )
-def test_where_it_is_not_defined(text: str, domain: Domain, place: str) -> None:
+def test_undefined_points_are_reported(text: str, domain: Domain, place: str) -> None:
     found = certify(text, domain).inputs["x"]
     assert (found.shape, found.evidence) == (None, "refused")
-    assert place in found.why
+    assert place in found.reason
 
 
-def test_beyond_the_domain_nothing_is_covered() -> None:
+def test_only_values_in_the_domain_are_covered() -> None:
     found = certify("x > 1", {"x": (0, INF)})
     assert found.covers("x", np.array([-1.0, 0.0, 5.0, np.inf, np.nan])).tolist() == [
         False,
@@ -287,7 +295,7 @@ def test_beyond_the_domain_nothing_is_covered() -> None:
 def test_it_prints_as_a_table() -> None:
     lines = str(certify("x > y", {"x": (0, 1), "y": (-INF, 2)})).splitlines()
     assert lines[0] == "x > y"
-    assert lines[1].split() == ["input", "domain", "shape", "evidence", "why"]
+    assert lines[1].split() == ["input", "domain", "shape", "evidence", "reason"]
     assert lines[3].split()[:5] == ["y", "-inf", "..", "2", "decreasing"]
 
 
@@ -301,18 +309,20 @@ RANDOM = np.random.default_rng(11).random((4, 400))
 
 @settings(max_examples=30, deadline=None)
 @given(TREES, BOXES)
-def test_no_triple_contradicts_a_proof(tree: Node, box: Domain) -> None:
-    """The prover is asked directly: it must not lean on what a grid has already ruled out."""
-    assume("x" in names(tree))
-    own = {name: box[name] for name in names(tree)}
-    assume(not _gap(tree, own))
-    prover = Prover(tree, "x", own, most=100)
-    proofs = [proof for proof in (prover.increasing(), prover.decreasing(), prover.valley()) if proof]
-    found = contradictions(tree, "x", own, 33)
+def test_no_random_points_contradict_a_proof(tree: Node, box: Domain) -> None:
+    """The prover is called directly, without the grid's counterexamples."""
+    assume("x" in input_names(tree))
+    own = {name: box[name] for name in input_names(tree)}
+    assume(not _undefined(tree, own))
+    prover = ShapeProver(tree, "x", own, max_pieces=100)
+    proofs = [
+        proof
+        for proof in (prover.prove_increasing(), prover.prove_decreasing(), prover.prove_quasiconvex())
+        if proof
+    ]
+    found = search_grid(tree, "x", own, 33)
     for proof in proofs:
-        assert {"increasing": found.drop, "decreasing": found.rise, "quasiconvex": found.peak}[
-            proof.shape
-        ] is None
+        assert getattr(found, f"not_{proof.shape}") is None
         assert contradiction(tree, own, proof.shape) <= 0, proof
 
 

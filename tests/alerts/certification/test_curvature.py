@@ -1,4 +1,4 @@
-"""The rules of composition claim nothing that points contradict, and what they should."""
+"""Shapes by composition: known cases, and random expressions against points."""
 
 import numpy as np
 import pytest
@@ -6,37 +6,37 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.alerts.random_expressions import BOXES, TREES
-from tidegate.alerts.certification.curvature import curve
+from tidegate.alerts.certification.curvature import curve_shape
 from tidegate.alerts.certification.enclosure import Enclosure
 from tidegate.alerts.certification.intervals import Interval
 from tidegate.alerts.expressions.evaluation import evaluate
-from tidegate.alerts.expressions.nodes import Call, Node, names
+from tidegate.alerts.expressions.nodes import Call, Node, input_names
 from tidegate.alerts.expressions.parsing import parse
 from tidegate.types import Array
 
 RANDOM = np.random.default_rng(3).random((5, 200))
 
 KNOWN = [
-    ("x + 1", {"rises", "convex", "concave"}),
-    ("3 - x", {"falls", "convex", "concave"}),
+    ("x + 1", {"increasing", "convex", "concave"}),
+    ("3 - x", {"decreasing", "convex", "concave"}),
     ("x * y", {"convex", "concave"}),
-    ("x * p", {"rises", "convex", "concave"}),
-    ("x * -p", {"falls", "convex", "concave"}),
-    ("x / p", {"rises", "convex", "concave"}),
-    ("p / (x + 4)", {"falls", "convex"}),
+    ("x * p", {"increasing", "convex", "concave"}),
+    ("x * -p", {"decreasing", "convex", "concave"}),
+    ("x / p", {"increasing", "convex", "concave"}),
+    ("p / (x + 4)", {"decreasing", "convex"}),
     ("x * x", {"convex"}),
     ("x * x * x", set()),
-    ("pow(x, 3)", {"rises"}),
-    ("pow(x + 3, 3)", {"rises", "convex"}),
-    ("(x + 3) * (x + 4)", {"rises", "convex"}),
-    ("(x - 3) * (x - 4)", {"falls", "convex"}),
+    ("pow(x, 3)", {"increasing"}),
+    ("pow(x + 3, 3)", {"increasing", "convex"}),
+    ("(x + 3) * (x + 4)", {"increasing", "convex"}),
+    ("(x - 3) * (x - 4)", {"decreasing", "convex"}),
     ("(x + 3) * (3 - x)", set()),
     ("x * (x + 3)", set()),
-    ("(x + 3) * floor(x + 4)", {"rises"}),
-    ("exp(x)", {"rises", "convex"}),
+    ("(x + 3) * floor(x + 4)", {"increasing"}),
+    ("exp(x)", {"increasing", "convex"}),
     ("exp(x * x)", {"convex"}),
-    ("exp(-x)", {"falls", "convex"}),
-    ("ln(x + 3)", {"rises", "concave"}),
+    ("exp(-x)", {"decreasing", "convex"}),
+    ("ln(x + 3)", {"increasing", "concave"}),
     ("sqrt(x * x + 1)", {"quasiconvex"}),
     ("-sqrt(4 - x * x)", {"convex"}),
     ("sqrt(abs(x)) + sqrt(abs(x - 1))", set()),
@@ -49,7 +49,7 @@ KNOWN = [
     ("greatest(-(x * x), p)", {"quasiconcave"}),
     ("greatest(-(x * x), -pow(x - 1, 2))", set()),
     ("least(x * x, pow(x - 1, 2))", set()),
-    ("least(x, pow(x, 3))", {"rises"}),
+    ("least(x, pow(x, 3))", {"increasing"}),
     ("x / (x + 4)", {"quasiconvex", "quasiconcave"}),
     ("x / (x - 4)", {"quasiconvex", "quasiconcave"}),
     ("x * x / (x + 4)", {"quasiconvex"}),
@@ -62,22 +62,22 @@ KNOWN = [
     ("abs(pow(x, 3))", {"quasiconvex"}),
     ("1 / (x * x + 1)", {"quasiconcave"}),
     ("abs(x * x - 1)", set()),
-    ("floor(x)", {"rises"}),
-    ("pow(2, x)", {"rises", "convex"}),
-    ("pow(x + 4, x + 4)", {"rises"}),
-    ("y + p", {"rises", "falls", "convex", "concave"}),
+    ("floor(x)", {"increasing"}),
+    ("pow(2, x)", {"increasing", "convex"}),
+    ("pow(x + 4, x + 4)", {"increasing"}),
+    ("y + p", {"increasing", "decreasing", "convex", "concave"}),
 ]
 
 
-@pytest.mark.parametrize(("text", "claimed"), KNOWN, ids=[text for text, _ in KNOWN])
-def test_claims(text: str, claimed: set[str]) -> None:
+@pytest.mark.parametrize(("text", "properties"), KNOWN, ids=[text for text, _ in KNOWN])
+def test_known_properties(text: str, properties: set[str]) -> None:
     """In x from -2 to 2, with y from -1 to 1 and p from 1 to 2."""
     box = {"x": Interval.of(-2, 2), "y": Interval.of(-1, 1), "p": Interval.of(1, 2)}
-    found = {name for name, holds in vars(curve(parse(text), "x", box)).items() if holds}
-    if {"rises", "falls"} & claimed:
-        claimed = claimed | {"quasiconvex", "quasiconcave"}
-    claimed = claimed | {f"quasi{kind}" for kind in ("convex", "concave") if kind in claimed}
-    assert found == claimed
+    found = {name for name, holds in vars(curve_shape(parse(text), "x", box)).items() if holds}
+    if {"increasing", "decreasing"} & properties:
+        properties = properties | {"quasiconvex", "quasiconcave"}
+    properties = properties | {f"quasi{kind}" for kind in ("convex", "concave") if kind in properties}
+    assert found == properties
     assert not contradicted(parse(text), box, found)
 
 
@@ -99,18 +99,18 @@ SMALL = st.recursive(
 
 @settings(max_examples=120)
 @given(st.one_of(SMALL, TREES), BOXES)
-def test_no_points_contradict_a_claim(tree: Node, ends: dict[str, tuple[float, float]]) -> None:
-    assume("x" in names(tree))
+def test_no_points_contradict_a_known_property(tree: Node, ends: dict[str, tuple[float, float]]) -> None:
+    assume("x" in input_names(tree))
     box = {name: Interval.of(*pair) for name, pair in ends.items()}
     bounds = Enclosure(box)
     bounds.jet(tree)
-    assume(not bounds.gaps)
-    claimed = {name for name, holds in vars(curve(tree, "x", box)).items() if holds}
-    assert not contradicted(tree, box, claimed)
+    assume(not bounds.unmet)
+    properties = {name for name, holds in vars(curve_shape(tree, "x", box)).items() if holds}
+    assert not contradicted(tree, box, properties)
 
 
-def contradicted(tree: Node, box: dict[str, Interval], claims: set[str]) -> set[str]:
-    """The claims that random triples contradict, beyond rounding."""
+def contradicted(tree: Node, box: dict[str, Interval], properties: set[str]) -> set[str]:
+    """The properties that random triples of points contradict, beyond rounding."""
     low, high = box["x"].low, box["x"].high
     first, last = np.sort(low + (high - low) * RANDOM[:2], axis=0)
     share = RANDOM[2]
@@ -127,11 +127,11 @@ def contradicted(tree: Node, box: dict[str, Interval], claims: set[str]) -> set[
         chord = a * (1 - share) + c * share
     slack = 1e-9 * (1 + np.max(abs(np.stack([a, b, c])), axis=0))
     above = {
-        "rises": a - c,
-        "falls": c - a,
+        "increasing": a - c,
+        "decreasing": c - a,
         "convex": b - chord,
         "concave": chord - b,
         "quasiconvex": b - np.maximum(a, c),
         "quasiconcave": np.minimum(a, c) - b,
     }
-    return {name for name in claims if bool(np.any((above[name] > slack) & np.isfinite(above[name])))}
+    return {name for name in properties if bool(np.any((above[name] > slack) & np.isfinite(above[name])))}

@@ -1,4 +1,4 @@
-"""Bounds over boxes hold for what lies in them."""
+"""Bounds over boxes hold for all points in the boxes."""
 
 import math
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.alerts.random_expressions import BOXES, TREES
 from tidegate.alerts.certification.enclosure import Enclosure
 from tidegate.alerts.certification.intervals import ZERO, Interval
-from tidegate.alerts.certification.subdivision import settle, spread
+from tidegate.alerts.certification.subdivision import points_between, prove_on_box
 from tidegate.alerts.expressions.evaluation import evaluate
 from tidegate.alerts.expressions.nodes import Node
 from tidegate.alerts.expressions.parsing import parse
@@ -21,7 +21,7 @@ FRACTIONS = np.random.default_rng(7).random((3, 64))
 
 def points(box: dict[str, tuple[float, float]]) -> dict[str, Array]:
     """Points of a box, its corners among them."""
-    inside = {name: spread(*ends, FRACTIONS[k]) for k, (name, ends) in enumerate(box.items())}
+    inside = {name: points_between(*ends, FRACTIONS[k]) for k, (name, ends) in enumerate(box.items())}
     for corner in range(8):
         for k, (name, ends) in enumerate(box.items()):
             inside[name][corner] = ends[corner >> k & 1]
@@ -31,14 +31,14 @@ def points(box: dict[str, tuple[float, float]]) -> dict[str, Array]:
 def defined(tree: Node, box: dict[str, Interval]) -> bool:
     bounds = Enclosure(box)
     bounds.jet(tree)
-    return not bounds.gaps
+    return not bounds.unmet
 
 
 def at(place: dict[str, Array]) -> dict[str, Interval]:
     return {name: Interval.of(column) for name, column in place.items()}
 
 
-def meet(u: Interval, v: Interval) -> bool:
+def overlap(u: Interval, v: Interval) -> bool:
     return bool(np.all((u.low <= v.high) & (v.low <= u.high)))
 
 
@@ -56,7 +56,7 @@ def test_values_lie_within_their_bounds(tree: Node, box: dict[str, tuple[float, 
     assert not np.isnan(values).any()
     close = np.isinf(values) | ((values >= whole.low - slack) & (values <= whole.high + slack))
     assert close.all()
-    assert meet(whole, alone)
+    assert overlap(whole, alone)
 
 
 @settings(max_examples=80)
@@ -72,7 +72,7 @@ def test_differences_lie_within_the_bounds_of_the_slope(
     earlier, later = place | {"x": np.full(64, box["x"][0])}, place
     change = Enclosure(at(later)).jet(tree).value - Enclosure(at(earlier)).jet(tree).value
     run = Interval.of(later["x"]) - Interval.of(earlier["x"])
-    assert meet(change, slope * run)
+    assert overlap(change, slope * run)
 
 
 @settings(max_examples=80)
@@ -89,7 +89,7 @@ def test_second_differences_lie_within_the_bounds_of_the_bend(
         Enclosure(at(place | {"x": np.full(64, low + k * (high - low) / 2)})).jet(tree).value
         for k in range(3)
     ]
-    assert meet(three[0] - three[1] - three[1] + three[2], bend * step * step + Interval.of(-1e-12, 1e-12))
+    assert overlap(three[0] - three[1] - three[1] + three[2], bend * step * step + Interval.of(-1e-12, 1e-12))
 
 
 @pytest.mark.parametrize(
@@ -146,21 +146,21 @@ def test_sine_over_ranges(low: float, width: float) -> None:
     assert bounds.high - values.max() < 1e-3
 
 
-def test_a_box_is_cut_until_the_statement_is_plain() -> None:
+def test_a_box_is_divided_until_the_statement_is_proven() -> None:
     square = parse("x * x - 2 * x * y + y * y + 0.1")
 
     def positive(piece: dict[str, Interval]) -> Array:
         return Enclosure(piece).jet(square).value.low > 0
 
-    found = settle({"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, positive, 20_000)
+    found = prove_on_box({"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, positive, 20_000)
     assert found.holds
     assert found.pieces > 100
-    assert not settle({"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, positive, 100).holds
+    assert not prove_on_box({"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, positive, 100).holds
 
 
-def test_the_place_where_a_statement_fails_is_cornered() -> None:
-    found = settle(
+def test_a_point_where_a_statement_fails_is_found() -> None:
+    found = prove_on_box(
         {"x": (-np.inf, np.inf)}, lambda piece: (piece["x"].low > 3) | (piece["x"].high < 3), 20_000
     )
     assert not found.holds
-    assert found.stuck["x"] == pytest.approx((3, 3))
+    assert found.unproven["x"] == pytest.approx((3, 3))

@@ -1,4 +1,4 @@
-"""What is proven holds for what floats compute, too: nothing overflows within the limits."""
+"""Proofs hold for computed margins, too: nothing overflows within the limits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tidegate.alerts import Condition, Topology, certify
-from tidegate.alerts.certification.overflow import LARGEST, limits
+from tidegate.alerts.certification.overflow import LARGEST, overflow_limits
 from tidegate.alerts.expressions.nodes import Call, Name, Node, Number
-from tidegate.alerts.search.keyed_finder import KeyedFinder, KeyedRows
+from tidegate.alerts.search.keyed_finder import KeyedAlarmFinder, KeyedRows
 from tidegate.types import InputError
 
 INF = math.inf
@@ -22,43 +22,43 @@ EXACT = Context(prec=60, Emax=10**9, Emin=-(10**9))
 
 
 @pytest.mark.parametrize(
-    ("text", "domain", "told"),
+    ("text", "domain", "message"),
     [
         (
             "exp(x) * y + 1 > 0",
             {"x": (0, 800), "y": (0, 1)},
-            r"exp\(x\) can be beyond .* with x in 0 \.\. 800",
+            r"exp\(x\) can exceed .* with x in 0 \.\. 800",
         ),
         (
             "exp(x) - exp(y) > 0",
             {"x": (0, 800), "y": (0, 9)},
-            r"exp\(x\) can be beyond .* with x in 0 \.\. 800",
+            r"exp\(x\) can exceed .* with x in 0 \.\. 800",
         ),
-        ("x * x * x - x * x > 1", {"x": (1, 1e200)}, r"x \* x can be beyond .* with x in 1 \.\. 1e\+200"),
-        ("pow(x, 4) - y > 1", {"x": (0, 1e99), "y": (0, 1)}, r"pow\(x, 4\) can be beyond"),
+        ("x * x * x - x * x > 1", {"x": (1, 1e200)}, r"x \* x can exceed .* with x in 1 \.\. 1e\+200"),
+        ("pow(x, 4) - y > 1", {"x": (0, 1e99), "y": (0, 1)}, r"pow\(x, 4\) can exceed"),
         (
             "pow(x, y) > 1",
             {"x": (1, 10), "y": (0, 400)},
-            r"pow\(x, y\) can be beyond .* x in 1 \.\. 10, y in 0",
+            r"pow\(x, y\) can exceed .* x in 1 \.\. 10, y in 0",
         ),
-        ("x * 1e300 * y > 1", {"x": (0, 1e9), "y": (0, 1)}, r"x \* 1e\+300 can be beyond"),
-        ("1 / x > 3", {"x": (1e-310, 1)}, "1 / x can be beyond"),
-        ("pow(x, -2) > 1", {"x": (1e-200, 1)}, r"pow\(x, -2\) can be beyond"),
-        ("x / y > 1", {"x": (0, 1e200), "y": (1e-200, 1)}, "x / y can be beyond"),
-        ("sqrt(x * x + 1) > 2", {"x": (-1e200, 1e200)}, r"x \* x can be beyond"),
-        ("x + 1 > 0", {"x": (-1e305, 1)}, r"x can be beyond .* with x in -1e\+305 \.\. 1"),
-        ("cos(exp(x)) + 2*exp(x) > 0", {"x": (0, 1e3)}, r"exp\(x\) can be beyond"),
+        ("x * 1e300 * y > 1", {"x": (0, 1e9), "y": (0, 1)}, r"x \* 1e\+300 can exceed"),
+        ("1 / x > 3", {"x": (1e-310, 1)}, "1 / x can exceed"),
+        ("pow(x, -2) > 1", {"x": (1e-200, 1)}, r"pow\(x, -2\) can exceed"),
+        ("x / y > 1", {"x": (0, 1e200), "y": (1e-200, 1)}, "x / y can exceed"),
+        ("sqrt(x * x + 1) > 2", {"x": (-1e200, 1e200)}, r"x \* x can exceed"),
+        ("x + 1 > 0", {"x": (-1e305, 1)}, r"x can exceed .* with x in -1e\+305 \.\. 1"),
+        ("cos(exp(x)) + 2*exp(x) > 0", {"x": (0, 1e3)}, r"exp\(x\) can exceed"),
     ],
 )
-def test_what_overflows_is_refused_by_the_part_and_the_range(
-    text: str, domain: Mapping[str, tuple[float, float]], told: str
+def test_overflow_is_refused_with_the_part_and_the_range(
+    text: str, domain: Mapping[str, tuple[float, float]], message: str
 ) -> None:
     found = certify(text, domain).inputs["x"]
     assert found.evidence == "refused"
     assert found.shape is None
-    assert "; narrow the domain" in found.why
-    with pytest.raises(AssertionError, match=told):
-        raise AssertionError(found.why)
+    assert "; narrow the domain" in found.reason
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(found.reason)
 
 
 @pytest.mark.parametrize(
@@ -73,21 +73,21 @@ def test_what_overflows_is_refused_by_the_part_and_the_range(
         ("pow(x, y) > 1", {"x": (-1, 1), "y": (0, 1)}),
     ],
 )
-def test_what_is_rounded_to_where_it_is_not_defined_is_refused(
+def test_arguments_that_may_be_rounded_to_0_are_refused(
     text: str, domain: Mapping[str, tuple[float, float]]
 ) -> None:
     found = certify(text, domain).inputs["x"]
     assert found.evidence == "refused"
-    assert "is not defined everywhere" in found.why
+    assert "is not defined everywhere" in found.reason
 
 
-def test_an_infinite_domain_is_limited_to_where_nothing_overflows() -> None:
+def test_an_infinite_domain_is_limited_so_that_nothing_overflows() -> None:
     found = certify("exp(x) * y + 1 > 0", {"x": (0, INF), "y": (-1, 1)})
     assert found.domain["x"] == (0, INF)
     assert found.limits == {"x": (0, 512), "y": (-1, 1)}
     assert found.covers("x", np.array([512.0, 513.0, -1.0])).tolist() == [True, False, False]
-    assert "; rows beyond 0 .. 512 are kept, where it could overflow" in found.inputs["x"].why
-    assert "beyond" not in found.inputs["y"].why
+    assert "; rows outside 0 .. 512 are kept, since it could overflow there" in found.inputs["x"].reason
+    assert "beyond" not in found.inputs["y"].reason
     plain = certify("2 * a - 3 * b > 1")
     assert min(abs(end) for ends in plain.limits.values() for end in ends) > 1e290
     assert "beyond" not in str(plain)
@@ -101,8 +101,8 @@ def test_an_infinite_domain_is_limited_to_where_nothing_overflows() -> None:
     [{"x": (0, 800), "y": (0, 1)}, {"x": (0, INF), "y": (0, 1)}, {"x": (-INF, INF), "y": (-INF, INF)}],
 )
 def test_no_alarm_is_lost_for_a_row_whose_margin_overflows(domain: dict[str, tuple[float, float]]) -> None:
-    """With x = 800 and y = 0 the margin is NaN in floats; x = 1 raises the alarm, so it must not be left out."""
-    finder = KeyedFinder(certify("exp(x) * y + 1 > 0", domain), Topology.clique(["x", "y"], within=5))
+    """With x = 800 and y = 0 the margin is NaN in floats; x = 1 raises the alarm, so it must be kept."""
+    finder = KeyedAlarmFinder(certify("exp(x) * y + 1 > 0", domain), Topology.clique(["x", "y"], within=5))
     time = np.arange(5)
     x = KeyedRows(np.zeros(5, np.int64), time, np.array([800.0, 1.0, 800.0, 1.0, 800.0]))
     y = KeyedRows(np.zeros(1, np.int64), np.array([4]), np.array([0.0]))
@@ -183,7 +183,7 @@ def reference(tree: Node, at: Mapping[str, float]) -> tuple[Decimal, Decimal]:
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 @given(TREES, st.fixed_dictionaries({"x": DOMAINS, "y": DOMAINS}), st.lists(SHARES, min_size=4, max_size=4))
-def test_what_is_proven_is_finite_in_floats_and_near_the_exact_margin(
+def test_proven_margins_are_finite_in_floats_and_close_to_the_exact_margin(
     tree: Node, domain: dict[str, tuple[float, float]], shares: list[float]
 ) -> None:
     condition = Condition(Call(">", (tree, Number(0.0))))
@@ -220,7 +220,7 @@ def test_what_is_proven_is_finite_in_floats_and_near_the_exact_margin(
 
 
 def between(low: float, high: float, share: float) -> float:
-    """A place between two ends; on a scale of magnitudes where they are far apart."""
+    """A point between two ends; on a logarithmic scale if these are far apart."""
     if share in (0.0, 1.0) or high - low < 1e6:
         return low + (high - low) * share if share not in (0.0, 1.0) else (low, high)[int(share)]
     sizes = [math.copysign(math.log1p(abs(end)), end) for end in (low, high)]
@@ -228,21 +228,21 @@ def between(low: float, high: float, share: float) -> float:
     return min(max(math.copysign(math.expm1(abs(at)), at), low), high)
 
 
-def test_limits_never_reach_beyond_the_domain_or_the_largest_number() -> None:
+def test_limits_are_within_the_domain_and_the_largest_number() -> None:
     tree = Condition.parse("x * y - y > 0").expression
     for domain in ({"x": (-INF, 5.0), "y": (3.0, INF)}, {"x": (-7.0, INF), "y": (-INF, INF)}):
-        found = limits(tree, domain)
+        found = overflow_limits(tree, domain)
         assert not found.problem
         for name, (low, high) in found.box.items():
             assert domain[name][0] <= low <= high <= domain[name][1]
             assert max(abs(low), abs(high)) <= LARGEST
 
 
-def test_no_shape_can_be_vouched_for_where_a_part_overflows() -> None:
+def test_no_shape_can_be_assumed_if_a_part_overflows() -> None:
     domain = {"x": (0.0, 800.0), "y": (-1.0, 1.0)}
     refused = certify("exp(x)*y + 1 > 0", domain=domain)
-    assert all("vouch" not in found.why for found in refused.inputs.values())
+    assert all("assume_shape" not in found.reason for found in refused.inputs.values())
     with pytest.raises(
-        InputError, match=r"'y' is vouched to be increasing, but .* overflows.*; narrow the domain"
+        InputError, match=r"'y' is assumed to be increasing, but .* overflows.*; narrow the domain"
     ):
-        certify("exp(x)*y + 1 > 0", domain=domain, vouch={"y": "increasing"})
+        certify("exp(x)*y + 1 > 0", domain=domain, assume_shape={"y": "increasing"})

@@ -1,4 +1,4 @@
-"""Reading and writing expressions, and evaluating them on columns."""
+"""Expressions: parsing, SQL text, and values on columns."""
 
 import inspect
 import math
@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from tests.alerts.random_expressions import TREES
-from tidegate.alerts import Condition, inputs
+from tidegate.alerts import Condition
 from tidegate.alerts.expressions._tokens import MAX_DEPTH
-from tidegate.alerts.expressions.condition import _endings
+from tidegate.alerts.expressions.condition import _include_equality
 from tidegate.alerts.expressions.evaluation import evaluate
-from tidegate.alerts.expressions.nodes import Call, Name, Node, Number, is_condition, sql
+from tidegate.alerts.expressions.nodes import Call, Name, Node, Number, input_names, is_condition, to_sql
 from tidegate.alerts.expressions.parsing import parse
 from tidegate.types import Array, InputError
 
@@ -31,8 +31,8 @@ CONDITIONS = st.recursive(
 
 
 @given(st.one_of(TREES, CONDITIONS))
-def test_what_is_written_is_read_as_the_same_tree(tree: Node) -> None:
-    assert sql(parse(sql(tree))) == sql(tree)
+def test_sql_is_parsed_as_the_same_tree(tree: Node) -> None:
+    assert to_sql(parse(to_sql(tree))) == to_sql(tree)
 
 
 BINARY: dict[type[exp.Expr], str] = {
@@ -51,7 +51,7 @@ BINARY: dict[type[exp.Expr], str] = {
 
 
 def by_sqlglot(tree: exp.Expr) -> str:
-    """An independent reading by Spark's grammar, every operation in parentheses."""
+    """An independent parse by Spark's grammar, with every operation in parentheses."""
     if isinstance(tree, exp.Paren):
         return by_sqlglot(tree.this)
     if isinstance(tree, exp.Neg):
@@ -77,7 +77,9 @@ def prefix(tree: Node) -> str:
     st.lists(st.sampled_from("+-*/"), min_size=5, max_size=5),
     st.sampled_from([">", "<=", "> 1 AND a + b >", "< 1 OR b > 2 AND a >"]),
 )
-def test_operators_bind_as_in_spark(operands: list[str], operators: list[str], compare: str) -> None:
+def test_operators_have_the_precedence_of_spark(
+    operands: list[str], operators: list[str], compare: str
+) -> None:
     text = (
         operands[0]
         + "".join(f" {o} {x}" for o, x in zip(operators, operands[1:], strict=False))
@@ -106,12 +108,12 @@ def test_operators_bind_as_in_spark(operands: list[str], operators: list[str], c
         ("größe > 1", "größe > 1"),
     ],
 )
-def test_written_plainly(text: str, written: str) -> None:
-    assert sql(parse(text)) == written
+def test_sql_of_an_expression(text: str, written: str) -> None:
+    assert to_sql(parse(text)) == written
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("", r"at character 1 \(its end\): expected a number"),
         ("a +", r"at character 4 \(its end\)"),
@@ -131,28 +133,28 @@ def test_written_plainly(text: str, written: str) -> None:
         ('a > "x"', r"values are numbers, not strings"),
         ("a --b", r"starts a comment"),
         ("h.value > 1", r"at character 2 \('.'\): write the plain name"),
-        ("1 < a < 3", r"compare numbers, once, e.g. a > 1 AND b > 2"),
+        ("1 < a < 3", r"a comparison compares two numbers, e.g. a > 1 AND b > 2"),
         ("a and b > 1", r"AND and OR connect comparisons"),
         ("a > 1 or b", r"at character 10 \('b'\): AND and OR"),
-        ("-(a > 1)", r"a comparison has no sign"),
+        ("-(a > 1)", r"a comparison cannot have a sign"),
         ("ln(a > 1) > 0", r"a function takes numbers"),
-        ("foo(a) > 1", r"function foo is not known; use one of ln, .*greatest"),
-        ("ln(a, b, c) > 1", r"ln takes 1, not 3 arguments"),
-        ("greatest(a) > 1", r"greatest takes at least 2, not 1"),
-        ("pow(a) > 1", r"pow takes 2, not 1"),
-        ("ln() > 1", r"ln takes 1, not 0"),
+        ("foo(a) > 1", r"function foo is not supported; use one of ln, .*greatest"),
+        ("ln(a, b, c) > 1", r"ln takes 1 arguments, not 3"),
+        ("greatest(a) > 1", r"greatest takes at least 2 arguments, not 1"),
+        ("pow(a) > 1", r"pow takes 2 arguments, not 1"),
+        ("ln() > 1", r"ln takes 1 arguments, not 0"),
         ("ln(a b) > 1", r"expected , or \)"),
         ("2.5D > a", r"\('2.5D'\): write a plain number"),
         ("1e999 > a", r"beyond the range of 64-bit floats"),
-        ("a > null", r"NULL is not needed"),
+        ("a > null", r"remove NULL"),
         ("a && b > 1", r"write AND"),
-        ("h + H > 1", r"h and H are one column for Spark"),
+        ("h + H > 1", r"h and H are the same column for Spark"),
         ("a # b", r"at character 3 \('#'\)"),
         ("ln(a, b > 1) > 1", r"at character 7 \('b'\): a function takes numbers"),
         ("ln(a,) > 1", r"at character 6 \('\)'\): expected a number"),
         ("(a, b) > 1", r"at character 3 \(','\): a parenthesis is not closed"),
         ("() > 1", r"at character 2 \('\)'\): expected a number"),
-        ("+(a > 1)", r"a comparison has no sign"),
+        ("+(a > 1)", r"a comparison cannot have a sign"),
         ("a > > 1", r"at character 5 \('>'\): expected a number"),
         ("a * * 2", r"at character 5 \('\*'\): expected a number"),
         ("a < 1 /* high */", r"at character 7 \('/\*'\): this starts a comment"),
@@ -169,17 +171,17 @@ def test_written_plainly(text: str, written: str) -> None:
         ("(" * 70 + "a" + ")" * 70, r"nested more than 60 deep"),
         ("- " * 70 + "a", r"nested more than 60 deep"),
         ("ln(" * 70 + "a" + ")" * 70, r"nested more than 60 deep"),
-        ("(" * 90_000, r"longer than 500 words"),
+        ("(" * 90_000, r"more than 500 names"),
         ("a" * 100_001, r"has 100,001 characters; write an expression of at most 100,000"),
-        ("+".join(["a"] * 400), r"longer than 500 words"),
+        ("+".join(["a"] * 400), r"more than 500 names"),
     ],
 )
-def test_refused_with_place_and_remedy(text: str, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
+def test_errors_have_a_position_and_a_remedy(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         parse(text)
 
 
-def test_words_of_sql_that_have_no_meaning_here_are_names() -> None:
+def test_other_sql_keywords_are_names() -> None:
     words = (
         "select from where interval date timestamp left values table while over cast array current_date end"
     )
@@ -194,7 +196,7 @@ def test_an_error_does_not_repeat_a_long_text() -> None:
 
 
 @pytest.mark.parametrize("opening", ["(", "ln(", "-(", "greatest(1, "])
-def test_the_deepest_expression_still_works_also_far_down_the_stack(opening: str) -> None:
+def test_the_deepest_expression_is_parsed_also_in_a_deep_stack(opening: str) -> None:
     deep = MAX_DEPTH // (2 if opening == "-(" else 1) - 1
     text = opening * deep + "a" + ")" * deep
     expected = parse(text)
@@ -215,22 +217,24 @@ def test_threads_parse_at_the_same_time() -> None:
     assert sys.getrecursionlimit() == limit
 
 
-def test_what_is_not_text_is_refused() -> None:
+def test_input_that_is_not_a_condition_is_refused() -> None:
     with pytest.raises(InputError, match="5 is not an expression"):
         parse(5)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"'a - b' is a number, not a condition; compare it, e.g. a - b > 0"):
+    with pytest.raises(
+        InputError, match=r"'a - b' is a number, not a condition; write a comparison, e.g. a - b > 0"
+    ):
         Condition.parse("a - b")
 
 
-def test_the_longest_expression_still_works() -> None:
+def test_the_longest_expression_is_parsed() -> None:
     tree = parse("+".join(["a"] * 240))
     assert evaluate(tree, {"a": np.array([1.0])}) == 240
-    assert sql(parse(sql(tree))) == sql(tree)
+    assert to_sql(parse(to_sql(tree))) == to_sql(tree)
 
 
 def test_inputs_in_order() -> None:
-    assert inputs("b + a * b > `c d`") == ("b", "a", "c d")
-    assert inputs("1 > 0") == ()
+    assert input_names(parse("b + a * b > `c d`")) == ("b", "a", "c d")
+    assert input_names(parse("1 > 0")) == ()
 
 
 OPERANDS = st.recursive(
@@ -249,7 +253,7 @@ OPERANDS = st.recursive(
 
 
 @given(OPERANDS, st.lists(st.floats(-4, 4), min_size=3, max_size=3))
-def test_text_has_the_value_that_a_small_evaluator_finds(words: list[str], values: list[float]) -> None:
+def test_values_equal_those_of_a_simple_evaluator(words: list[str], values: list[float]) -> None:
     at = dict(zip(["a", "b", "c d"], values, strict=True))
     with np.errstate(all="ignore"):
         found = float(evaluate(parse(" ".join(words)), {name: np.array(value) for name, value in at.items()}))
@@ -257,7 +261,7 @@ def test_text_has_the_value_that_a_small_evaluator_finds(words: list[str], value
 
 
 class Evaluator:
-    """The value of an expression, found while its words are read: no tree, one number at a time."""
+    """The value of an expression, computed while its tokens are read: without a tree, one number at a time."""
 
     def __init__(self, words: list[str], at: dict[str, float]) -> None:
         self.words, self.at = [*words, ""][::-1], at
@@ -289,7 +293,7 @@ class Evaluator:
 
 
 @given(TREES, st.lists(st.floats(-5, 5), min_size=3, max_size=3))
-def test_columns_are_evaluated_as_single_numbers_are(tree: Node, values: list[float]) -> None:
+def test_columns_have_the_values_of_single_numbers(tree: Node, values: list[float]) -> None:
     columns = {name: np.array([value, 1.5]) for name, value in zip("xyz", values, strict=True)}
     with np.errstate(all="ignore"):
         found = np.broadcast_to(evaluate(tree, columns), 2)[0]
@@ -298,7 +302,7 @@ def test_columns_are_evaluated_as_single_numbers_are(tree: Node, values: list[fl
 
 
 def by_python(tree: Node, at: dict[str, float]) -> float:
-    """The slow reference: the math module, one number at a time, NaN where there is no value."""
+    """A slow reference: the math module, one number at a time; NaN where it is not defined."""
     if isinstance(tree, Number):
         return tree.value
     if isinstance(tree, Name):
@@ -368,19 +372,17 @@ PYTHON: dict[str, Callable[..., float]] = {
 )
 def test_alarms(text: str, closed: bool, alarms: list[bool]) -> None:  # noqa: FBT001 - a table
     condition = Condition.parse(text)
-    assert condition.closed is closed
+    assert condition.includes_equality is closed
     assert condition.alarms({"a": [1, 2, 3]}).tolist() == alarms
     assert Condition.parse(condition.sql) == condition
 
 
 @settings(max_examples=30)
 @given(CONDITIONS, st.lists(st.floats(-5, 5), min_size=3, max_size=3))
-def test_the_margin_is_the_threshold_expression_where_that_is_defined(
-    tree: Call, values: list[float]
-) -> None:
+def test_the_margin_equals_its_expression_where_that_is_defined(tree: Call, values: list[float]) -> None:
     columns = {name: np.array([value]) for name, value in zip("xyz", values, strict=True)}
     with np.errstate(all="ignore"):
-        assume(len(_endings(tree)) == 1 and everywhere_defined(tree, columns))
+        assume(len(_include_equality(tree)) == 1 and everywhere_defined(tree, columns))
         condition = Condition(tree)
         whole = np.broadcast_to(evaluate(condition.expression, columns), 1)
     assert np.array_equal(np.broadcast_to(condition.margin(columns), 1), whole)
@@ -402,19 +404,19 @@ def test_missing_values_raise_no_alarm_and_columns_are_broadcast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "complaint"),
+    ("columns", "message"),
     [
-        ({"a": [1]}, "no column 'b' to evaluate; there are a"),
+        ({"a": [1]}, "no column 'b'; the columns are: a"),
         ({"a": [1], "b": ["x"]}, "column 'b' is of type <U1; give numbers"),
         ({"a": [1], "b": [True]}, "column 'b' is of type bool"),
         ({"a": [1], "b": [None]}, "column 'b' is of type object"),
     ],
 )
-def test_columns_that_cannot_be_evaluated(columns: dict[str, list[object]], complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
+def test_invalid_columns_are_refused(columns: dict[str, list[object]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         Condition.parse("a > b").margin(columns)  # type: ignore[arg-type]
 
 
-def test_open_and_closed_comparisons_do_not_mix() -> None:
-    with pytest.raises(InputError, match="has open and closed comparisons"):
+def test_strict_and_non_strict_comparisons_do_not_mix() -> None:
+    with pytest.raises(InputError, match="mixes strict and non-strict comparisons"):
         Condition.parse("a > 1 and b <= 2")

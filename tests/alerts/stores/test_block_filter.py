@@ -1,4 +1,4 @@
-"""What a glance tells is what the stack finds, and is told of every row."""
+"""The block filter finds the same rows as the stack."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.alerts.stores.block_filter import needed
-from tidegate.alerts.stores.brackets import stacked
+from tidegate.alerts.stores.block_filter import needed_rows
+from tidegate.alerts.stores.brackets import needed_by_stack
 from tidegate.types import FAR, Array
 
 Draw: TypeAlias = Callable[[np.random.Generator, int], Array]
@@ -30,7 +30,7 @@ VALUES: dict[str, Draw] = {
     "tenths": lambda rng, size: rng.normal(size=size).round(1),
     "thousandths": lambda rng, size: rng.normal(size=size).round(3),
     "spikes": lambda rng, size: rng.normal(size=size) + 1e12 * (rng.random(size) < 0.001),
-    "endless": lambda rng, size: np.where(rng.random(size) < 0.001, np.inf, rng.normal(size=size)),
+    "infinite": lambda rng, size: np.where(rng.random(size) < 0.001, np.inf, rng.normal(size=size)),
     "tiny": lambda rng, size: rng.normal(size=size) * 1e-310,
     "huge": lambda rng, size: rng.normal(size=size) * 1e307,
     "a step": lambda _, size: (np.arange(size) > size // 2) * 1.0,
@@ -51,20 +51,23 @@ def rows(gaps: str, values: str, size: int, seed: int) -> tuple[Array, Array]:
     st.sampled_from([0.5, 1, 3, 10, 14, 25, 400]),
     st.tuples(st.booleans(), st.booleans(), st.booleans()).filter(lambda flags: any(flags[1:])),
 )
-def test_a_glance_tells_what_the_stack_finds(
+def test_the_block_filter_finds_what_the_stack_finds(
     gaps: str, values: str, size: int, seed: int, held: float, flags: tuple[bool, bool, bool]
 ) -> None:
     times, heights = rows(gaps, values, size, seed)
     omega = held * (float(np.diff(times).mean()) if size > 1 else 1.0)
     omega = omega if times.dtype.kind == "f" else int(omega)
-    assert needed(times, heights, omega, *flags).tolist() == stacked(times, heights, omega, *flags).tolist()
+    assert (
+        needed_rows(times, heights, omega, *flags).tolist()
+        == needed_by_stack(times, heights, omega, *flags).tolist()
+    )
 
 
 @pytest.mark.parametrize("closer", [-1, 0, 1])
-def test_distances_of_just_omega_are_told_from_those_next_to_them(closer: int) -> None:
-    """However large the times: every other row is bracketed by its neighbours, which are just so far apart."""
+def test_distances_next_to_omega_are_exact(closer: int) -> None:
+    """Times are large; every other row is bracketed by its neighbours, which are omega or one more or less apart."""
     times = FAR // 2 + 1_000_003 * np.arange(1001)
     heights = np.where(np.arange(1001) % 2, 0.5, np.arange(1001) + 1.0)
-    found = needed(times, heights, 2 * 1_000_003 + closer, False, True, False)  # noqa: FBT003 - a kernel's flags
+    found = needed_rows(times, heights, 2 * 1_000_003 + closer, False, True, False)  # noqa: FBT003 - a kernel's flags
     assert found[1::2].any() == (closer < 0)
     assert found[1:-1:2].all() == (closer < 0)

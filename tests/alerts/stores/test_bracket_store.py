@@ -1,4 +1,4 @@
-"""A store keeps the rows that are extreme in some interval, and no others."""
+"""A store keeps exactly the rows that are extreme in some interval."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.alerts.brute_force import Row, extreme, unmoved
+from tests.alerts.brute_force import Row, extreme, extremes_unchanged
 from tidegate import InputError
-from tidegate.alerts import BracketStore, Closed, Shape
+from tidegate.alerts import BracketStore, ClosedEnds, Shape
 
 SHAPES: tuple[Shape, ...] = ("quasiconvex", "increasing", "decreasing")
-CLOSED = get_args(Closed)
+CLOSED = get_args(ClosedEnds)
 TIMES = st.integers(0, 12) | st.sampled_from([0.5, 0.1, 0.30000000000000004, 2.5, 7.25])
 SETS = st.lists(st.tuples(TIMES, st.integers(0, 6).map(float)), max_size=14)
 OMEGAS = st.sampled_from([1, 2, 3, 5, 0.5, 0.3, 2.5])
 
 
 def kept(
-    rows: Sequence[Row], omega: float, shape: Shape = "quasiconvex", closed: Closed = "both"
+    rows: Sequence[Row], omega: float, shape: Shape = "quasiconvex", closed: ClosedEnds = "both"
 ) -> list[Row]:
     store = BracketStore(omega, shape, closed)
     store.extend([time for time, _ in rows], [value for _, value in rows])
@@ -38,8 +38,8 @@ def pairs(store: BracketStore) -> list[Row]:
 
 @settings(max_examples=300, deadline=None)
 @given(SETS, OMEGAS, st.sampled_from(SHAPES), st.sampled_from(CLOSED))
-def test_rows_extreme_in_some_interval_stay_if_values_are_distinct(
-    rows: list[Row], omega: float, shape: Shape, closed: Closed
+def test_extremes_of_intervals_are_kept_if_values_are_distinct(
+    rows: list[Row], omega: float, shape: Shape, closed: ClosedEnds
 ) -> None:
     distinct = [(time, value + place / 64) for place, (time, value) in enumerate(rows)]
     assert kept(distinct, omega, shape, closed) == extreme(distinct, omega, shape, closed)
@@ -47,19 +47,19 @@ def test_rows_extreme_in_some_interval_stay_if_values_are_distinct(
 
 @settings(max_examples=300, deadline=None)
 @given(SETS, OMEGAS, st.sampled_from(SHAPES), st.sampled_from(CLOSED))
-def test_no_extreme_moves_and_nothing_is_kept_twice_over(
-    rows: list[Row], omega: float, shape: Shape, closed: Closed
+def test_no_extreme_changes_and_no_row_is_kept_twice(
+    rows: list[Row], omega: float, shape: Shape, closed: ClosedEnds
 ) -> None:
     stays = kept(rows, omega, shape, closed)
-    assert unmoved(rows, stays, omega, shape, closed)
+    assert extremes_unchanged(rows, stays, omega, shape, closed)
     assert len(set(stays)) == len(stays)
     assert set(stays) <= set(rows)
 
 
 @settings(max_examples=150, deadline=None)
 @given(SETS, OMEGAS, st.sampled_from(SHAPES), st.sampled_from(CLOSED), st.data())
-def test_the_order_of_arrival_and_the_grouping_do_not_matter(
-    rows: list[Row], omega: float, shape: Shape, closed: Closed, data: st.DataObject
+def test_the_order_of_arrival_and_the_steps_do_not_matter(
+    rows: list[Row], omega: float, shape: Shape, closed: ClosedEnds, data: st.DataObject
 ) -> None:
     whole = kept([(float(time), value) for time, value in rows], omega, shape, closed)
     store = BracketStore(omega, shape, closed)
@@ -83,7 +83,7 @@ def test_every_order_of_a_trace_with_ties_one_row_at_a_time() -> None:
         assert found == {tuple(kept(rows, omega, shape))}
 
 
-def test_rows_of_the_erratum_stay() -> None:
+def test_rows_of_the_erratum_are_kept() -> None:
     """The printed algorithm loses (1, 1)."""
     rows = [(0, 0.0), (1, 1.0), (2, 2.0)]
     for order in permutations(rows):
@@ -97,7 +97,7 @@ def test_figure_1() -> None:
     assert kept(rows, 2) == rows  # it is the lowest
 
 
-def test_figure_5_needs_no_detour() -> None:
+def test_figure_5_half_open_intervals() -> None:
     rows = [(0, 3.0), (1, 1.0), (2, 0.0), (3, 2.0), (4, 4.0)]
     for closed in ("left", "right", "both"):
         assert kept(rows, 3, "increasing", closed) == [rows[0], rows[3], rows[4]]
@@ -106,21 +106,21 @@ def test_figure_5_needs_no_detour() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_constant_stream_keeps_next_to_nothing(shape: Shape) -> None:
+def test_a_constant_stream_keeps_few_rows(shape: Shape) -> None:
     whole = kept([(time, 7.0) for time in range(10_000)], 100, shape)
     assert len(whole) <= 115
     fine = kept([(time / 100, 7.0) for time in range(10_000)], 1.0, shape)
     assert len(fine) <= 200
 
 
-def test_rows_alike_are_one() -> None:
+def test_equal_rows_are_kept_once() -> None:
     store = BracketStore(5)
     store.extend([3] * 1000, [1.0] * 1000)
     assert pairs(store) == [(3, 1.0)]
     assert store.ids.tolist() == [0]
 
 
-def test_one_row_at_a_time_is_as_all_at_once() -> None:
+def test_single_rows_give_the_result_of_one_step() -> None:
     rng = np.random.default_rng(3)
     times, values = rng.integers(0, 5000, 3000), rng.integers(0, 50, 3000).astype(float)
     store = BracketStore(40)
@@ -130,18 +130,7 @@ def test_one_row_at_a_time_is_as_all_at_once() -> None:
     assert pairs(store) == kept(list(zip(times.tolist(), values.tolist(), strict=True)), 40)
 
 
-def test_payloads_follow() -> None:
-    rng = np.random.default_rng(4)
-    store, payload = BracketStore(30), np.empty(0)
-    for _ in range(40):
-        times, values = rng.integers(0, 1000, 50), rng.random(50)
-        store.extend(times, values)
-        payload = np.concatenate((payload, values * 2))[store.kept()]
-        assert payload.tolist() == (store.retained().value * 2).tolist()
-    assert store.arrived == 2000
-
-
-def test_trimming_drops_what_is_before_and_only_that() -> None:
+def test_trimming_drops_exactly_the_rows_before() -> None:
     store, whole = BracketStore(10), BracketStore(10)
     rng = np.random.default_rng(5)
     for begin in range(0, 2000, 100):
@@ -152,7 +141,7 @@ def test_trimming_drops_what_is_before_and_only_that() -> None:
         assert pairs(store) == [row for row in pairs(whole) if row[0] >= begin - 50]
 
 
-def test_a_snapshot_goes_on_as_if_nothing_had_happened() -> None:
+def test_a_snapshot_continues_unchanged() -> None:
     rng = np.random.default_rng(6)
     one, times, values = BracketStore(20, budget=60), rng.random(900) * 1000, rng.random(900)
     one.extend(times[:500], values[:500])
@@ -161,10 +150,10 @@ def test_a_snapshot_goes_on_as_if_nothing_had_happened() -> None:
         store.extend(times[500:], values[500:])
     assert pairs(one) == pairs(two)
     assert one.ids.tolist() == two.ids.tolist()
-    assert (one.shed, one.chance, one.arrived) == (two.shed, two.chance, two.arrived)
+    assert (one.shed, one.miss_probability, one.arrived) == (two.shed, two.miss_probability, two.arrived)
 
 
-def test_mixed_and_calendar_times() -> None:
+def test_mixed_times_and_timestamps() -> None:
     store = BracketStore(2)
     store.extend([0, 1], [0.0, 1.0])
     store.extend([0.5], [2.0])
@@ -174,27 +163,27 @@ def test_mixed_and_calendar_times() -> None:
     assert np.diff(calendar.retained().time).tolist() == [2_000_000]
 
 
-def test_all_rows_stay_for_a_function_of_any_shape() -> None:
+def test_the_shape_any_keeps_all_rows() -> None:
     rows = [(1, 1.0), (0, 2.0), (1, 1.0), (1, 5.0), (1, 3.0)]
     assert kept(rows, 5, "any") == sorted(rows)
 
 
-def test_a_budget_sheds_what_reigns_shortest_and_tells() -> None:
+def test_a_budget_sheds_the_extremes_of_the_shortest_time() -> None:
     rng = np.random.default_rng(7)
     times, values = np.arange(5000), rng.random(5000)
     free = BracketStore(50)
     free.extend(times, values)
-    assert free.chance == 0
-    chances = []
+    assert free.miss_probability == 0
+    probabilities = []
     for budget in (len(free), 300, 150, 60):
         store = BracketStore(50, budget=budget)
         store.extend(times, values)
         assert len(store) <= budget
         assert store.shed == len(free) - len(store)
-        chances.append(store.chance)
-    assert chances[0] == 0
-    assert chances == sorted(chances)
-    # Rows dropped at random would spoil far more intervals than the same number chosen by their reign.
+        probabilities.append(store.miss_probability)
+    assert probabilities[0] == 0
+    assert probabilities == sorted(probabilities)
+    # Rows dropped at random change more intervals than the same number chosen by the time they are extremes.
     shares = []
     for keep in (np.sort(rng.choice(len(free), 150, replace=False)), None):
         when, value = free.retained()
@@ -204,41 +193,43 @@ def test_a_budget_sheds_what_reigns_shortest_and_tells() -> None:
             when, value = store.retained()
         else:
             when, value = when[keep], value[keep]
-        shares.append(moved(times, values, when, value, 50))
+        shares.append(share_of_changed_intervals(times, values, when, value, 50))
     assert shares[1] < shares[0]
-    assert chances[2] == pytest.approx(shares[1], abs=0.15)
+    assert probabilities[2] == pytest.approx(shares[1], abs=0.15)
 
 
-def test_what_is_shed_of_a_function_of_any_shape_counts_however_low_or_high() -> None:
+def test_with_the_shape_any_all_shed_rows_count() -> None:
     rng = np.random.default_rng(8)
     store = BracketStore(50, "any", budget=200)
     for some in np.split(np.arange(1000), 10):
         store.extend(some, rng.random(100))
     assert (len(store), store.shed) == (200, 800)
-    assert store.chance == 0.8
+    assert store.miss_probability == 0.8
 
 
-def test_rows_that_wait_are_counted() -> None:
-    for told, wanted in (("arrived", 10), ("shed", 7), ("chance", 0.7)):
+def test_pending_rows_are_counted() -> None:
+    for name, expected in (("arrived", 10), ("shed", 7), ("miss_probability", 0.7)):
         store = BracketStore(5, "any", budget=3)
         for at in range(10):
             store.add(at, float(at))
-        assert getattr(store, told) == wanted
+        assert getattr(store, name) == expected
 
 
-def moved(times: np.ndarray, values: np.ndarray, when: np.ndarray, value: np.ndarray, omega: int) -> float:
-    """In what share of intervals the highest or the lowest value differs."""
-    spoilt = 0
+def share_of_changed_intervals(
+    times: np.ndarray, values: np.ndarray, when: np.ndarray, value: np.ndarray, omega: int
+) -> float:
+    """The share of intervals whose highest or lowest value differs."""
+    changed = 0
     ends = range(int(times[-1]) - omega)
     for begin in ends:
         inside = values[(times >= begin) & (times <= begin + omega)]
-        rest = value[(when >= begin) & (when <= begin + omega)]
-        spoilt += not len(rest) or inside.max() != rest.max() or inside.min() != rest.min()
-    return spoilt / len(ends)
+        remaining = value[(when >= begin) & (when <= begin + omega)]
+        changed += not len(remaining) or inside.max() != remaining.max() or inside.min() != remaining.min()
+    return changed / len(ends)
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: BracketStore(0), "omega is 0; give a number above 0"),
         (lambda: BracketStore(float("nan")), "omega is nan"),
@@ -246,11 +237,11 @@ def moved(times: np.ndarray, values: np.ndarray, when: np.ndarray, value: np.nda
         (lambda: BracketStore(omega=True), "omega is True"),
         (lambda: BracketStore(1, "convex"), "shape 'convex' is not known"),  # type: ignore[arg-type]
         (lambda: BracketStore(1, closed="no"), "closed 'no' is not known"),  # type: ignore[arg-type]
-        (lambda: BracketStore(1, budget=0), "budget 0 holds no rows"),
+        (lambda: BracketStore(1, budget=0), "budget is 0; give a positive whole number"),
         (lambda: BracketStore(1).extend([1], [float("nan")]), "a value is NaN"),
-        (lambda: BracketStore(1).extend([1, 2], [1.0]), r"times are \(2,\) and values \(1,\)"),
-        (lambda: BracketStore(1).extend([float("inf")], [1.0]), "give finite ones"),
-        (lambda: BracketStore(1).extend([float("nan")], [1.0]), "give finite ones"),
+        (lambda: BracketStore(1).extend([1, 2], [1.0]), r"times have shape \(2,\) and values \(1,\)"),
+        (lambda: BracketStore(1).extend([float("inf")], [1.0]), "give finite times"),
+        (lambda: BracketStore(1).extend([float("nan")], [1.0]), "give finite times"),
         (lambda: BracketStore(1).extend(["a"], [1.0]), "times of type"),
         (
             lambda: BracketStore(1).extend(np.array(["NaT", "2020-01-01"], "M8[s]"), [1.0, 2.0]),
@@ -260,26 +251,26 @@ def moved(times: np.ndarray, values: np.ndarray, when: np.ndarray, value: np.nda
             lambda: BracketStore(1).extend(np.array([1, 2**64 - 1], np.uint64), [1.0, 2.0]),
             "from 1 to 18446744",
         ),
-        (lambda: BracketStore(1).extend([-(2**63)], [1.0]), "give finite ones"),
-        (lambda: BracketStore(1).extend([1], ["high"]), "values of type <U4 cannot be used; give numbers"),
-        (lambda: BracketStore(1).extend([1], ["1.5"]), "values of type <U3 cannot be used"),
-        (lambda: BracketStore(1).extend([1], [object()]), "a value is no number"),  # type: ignore[arg-type]
-        (lambda: BracketStore(1).extend([1, 2], [[1.0], [1.0, 2.0]]), "the values are no column"),
-        (lambda: BracketStore(1).extend([[1], [1, 2]], [1.0, 2.0]), "the times are no column"),
+        (lambda: BracketStore(1).extend([-(2**63)], [1.0]), "give finite times"),
+        (lambda: BracketStore(1).extend([1], ["high"]), "values of type <U4 are not supported; give numbers"),
+        (lambda: BracketStore(1).extend([1], ["1.5"]), "values of type <U3 are not supported"),
+        (lambda: BracketStore(1).extend([1], [object()]), "a value is not a number"),  # type: ignore[arg-type]
+        (lambda: BracketStore(1).extend([1, 2], [[1.0], [1.0, 2.0]]), "the values are not a column"),
+        (lambda: BracketStore(1).extend([[1], [1, 2]], [1.0, 2.0]), "the times are not a column"),
         (lambda: BracketStore(1).extend([1], [1.0], [1, 2]), "there are 2 ids for 1 rows"),
     ],
 )
-def test_what_cannot_be_used_is_named(call: object, told: str) -> None:
+def test_invalid_input_is_refused(call: object, message: str) -> None:
     assert callable(call)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         call()
 
 
 @pytest.mark.parametrize("omega", [7, 300, 40_000])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("trend", [0.0, 1e-3, -1e-3])
-def test_long_streams_keep_what_the_definition_says(omega: int, shape: Shape, trend: float) -> None:
-    """So long that a stack is settled several times, with intervals of two rows, of many, and of all but some."""
+def test_long_streams_keep_the_rows_of_the_definition(omega: int, shape: Shape, trend: float) -> None:
+    """Long enough to remove old rows from the stack several times; intervals have two, many or almost all rows."""
     rng = np.random.default_rng(9)
     times = np.sort(rng.choice(50_000, 5000, replace=False))
     values = rng.normal(size=5000) + trend * times
@@ -291,7 +282,7 @@ def test_long_streams_keep_what_the_definition_says(omega: int, shape: Shape, tr
 
 
 def apart(rows: Sequence[Row], at: int, way: int) -> float:
-    """How far apart the rows are that are next to this one of those above it (below, if the way is -1)."""
+    """The distance between the nearest rows above this one (below it, if the way is -1), before and after it."""
     time, value = rows[at]
     ends = []
     for others in (rows[at - 1 :: -1] if at else [], rows[at + 1 :]):
@@ -300,16 +291,16 @@ def apart(rows: Sequence[Row], at: int, way: int) -> float:
     return sum(ends)
 
 
-def test_values_without_end_are_extreme() -> None:
+def test_infinite_values_are_extreme() -> None:
     rows = [(0, 1.0), (1, np.inf), (2, np.inf), (3, -np.inf), (4, 0.0), (5, -np.inf), (6, np.inf)]
     for omega, shape, closed in product((1, 2, 5), SHAPES, CLOSED):
-        assert unmoved(rows, kept(rows, omega, shape, closed), omega, shape, closed)
+        assert extremes_unchanged(rows, kept(rows, omega, shape, closed), omega, shape, closed)
 
 
 @pytest.mark.parametrize("disorder", [0, 40, 400])
 @pytest.mark.parametrize("closed", CLOSED)
-def test_steps_keep_what_one_step_keeps(disorder: int, closed: Closed) -> None:
-    """A row may be bracketed above by rows from long before a step, and below by those of the step."""
+def test_several_steps_keep_the_rows_of_one_step(disorder: int, closed: ClosedEnds) -> None:
+    """A row may be bracketed from above by rows of much earlier steps, and from below by those of the step."""
     rng = np.random.default_rng(8)
     times = np.sort(rng.integers(0, 30_000, 6000))
     times = times[np.argsort(times + rng.normal(0, disorder, 6000), kind="stable")]
@@ -322,7 +313,7 @@ def test_steps_keep_what_one_step_keeps(disorder: int, closed: Closed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "value", "told"),
+    ("time", "value", "message"),
     [
         (7, np.nan, "the value at time 7 is NaN"),
         (7, np.float32(np.nan), "the value at time 7 is NaN"),
@@ -335,11 +326,13 @@ def test_steps_keep_what_one_step_keeps(disorder: int, closed: Closed) -> None:
         (True, 1.0, "the time is True"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_refused_at_once_and_alone(time: float, value: float, told: str) -> None:
+def test_an_invalid_row_is_refused_at_once_without_loss_of_others(
+    time: float, value: float, message: str
+) -> None:
     store = BracketStore(5, "any")
     for at in range(100):
         store.add(at, 1.0)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         store.add(time, value)
     store.add(np.int64(100), np.float32(2.5))  # type: ignore[arg-type]
     store.add(np.datetime64(101, "us"), 3)  # type: ignore[arg-type]
@@ -347,10 +340,10 @@ def test_a_row_that_cannot_be_used_is_refused_at_once_and_alone(time: float, val
 
 
 @pytest.mark.filterwarnings("error")
-def test_an_empty_store_of_floats_takes_whole_times() -> None:
+def test_an_empty_store_of_floats_accepts_integer_times() -> None:
     store = BracketStore(5, "any")
     store.extend([0.5, 1.5], [1.0, 2.0])
     store.trim(9)
-    store._columns["time"][:] = np.nan  # room holds anything
+    store._columns["time"][:] = np.nan  # unused space may contain anything
     store.extend([2**60, 2**60 + 1], [1.0, 2.0])
     assert pairs(store) == [(2**60, 1.0), (2**60 + 1, 2.0)]

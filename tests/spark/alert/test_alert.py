@@ -1,4 +1,4 @@
-"""Alarms on Spark are those of the full join, and little is kept to find them."""
+"""The alarms on Spark are those of the full join, and few rows are kept for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.alerts.brute_force import best_of_arrivals
 from tests.spark import streams
 from tests.spark.streams import at
 from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
-from tidegate.spark.alert.inspection import _counts
+from tidegate.spark.alert.inspection import _read_counts
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.values import DictValues
@@ -39,7 +39,7 @@ SCHEMA = "k long, g string, ts timestamp, {} double"
 
 @dataclass(frozen=True)
 class Row:
-    """A reading: times in milliseconds."""
+    """A reading; its time is in milliseconds."""
 
     key: int | None
     time: int
@@ -50,7 +50,7 @@ Batches = dict[str, list[list[Row]]]
 
 
 def readings(names: str, *, seed: int, batches: int = 1, size: int = 40, disorder: int = 0) -> Batches:
-    """Readings of three keys, no two of a time unless by chance of disorder; exact as doubles."""
+    """Readings of three keys, with distinct times unless there is disorder; values are exact as doubles."""
     rng = np.random.default_rng(seed)
     made: Batches = {name: [] for name in names}
     for batch in range(batches):
@@ -81,11 +81,11 @@ def write(folder: Path, made: Batches) -> None:
         streams.write(folder / name, [table(name, rows) for rows in batches])
 
 
-def live(spark: SparkSession, folder: Path, names: str, delay: str) -> dict[str, DataFrame]:
+def streaming(spark: SparkSession, folder: Path, names: str, delay: str) -> dict[str, DataFrame]:
     return {name: streams.read(spark, folder / name, "ts", delay) for name in names}
 
 
-def still(spark: SparkSession, made: Batches) -> dict[str, DataFrame]:
+def batch(spark: SparkSession, made: Batches) -> dict[str, DataFrame]:
     return {
         name: spark.createDataFrame(
             table(name, [row for rows in batches for row in rows]).to_pandas(), SCHEMA.format(name)
@@ -119,7 +119,7 @@ def expected(
     joined: Joined | None = None,
     late: Callable[[int, Row], bool] = lambda batch, row: False,  # noqa: ARG005 - one of its kind
 ) -> list[tuple[Any, ...]]:
-    """What arrivals raise with nothing omitted: each key by itself, batch by batch, in order of time."""
+    """The alarms without omission: for each key separately, batch by batch, in order of time."""
     names = list(made)
     signs = {"a": 1, "b": -1, "c": 1}
     threshold = 2.5 if len(names) == 2 else 4
@@ -163,9 +163,9 @@ def counts(spark: SparkSession, checkpoint: Path) -> dict[str, dict[str, int]]:
 
 @pytest.mark.parametrize("hop", [None, 1_500])
 @pytest.mark.parametrize("names", ["ab", "abc"])
-def test_a_batch_raises_what_sql_finds(spark: SparkSession, names: str, hop: int | None) -> None:
+def test_a_batch_raises_the_alarms_of_a_sql_join(spark: SparkSession, names: str, hop: int | None) -> None:
     made = readings(names, seed=len(names), batches=2)
-    frames = still(spark, made)
+    frames = batch(spark, made)
     renamed = {
         name: frame.select("g", F.col("ts").alias(f"{name}_time"), name) for name, frame in frames.items()
     }
@@ -195,7 +195,7 @@ def test_a_batch_raises_what_sql_finds(spark: SparkSession, names: str, hop: int
         assert max(gone) - min(gone) <= timedelta(milliseconds=WITHIN)
 
 
-def test_a_stream_raises_what_the_full_join_would(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_raises_the_alarms_of_the_full_join(spark: SparkSession, tmp_path: Path) -> None:
     made = readings("abc", seed=5, batches=5, disorder=2_000)
     for rows in made["a"]:
         rows[0], rows[1] = Row(rows[0].key, rows[0].time, math.nan), Row(rows[1].key, rows[1].time, None)
@@ -203,7 +203,7 @@ def test_a_stream_raises_what_the_full_join_would(spark: SparkSession, tmp_path:
     # Two batches later all of the first is late.
     made["b"][3].append(Row(0, 500, -50.0))
     write(tmp_path, made)
-    query = alert(live(spark, tmp_path, "abc", "3 seconds"))
+    query = alert(streaming(spark, tmp_path, "abc", "3 seconds"))
     found = [
         dict(zip(query.columns, row, strict=True)) for row in streams.run(query, tmp_path / "checkpoint")
     ]
@@ -216,16 +216,16 @@ def test_a_stream_raises_what_the_full_join_would(spark: SparkSession, tmp_path:
     kept = tg.inspect(tmp_path / "checkpoint", spark=spark).collect()
     for name, of in counted.items():
         assert of["arrived"] == sum(map(len, made[name]))
-        gone = sum(of[part] for part in ("late", "null", "nan", "omitted", "shed", "expired"))
-        assert of["kept"] == of["arrived"] - gone == sum(row["stream"] == name for row in kept)
+        removed = sum(of[part] for part in ("late", "null", "nan", "omitted", "shed", "expired"))
+        assert of["kept"] == of["arrived"] - removed == sum(row["stream"] == name for row in kept)
         assert of["omitted"] > 0
     assert {row["key"]["k"] for row in kept} <= {0, 1, 2}
-    with pytest.raises(tg.InputError, match="learns no model"):
+    with pytest.raises(tg.InputError, match="has no model"):
         tg.inspect(tmp_path / "checkpoint", "model", spark=spark)
 
 
 def in_a_window(times: Mapping[str, float]) -> bool:
-    """Windows begin at multiples of 1,500 ms after the epoch, and so after the first of these times."""
+    """Windows begin at multiples of 1,500 ms after the epoch."""
     return max(times.values()) < min(times.values()) // 1_500 * 1_500 + WITHIN
 
 
@@ -242,12 +242,12 @@ def in_a_chain(times: Mapping[str, float]) -> bool:
     ],
 )
 @pytest.mark.filterwarnings("ignore:every row of 'b' is kept")
-def test_a_stream_raises_what_the_full_join_would_in_windows_and_along_a_chain(
+def test_a_stream_raises_the_alarms_of_the_full_join_with_windows_and_a_chain(
     spark: SparkSession, tmp_path: Path, settings: dict[str, Any], joined: Joined
 ) -> None:
     made = readings("abc", seed=7, batches=3, disorder=2_000)
     write(tmp_path, made)
-    query = alert(live(spark, tmp_path, "abc", "3 seconds"), **settings)
+    query = alert(streaming(spark, tmp_path, "abc", "3 seconds"), **settings)
     found = [
         dict(zip(query.columns, row, strict=True)) for row in streams.run(query, tmp_path / "checkpoint")
     ]
@@ -260,7 +260,7 @@ def test_a_stream_raises_what_the_full_join_would_in_windows_and_along_a_chain(
     assert [counted[name]["omitted"] > 0 for name in "abc"] == [True, "hop" in settings, True]
 
 
-def test_a_silent_stream_costs_little_and_nothing_is_missed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_silent_stream_costs_few_rows_and_misses_no_alarm(spark: SparkSession, tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     hours, pace = 6, 5_000
 
@@ -279,29 +279,29 @@ def test_a_silent_stream_costs_little_and_nothing_is_missed(spark: SparkSession,
     query = {"within": f"{within} milliseconds", "buckets": 1}
     write(tmp_path, first)
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
-    streams.run_to_files(alert(live(spark, tmp_path, "ab", "0 seconds"), **query), checkpoint, out)
+    streams.run_to_files(alert(streaming(spark, tmp_path, "ab", "0 seconds"), **query), checkpoint, out)
     silent = counts(spark, checkpoint)["a"]
     assert silent["expired"] == 0
-    # Of the 49 readings of a bracket the highest stays, as a rule two or three of them.
+    # Of the 49 readings of a bracket, usually the two or three highest are kept.
     assert silent["kept"] < silent["arrived"] / 8
     late: Batches = {"a": [], "b": [made_for(4, range(1_000, hours * 3_600_000, 300_000))]}
     write(tmp_path, late)
-    streams.run_to_files(alert(live(spark, tmp_path, "ab", "0 seconds"), **query), checkpoint, out)
+    streams.run_to_files(alert(streaming(spark, tmp_path, "ab", "0 seconds"), **query), checkpoint, out)
     both: Batches = {"a": [*first["a"], []], "b": [*first["b"], *late["b"]]}
-    # The first readings of b after the silence are before the watermark that its last ones have set.
+    # The first readings of b after the silence are before the watermark of its last ones.
     wanted = expected(both, within=within, late=lambda batch, row: batch == 2 and row.time <= 16_000)
     found = spark.read.parquet(*sorted(str(f) for f in out.glob("batch=*"))).collect()
     assert arrivals(found) == wanted
     assert sum(stream == "b" for _, _, stream, _ in wanted) > 20
 
 
-def test_stopped_it_goes_on_and_a_batch_run_again_is_the_same(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_restart_continues_and_a_repeated_batch_is_the_same(spark: SparkSession, tmp_path: Path) -> None:
     made = readings("ab", seed=11, batches=4, disorder=2_000)
     write(tmp_path, {name: batches[:2] for name, batches in made.items()})
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
 
     def go() -> None:
-        streams.run_to_files(alert(live(spark, tmp_path, "ab", "3 seconds")), checkpoint, out)
+        streams.run_to_files(alert(streaming(spark, tmp_path, "ab", "3 seconds")), checkpoint, out)
 
     go()
     write(tmp_path, {name: batches[2:] for name, batches in made.items()})
@@ -317,7 +317,7 @@ def test_stopped_it_goes_on_and_a_batch_run_again_is_the_same(spark: SparkSessio
     assert counts(spark, checkpoint) == before
 
 
-def test_several_columns_or_none_are_a_key_and_values_may_be_expressions(spark: SparkSession) -> None:
+def test_keys_of_several_or_no_columns_and_values_by_expressions(spark: SparkSession) -> None:
     when: datetime = at(0)
     one = spark.createDataFrame(
         [(1, "x", when, 3), (2, "x", when, 3)], "k int, g string, ts timestamp, n int"
@@ -338,7 +338,7 @@ def test_several_columns_or_none_are_a_key_and_values_may_be_expressions(spark: 
 
 
 @pytest.mark.parametrize("order", ["ab", "ba"])
-def test_keys_of_any_size_go_together(spark: SparkSession, order: str) -> None:
+def test_integer_keys_of_different_sizes_match(spark: SparkSession, order: str) -> None:
     small = spark.createDataFrame([(7, at(0), 9.0)], "k int, ts timestamp, a double")
     large = spark.createDataFrame([(7, at(1), 1.0), (2**40, at(1), 1.0)], "k long, ts timestamp, b double")
     frames = {"a": small, "b": large}
@@ -347,7 +347,7 @@ def test_keys_of_any_size_go_together(spark: SparkSession, order: str) -> None:
     assert found.schema["k"].dataType.simpleString() == "bigint"
 
 
-def test_rows_carry_further_columns_into_their_alarm(spark: SparkSession) -> None:
+def test_alarms_contain_carried_columns(spark: SparkSession) -> None:
     hour = timedelta(hours=1)
     one = spark.createDataFrame(
         [(1, at(0), 9.0, "a1", at(0) - hour), (1, at(1), 5.0, "a2", None), (1, at(2), 6.0, None, None)],
@@ -359,16 +359,18 @@ def test_rows_carry_further_columns_into_their_alarm(spark: SparkSession) -> Non
     assert [tuple(row)[5:] for row in found.collect()] == [
         (9.0, "a1", (at(0) - hour).replace(tzinfo=None), at(3).replace(tzinfo=None), 1.0, "b1")
     ]
-    with pytest.raises(tg.InputError, match="carry names 'x', which no stream has: 'a' has k, ts"):
+    with pytest.raises(
+        tg.InputError, match="carry has 'x', which is not a column of any stream: 'a' has k, ts"
+    ):
         alert({"a": one, "b": two}, carry="x")
     with pytest.raises(tg.InputError, match="two columns 'a_time'"):
         alert({"a": one.withColumnRenamed("made", "time"), "b": two}, carry="time")
 
 
-def test_what_rows_carry_is_shown_with_the_rows_that_are_kept(spark: SparkSession, tmp_path: Path) -> None:
+def test_inspect_shows_carried_columns_of_kept_rows(spark: SparkSession, tmp_path: Path) -> None:
     made = readings("abc", seed=6)
     write(tmp_path, made)
-    frames = live(spark, tmp_path, "abc", "3 seconds")
+    frames = streaming(spark, tmp_path, "abc", "3 seconds")
     frames = {"a": frames["a"], "b": frames["b"].drop("g"), "c": frames["c"].withColumn("made", F.col("ts"))}
     streams.run(alert(frames, carry=["g", "made"]), tmp_path / "checkpoint")
     kept = tg.inspect(tmp_path / "checkpoint", spark=spark)
@@ -377,15 +379,15 @@ def test_what_rows_carry_is_shown_with_the_rows_that_are_kept(spark: SparkSessio
     assert {row.stream for row in rows} == {"a", "b", "c"}
     for row in rows:
         group = f"g{row.key.k}"
-        told = {"a": (group, None, None), "b": (None, None, None), "c": (None, group, row.time)}
-        assert tuple(row.carried) == told[row.stream]
+        expected_values = {"a": (group, None, None), "b": (None, None, None), "c": (None, group, row.time)}
+        assert tuple(row.carried) == expected_values[row.stream]
 
 
-def test_what_is_not_certified_is_kept_with_a_warning(spark: SparkSession) -> None:
-    frames = still(spark, readings("abc", seed=1, size=2))
-    with pytest.warns(UserWarning, match="every row of 'a' is kept: pow") as told:
+def test_streams_that_are_not_certified_are_kept_with_a_warning(spark: SparkSession) -> None:
+    frames = batch(spark, readings("abc", seed=1, size=2))
+    with pytest.warns(UserWarning, match="every row of 'a' is kept: pow") as caught:
         alert(frames, when="pow(a, 3) - a + b + c > 1", domain=dict.fromkeys("abc", (-2, 2)))
-    assert len(told) == 1
+    assert len(caught) == 1
     with pytest.warns(UserWarning, match="every row of 'b' is kept: its partners a and c are not joined"):
         alert(frames, topology=[("a", "b"), ("b", "c")])
     with warnings.catch_warnings():
@@ -395,43 +397,43 @@ def test_what_is_not_certified_is_kept_with_a_warning(spark: SparkSession) -> No
             frames,
             when="sin(a) + b + c > 1",
             domain=dict.fromkeys("abc", (0, 0.5)),
-            vouch={"a": "increasing"},
+            assume_shape={"a": "increasing"},
         )
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"within": "0 seconds"}, "within='0 seconds' is no length of time; give one above 0"),
+        ({"within": "0 seconds"}, "within must be a positive duration, e.g. '10 seconds'; got '0 seconds'"),
         ({"within": 5}, "within 5 has no unit"),
-        ({"hop": "-1 seconds"}, "hop='-1 seconds' is no length of time"),
-        ({"when": "a - d > 0"}, "looks at 'd', which is no stream; there is a, b, c"),
+        ({"hop": "-1 seconds"}, "hop must be a positive duration"),
+        ({"when": "a - d > 0"}, "uses 'd', which is not a stream; the streams are: a, b, c"),
         ({"when": "a - b > 0"}, "stream 'c' does not occur in when='a - b > 0'; leave it out"),
-        ({"when": "a - b + c"}, "is a number, not a condition; compare it"),
+        ({"when": "a - b + c"}, "is a number, not a condition; write a comparison"),
         ({"when": "a ^ b > c"}, "bitwise operation"),
         ({"when": "__import__('os').system('x') > a + b + c"}, "at character"),
-        ({"topology": [("a", "b")]}, "topology joins 'c' to nothing; add a pair, e.g. \\('a', 'c'\\)"),
-        ({"topology": [("a", "d")]}, "topology joins 'd', which is no stream"),
-        ({"topology": [("a", "b"), ("b", "c")], "hop": "1 second"}, "hop wants all streams joined"),
-        ({"topology": "ab"}, "is no list of pairs"),
+        ({"topology": [("a", "b")]}, "topology has no pair with 'c'; add one, e.g. \\('a', 'c'\\)"),
+        ({"topology": [("a", "d")]}, "topology has 'd', which is not a stream"),
+        ({"topology": [("a", "b"), ("b", "c")], "hop": "1 second"}, "hop needs all streams to be joined"),
+        ({"topology": "ab"}, "is not a list of pairs"),
         ({"on": "z"}, "stream 'a' has no column 'z'; it has k, g, ts, a"),
         ({"on": []}, "on=\\[\\] names no column"),
-        ({"on": None, "buckets": 2}, "buckets=2 need a key"),
+        ({"on": None, "buckets": 2}, "buckets=2 needs a key"),
         ({"time": "k"}, "a.k is of type bigint; give a timestamp"),
-        ({"domain": {"a": (0, 1)}}, "the domain lacks 'b'"),
-        ({"vouch": {"z": "increasing"}}, "vouch names 'z'"),
+        ({"domain": {"a": (0, 1)}}, "domain has no entry for 'b'"),
+        ({"assume_shape": {"z": "increasing"}}, "assume_shape has 'z'"),
         (
             {"budget": 5},
-            "a budget of 5 rows leaves nothing for some of 2 buckets and 3 streams; give at least 6",
+            "a budget of 5 rows is too small for 2 buckets and 3 streams; give at least 6",
         ),
         (
             {"budget": "200 B"},
-            "a budget of 200 bytes leaves nothing for some of 2 buckets and 3 streams; give at least 240",
+            "a budget of 200 bytes is too small for 2 buckets and 3 streams; give at least 240",
         ),
         ({"buckets": 0}, "buckets=0 is not a number of buckets"),
     ],
 )
-def test_bad_input_is_refused_before_anything_runs(
+def test_invalid_arguments_are_refused_before_the_query_starts(
     spark: SparkSession, settings: dict[str, Any], message: str
 ) -> None:
     frames = {name: spark.createDataFrame([], SCHEMA.format(name)) for name in NAMES}
@@ -439,7 +441,7 @@ def test_bad_input_is_refused_before_anything_runs(
         alert(frames, **settings)
 
 
-def test_bad_streams_are_refused_before_anything_runs(spark: SparkSession) -> None:
+def test_invalid_streams_are_refused_before_the_query_starts(spark: SparkSession) -> None:
     one, two = (spark.createDataFrame([], SCHEMA.format(name)) for name in "ab")
     rate = spark.readStream.format("rate").load().selectExpr("value as k", "timestamp as ts", "1.0 as b")
     bad: list[tuple[dict[str, Any], str]] = [
@@ -466,7 +468,7 @@ def test_bad_streams_are_refused_before_anything_runs(spark: SparkSession) -> No
 
 
 def plan(when: str, budget: int | str | None = None) -> AlertPlan:
-    """A bucket's plan, for two streams."""
+    """A plan for two streams."""
     topology = tg.alerts.Topology.clique("ab", 1_000 * WITHIN)
     stamp = pa.timestamp("us", "UTC")
     certificate = tg.alerts.certify(when)
@@ -485,13 +487,13 @@ def plan(when: str, budget: int | str | None = None) -> AlertPlan:
 
 
 def packed(name: str, rows: list[Row]) -> pa.Table:
-    """Rows as they reach a bucket; the key is its own hash."""
+    """Rows with internal columns; the key is its own hash."""
     sent = table(name, rows).select(["k", "ts", name]).rename_columns(["k", "t", "v"])
     named = pa.array([f"{name} at {row.time}" for row in rows])
     return sent.append_column("x", sent["k"]).append_column("c0", sent["k"]).append_column("p0", named)
 
 
-def test_a_bucket_knows_its_keys_though_some_are_gone() -> None:
+def test_a_bucket_keeps_its_keys_after_others_are_dropped() -> None:
     bucket = AlertBucket(plan(WHEN[2]))
     first = [Row(9, 0, 5.0), Row(5, 0, 5.0), Row(7, 60_000, 4.0), Row(8, 60_000, 3.0)]
     assert not list(bucket.step({"a": packed("a", first)}, _micros(60_000)))
@@ -508,7 +510,7 @@ def test_a_bucket_knows_its_keys_though_some_are_gone() -> None:
     assert bucket.keys["c0"].to_pylist() == [7, 8, 5, 6]
 
 
-def test_a_bucket_keeps_what_its_rows_carry_and_no_more() -> None:
+def test_a_bucket_keeps_the_carried_columns_of_kept_rows_only() -> None:
     made = readings("ab", seed=3, batches=4, size=60)
     bucket, raised = AlertBucket(plan(WHEN[2])), 0
     for batch in range(4):
@@ -528,7 +530,7 @@ def _micros(milliseconds: int) -> int:
 
 
 @pytest.mark.filterwarnings("ignore:the budget of 1200 bytes")
-def test_a_bucket_keeps_to_a_budget_of_bytes_with_all_that_it_notes() -> None:
+def test_a_budget_of_bytes_includes_keys_and_carried_columns() -> None:
     bucket = AlertBucket(plan("abs(a - b) > 3.5", budget="1200 B"))
     made = readings("ab", seed=4, batches=4, size=80)
 
@@ -540,8 +542,8 @@ def test_a_bucket_keeps_to_a_budget_of_bytes_with_all_that_it_notes() -> None:
             arrived["b"] = arrived["b"].set_column(place, "p0", names)
         list(bucket.step(arrived, watermark=-(10**15)))
         rows = [len(bucket.finder.rows[name].key) for name in "ab"]
-        noted = 24 * sum(rows) + row_sizes(bucket.carried["b"]).sum() + row_sizes(bucket.keys).sum()
-        assert noted <= 2 * 1200
+        kept_bytes = 24 * sum(rows) + row_sizes(bucket.carried["b"]).sum() + row_sizes(bucket.keys).sum()
+        assert kept_bytes <= 2 * 1200
         return rows
 
     # A row is 24 bytes, its name up to 14, its key 24.
@@ -552,19 +554,19 @@ def test_a_bucket_keeps_to_a_budget_of_bytes_with_all_that_it_notes() -> None:
     assert kept("b" * 2000) == [0, 0]
 
 
-def test_a_bucket_keeps_to_its_budget_and_to_its_query() -> None:
+def test_a_bucket_keeps_its_budget_and_refuses_another_layout() -> None:
     bucket = AlertBucket(plan("abs(a - b) > 3.5", budget=12))
     made = readings("ab", seed=2, size=90)
     for name in "ab":
         with pytest.warns(
-            UserWarning, match=f"12 rows a bucket and stream is too small for {name}: rows are shed"
+            UserWarning, match=f"12 rows per bucket and stream is too small for {name}: rows are shed"
         ):
             alarms = list(bucket.step({name: packed(name, made[name][0])}, watermark=-(10**15)))
         bucket = AlertBucket.load(bucket.plan, bucket.save())
     assert alarms
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        list(bucket.step({"a": packed("a", made["a"][0][:1])}, watermark=-(10**15)))  # it has been said
+        list(bucket.step({"a": packed("a", made["a"][0][:1])}, watermark=-(10**15)))  # warned already
     for name in "ab":
         counted = bucket.finder.counts[name]
         assert len(bucket.finder.rows[name].key) == 12
@@ -575,10 +577,12 @@ def test_a_bucket_keeps_to_its_budget_and_to_its_query() -> None:
     values = DictValues()
     StateLog(values, local=False).write_bytes(bucket.save())
     row = {"bucket": labels(1)[0], "values": [{"name": n, "payload": p} for n, p in values.content.items()]}
-    (told,) = _counts(iter([pa.RecordBatch.from_pylist([row])]))
-    chances = told.column(told.num_columns - 1).to_pylist()
-    assert all(0 < chance < 1 for chance in chances)
-    assert 1 - bucket.finder.chance == pytest.approx(math.prod(1 - chance for chance in chances))
+    (counts,) = _read_counts(iter([pa.RecordBatch.from_pylist([row])]))
+    probabilities = counts.column(counts.num_columns - 1).to_pylist()
+    assert all(0 < probability < 1 for probability in probabilities)
+    assert 1 - bucket.finder.miss_probability == pytest.approx(
+        math.prod(1 - probability for probability in probabilities)
+    )
     bucket.plan = replace(bucket.plan, layout={"buckets": 1})
     other = replace(bucket.plan, layout={"buckets": 1, "within": 5})
     with pytest.raises(tg.InputError, match="written with within=None, the query now has 5; change it back"):

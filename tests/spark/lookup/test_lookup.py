@@ -1,4 +1,4 @@
-"""A stream looked up in a real database: right rows, whatever is cached, and nothing lost when it goes down."""
+"""Lookups in real databases: the right rows for any cache, and no loss when the database is down."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.spark
 USERS = 50
 
 
-def in_duckdb(folder: Path) -> DuckDB:
+def create_duckdb(folder: Path) -> DuckDB:
     with duckdb.connect(str(folder / "users.duckdb")) as connection:
         connection.execute(
             f"create table users as select range::integer as id, 'name ' || range as name from range({USERS})"  # noqa: S608 - ours
@@ -40,7 +40,7 @@ def in_duckdb(folder: Path) -> DuckDB:
     return DuckDB(str(folder / "users.duckdb"), "users")
 
 
-def in_sqlite(folder: Path) -> SQLite:
+def create_sqlite(folder: Path) -> SQLite:
     connection = sqlite3.connect(folder / "users.sqlite")
     connection.execute("create table users (id integer primary key, name text)")
     connection.executemany("insert into users values (?, ?)", [(i, f"name {i}") for i in range(USERS)])
@@ -81,8 +81,8 @@ def expected(spark: SparkSession, folder: Path, how: str) -> Counter[tuple[Any, 
     return Counter(tuple(row) for row in joined.select("id", "n", "name").collect())
 
 
-@pytest.mark.parametrize("make", [in_duckdb, in_sqlite])
-def test_a_stream_gets_its_rows(spark: SparkSession, tmp_path: Path, make: Any) -> None:  # noqa: ANN401
+@pytest.mark.parametrize("make", [create_duckdb, create_sqlite])
+def test_a_stream_gets_the_rows_of_each_database(spark: SparkSession, tmp_path: Path, make: Any) -> None:  # noqa: ANN401
     relation: Relation = make(tmp_path)
     folder = clicks(tmp_path / "clicks", 3)
     looked_up = tg.lookup(read(spark, folder), relation, on="id", cache=120, how="left", hit="hit", chunk=16)
@@ -94,8 +94,8 @@ def test_a_stream_gets_its_rows(spark: SparkSession, tmp_path: Path, make: Any) 
     assert hits[True] > 0
 
 
-def test_batch_inner_and_names_that_differ(spark: SparkSession, tmp_path: Path) -> None:
-    in_sqlite(tmp_path)
+def test_batch_inner_join_with_different_key_names(spark: SparkSession, tmp_path: Path) -> None:
+    create_sqlite(tmp_path)
     folder = clicks(tmp_path / "clicks", 1)
     stream = (
         spark.read.parquet(str(folder)).withColumnRenamed("id", "who").withColumn("name", F.lit("theirs"))
@@ -130,7 +130,7 @@ def test_names_with_dots_and_decimals(
         connection.execute(insert)
         connection.commit()
         connection.close()
-        relation = tg.relations.find(file, ("or.ders",))
+        relation = tg.relations.as_relation(file, ("or.ders",))
     stream = spark.createDataFrame([(1, 5), (2, 6)], "`i.d` int, `n.m` int")
     found = tg.lookup(stream, relation, on="i.d", cache=10, how="left", hit="was.hit")
     assert found.columns == ["i.d", "n.m", "pri.ce", "at.`x`", "d", "was.hit"]
@@ -151,10 +151,8 @@ def test_names_with_dots_and_decimals(
             tg.lookup(days, relation, on="d", cache=10)
 
 
-def test_the_stream_s_columns_pass_untouched_and_so_does_its_watermark(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    relation = in_duckdb(tmp_path)
+def test_the_stream_s_columns_and_watermark_are_unchanged(spark: SparkSession, tmp_path: Path) -> None:
+    relation = create_duckdb(tmp_path)
     sql = """select id, interval '14' month as months, make_interval(1, 2, 3, 4) as calendar,
              parse_json('{"a": 1}') as v, map('k', make_ym_interval(1, 2)) as inside,
              named_struct('a', 1Y, 'b', cast(null as void)) as odd,
@@ -170,8 +168,8 @@ def test_the_stream_s_columns_pass_untouched_and_so_does_its_watermark(
     assert metadata == marked.schema["t"].metadata != {}
 
 
-def test_rows_that_change_are_seen_after_their_time_to_live(spark: SparkSession, tmp_path: Path) -> None:
-    relation = in_duckdb(tmp_path)
+def test_changes_are_seen_after_the_time_to_live(spark: SparkSession, tmp_path: Path) -> None:
+    relation = create_duckdb(tmp_path)
     stream = spark.range(1, 2)
     looked_up = tg.lookup(stream, relation, on="id", cache=10, ttl="1 second")
     assert looked_up.collect()[0].name == "name 1"
@@ -182,8 +180,8 @@ def test_rows_that_change_are_seen_after_their_time_to_live(spark: SparkSession,
 
 
 def test_equal_calls_share_a_cache(spark: SparkSession, tmp_path: Path) -> None:
-    """As in foreachBatch. Spark may hand each call to another worker, but has fewer of these than there are calls."""
-    relation = in_duckdb(tmp_path)
+    """As in foreachBatch. Spark may run each call in another worker, but there are fewer workers than calls."""
+    relation = create_duckdb(tmp_path)
     calls = [
         tg.lookup(spark.range(1, 2, numPartitions=1), relation, on="id", cache=10, hit="hit")
         for _ in range(8)
@@ -196,7 +194,7 @@ def test_by_default_all_of_a_small_cache_is_used(spark: SparkSession, tmp_path: 
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", "200")
     try:
-        assert tg.lookup(spark.range(5), in_duckdb(tmp_path), on="id", cache=100).count() == 5
+        assert tg.lookup(spark.range(5), create_duckdb(tmp_path), on="id", cache=100).count() == 5
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before or "")
 
@@ -204,7 +202,7 @@ def test_by_default_all_of_a_small_cache_is_used(spark: SparkSession, tmp_path: 
 def test_the_database_goes_down_and_comes_back(
     spark: SparkSession, tmp_path: Path, server: postgres.Server
 ) -> None:
-    """The query fails after the retry timeout; restarted from its checkpoint, it has lost and doubled nothing."""
+    """The query fails after the retry timeout; restarted from its checkpoint, it has no missing or duplicate rows."""
     folder = clicks(tmp_path / "clicks", 2)
     relation = PostgreSQL(server.dsn, "users")
 
@@ -225,7 +223,7 @@ def test_the_database_goes_down_and_comes_back(
         server.start()
     message = root_cause(caught.value)
     assert "'users' in PostgreSQL at 127.0.0.1" in message
-    assert "start the query again from its checkpoint" in message
+    assert "Start the query again from its checkpoint" in message
     assert "s3cr" not in str(caught.value)
     assert streams.rows_of(spark, tmp_path / "out") == before
     streams.run_to_files(query("1 second"), tmp_path / "checkpoint", tmp_path / "out")
@@ -256,8 +254,8 @@ def test_a_query_in_flight_waits_for_the_database(server: postgres.Server) -> No
     assert found == ["name 1", "name 2", "name 3", "name 1"]
 
 
-def test_keys_that_are_not_unique_stop_the_query(spark: SparkSession, tmp_path: Path) -> None:
-    relation = in_duckdb(tmp_path)
+def test_duplicate_keys_fail_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    relation = create_duckdb(tmp_path)
     with duckdb.connect(relation.path) as connection:
         connection.execute("insert into users values (1, 'other')")
     assert tg.lookup(spark.range(2, 5), relation, on="id", cache=10).count() == 3
@@ -277,7 +275,7 @@ def test_keys_that_are_not_unique_stop_the_query(spark: SparkSession, tmp_path: 
         ({"columns": "name"}, r"write columns=\['name'\]"),
         (
             {"columns": None},
-            "'noon' of .* is of type time64.us., which has no counterpart in Spark; leave it out",
+            "'noon' of .* is of type time64.us., which Spark does not have; exclude it",
         ),
         ({"hit": "score"}, "two columns 'score'"),
         ({"suffix": ""}, "two columns 'Name'"),
@@ -290,13 +288,13 @@ def test_keys_that_are_not_unique_stop_the_query(spark: SparkSession, tmp_path: 
         ({"how": "full"}, "how='full' is not supported; use 'inner', 'left', or"),
         ({"policy": "lfd"}, "cache policy 'lfd' is not known"),
         ({"relation": "nowhere.duckdb", "table": "users"}, "cannot be reached"),
-        ({"table": "users"}, "names its own"),
+        ({"table": "users"}, "has a table already"),
     ],
 )
-def test_what_cannot_work_is_refused_before_it_starts(
+def test_invalid_arguments_are_refused_before_the_query_starts(
     spark: SparkSession, tmp_path: Path, settings: dict[str, Any], message: str
 ) -> None:
-    relation = in_duckdb(tmp_path)
+    relation = create_duckdb(tmp_path)
     with duckdb.connect(relation.path) as connection:
         connection.execute(
             "alter table users add column score double; alter table users add column noon time"

@@ -38,7 +38,7 @@ class Squares(Relation):
     power: int = 2
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         return "squares"
 
     def open(self) -> OpenRelation:
@@ -120,7 +120,7 @@ def test_lookups_that_differ_do_not_share() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_heeb_learns_the_process_of_a_task_as_the_cache_alone_does() -> None:
+def test_heeb_learns_a_process_in_a_task_like_in_the_cache_alone() -> None:
     references = pa.array(AR1(56, 0.72, 42.2).sample(1_000, np.random.default_rng(7)))
     task = a_task(policy="heeb", chunk=50, cache=tg.Budget(rows=100))
     hits = [hit for part in task.run(iter([references])) for hit in part.field("hit").to_pylist()]
@@ -146,8 +146,8 @@ def test_a_worker_keeps_few_caches_and_closes_what_it_drops() -> None:
         run(a_task())
         assert run(first, [3]) == ["9"]
     kept = lookup_task._CACHES
-    assert len(kept) == lookup_task._MOST_CACHES
-    assert sum(len(cache.cache) for cache in kept.values()) <= 1_000 * lookup_task._MOST_CACHES
+    assert len(kept) == lookup_task._MAX_CACHES
+    assert sum(len(cache.cache) for cache in kept.values()) <= 1_000 * lookup_task._MAX_CACHES
     assert sum(not source.closed for source in Squares.opened) == len(kept)
     assert first.name in kept, "it was in use all the time"
     assert not Squares.opened[1].closed
@@ -186,7 +186,7 @@ def test_permanent_errors_are_not_retried(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_driver_retries_while_the_database_is_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As in a foreachBatch that calls lookup() while somebody writes the file."""
+    """As in a foreachBatch that calls lookup() while another process writes the file."""
 
     def columns(self: _OpenSquares) -> list[RelationColumn]:
         self.asked += 1
@@ -196,7 +196,7 @@ def test_the_driver_retries_while_the_database_is_down(
 
     monkeypatch.setattr(_OpenSquares, "columns", columns)
     assert _columns_of(Squares(), retry_timeout=5.0) == [ID, NAME]
-    with pytest.raises(InputError, match=r"squares cannot be reached, asked 1 times in 0 s \(locked\)"):
+    with pytest.raises(InputError, match=r"squares cannot be reached, after 1 attempts in 0 s \(locked\)"):
         _columns_of(Squares(), retry_timeout=0.05)
     assert [(source.asked, source.closed) for source in Squares.opened] == [(3, True), (1, True)]
 

@@ -1,8 +1,13 @@
-"""Which streams of an alarm may omit rows: proofs about the shape of its condition.
+"""Certification: which streams of an alarm may omit rows, by proofs about the shape of its condition.
 
-- `certificate` is the entry: it examines each input of a condition and reports what is known of it;
-- `proof` proves a shape, by rules of composition (`curvature`) or by bounds of derivatives (`enclosure`) on small
-  boxes (`subdivision`);
-- `intervals` is the interval arithmetic, and `functions` the bounds of each function that a condition may call;
-- `grid` looks for counterexamples on points, and `overflow` for ranges in which 64-bit floats do not overflow.
+| module | contents |
+|---|---|
+| `certificate` | `certify`, which examines each input of a condition, and its report |
+| `proof` | proofs of a shape, by `curvature` or by `enclosure` on small boxes (`subdivision`) |
+| `curvature` | shapes by rules of composition |
+| `enclosure` | bounds of values and derivatives over boxes |
+| `intervals` | interval arithmetic |
+| `functions` | bounds of each function that a condition may call |
+| `grid` | search for counterexamples on points |
+| `overflow` | ranges in which 64-bit floats do not overflow |
 """

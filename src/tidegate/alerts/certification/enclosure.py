@@ -1,8 +1,8 @@
-"""An expression over boxes: where its value lies, and its first two derivatives by one input.
+"""Bounds of an expression over boxes: of its value, and of its first two derivatives by one input.
 
-Derivatives are carried forward through the tree by the rules of sums, products and chains, on intervals, so that each
-holds for every point of a box. A kink or a jump is counted in them (see `functions`), so a slope that is 0 or more
-means rising across it too. Along the way it is noted on which boxes some operation may not be defined.
+Derivatives are computed forward through the tree by the rules for sums, products and chains, on intervals. So they
+hold for every point of a box. They include kinks and jumps (see `functions`), so a slope that is 0 or more means
+increasing across these, too. Boxes on which an operation may not be defined are recorded.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import numpy as np
 from tidegate.alerts.certification.functions import FUNCTIONS, Function, power
 from tidegate.alerts.certification.intervals import ONE, ZERO, Interval
 from tidegate.alerts.expressions.evaluation import evaluate
-from tidegate.alerts.expressions.nodes import Call, Name, Node, Number, names, sql
+from tidegate.alerts.expressions.nodes import Call, Name, Node, Number, input_names, to_sql
 from tidegate.types import Array
 
 _TWO = Interval.of(2.0)
 
 
 class Jet(NamedTuple):
-    """A value and its derivatives by one input; where it does not depend on that, they are None."""
+    """A value and its first two derivatives by one input; None if it does not depend on the input."""
 
     value: Interval
     slope: Interval | None = None
     bend: Interval | None = None
 
 
-class Gap(NamedTuple):
-    """Boxes on which a part of the expression is perhaps not defined, and what it would need."""
+class UnmetRequirement(NamedTuple):
+    """A requirement of a part of an expression, and the boxes on which it may not be met."""
 
-    what: str
+    text: str
     boxes: Array
 
 
@@ -43,9 +43,9 @@ class Enclosure:
     Parameters
     ----------
     box
-        The range of each input: one for each of many boxes, as columns.
+        The range of each input, as columns with one entry per box.
     by
-        The input to take derivatives by, if any.
+        The input of the derivatives, if any.
 
     Examples
     --------
@@ -57,47 +57,48 @@ class Enclosure:
     def __init__(self, box: Mapping[str, Interval], by: str | None = None) -> None:
         self.box = box
         self.by = by
-        self.gaps: list[Gap] = []
+        self.unmet: list[UnmetRequirement] = []
 
     def jet(self, tree: Node) -> Jet:
-        """The bounds of an expression; what may be undefined is added to `gaps`."""
+        """The bounds of an expression; requirements that may not be met are added to `unmet`."""
         if isinstance(tree, Number):
             return Jet(Interval.of(tree.value))
         if isinstance(tree, Name):
             return Jet(self.box[tree.name], *((ONE, ZERO) if tree.name == self.by else ()))
         if (function := as_function(tree)) is not None:
-            return self._chain(function, tree.arguments[0], sql(tree))
+            return self._chain(function, tree.arguments[0], to_sql(tree))
         if tree.function == "pow":
             return self._general_power(tree)
         jets = [self.jet(part) for part in tree.arguments]
         if tree.function == "/":
             divisor = jets[1].value
-            self._note(
-                f"the divisor {sql(tree.arguments[1])} must not be 0", (divisor.low > 0) | (divisor.high < 0)
+            self._require(
+                f"the divisor {to_sql(tree.arguments[1])} must not be 0",
+                (divisor.low > 0) | (divisor.high < 0),
             )
         return reduce(_OPERATORS[tree.function], jets) if len(jets) > 1 else _negative(jets[0])
 
-    def _chain(self, function: Function, argument: Node, what: str) -> Jet:
+    def _chain(self, function: Function, argument: Node, text: str) -> Jet:
         inner = self.jet(argument)
-        self._note(f"{what} needs {sql(argument)} {function.needs}", function.defined(inner.value))
-        return chained(function, inner)
+        self._require(f"{text} needs {to_sql(argument)} {function.needs}", function.defined(inner.value))
+        return apply_function(function, inner)
 
     def _general_power(self, tree: Call) -> Jet:
-        """`u` to a power that varies: exp(v ln u)."""
+        """`u` to a power that is not constant: exp(v ln u)."""
         base, exponent = tree.arguments
-        inner = self._chain(FUNCTIONS["ln"], base, sql(tree))
-        return chained(FUNCTIONS["exp"], _product(self.jet(exponent), inner))
+        inner = self._chain(FUNCTIONS["ln"], base, to_sql(tree))
+        return apply_function(FUNCTIONS["exp"], _product(self.jet(exponent), inner))
 
-    def _note(self, what: str, defined: Array) -> None:
-        if not np.all(defined):
-            self.gaps.append(Gap(what, ~defined))
+    def _require(self, text: str, met: Array) -> None:
+        if not np.all(met):
+            self.unmet.append(UnmetRequirement(text, ~met))
 
 
 RECIPROCAL = power(-1.0)
 
 
 def as_function(tree: Call) -> Function | None:
-    """What it is as a function of its first operand alone, if it is one: ln(u), pow(u, 3), u * u."""
+    """The function of one argument that a call is, such as ln(u), pow(u, 3) or u * u; None if it is not one."""
     if tree.function in FUNCTIONS:
         return FUNCTIONS[tree.function]
     if tree.function == "*" and tree.arguments[0] == tree.arguments[1]:
@@ -105,13 +106,13 @@ def as_function(tree: Call) -> Function | None:
     if tree.function != "pow":
         return None
     exponent = tree.arguments[1]
-    if names(exponent) or not np.isfinite(fixed := float(evaluate(exponent, {}))):
+    if input_names(exponent) or not np.isfinite(fixed := float(evaluate(exponent, {}))):
         return None
     return power(fixed)
 
 
-def chained(function: Function, inner: Jet) -> Jet:
-    """A function of an expression."""
+def apply_function(function: Function, inner: Jet) -> Jet:
+    """The bounds of a function of an expression, by the chain rule."""
     value = function.bounds(inner.value)
     if inner.slope is None or inner.bend is None:
         return Jet(value)
@@ -121,7 +122,7 @@ def chained(function: Function, inner: Jet) -> Jet:
 
 
 def _sum(u: Jet, v: Jet) -> Jet:
-    return Jet(u.value + v.value, _both(u.slope, v.slope), _both(u.bend, v.bend))
+    return Jet(u.value + v.value, _add(u.slope, v.slope), _add(u.bend, v.bend))
 
 
 def _negative(u: Jet) -> Jet:
@@ -133,14 +134,14 @@ def _difference(u: Jet, v: Jet) -> Jet:
 
 
 def _product(u: Jet, v: Jet) -> Jet:
-    slope = _both(_times(u.slope, v.value), _times(v.slope, u.value))
-    bend = _both(_times(u.bend, v.value), _times(v.bend, u.value))
+    slope = _add(_times(u.slope, v.value), _times(v.slope, u.value))
+    bend = _add(_times(u.bend, v.value), _times(v.bend, u.value))
     if u.slope is not None and v.slope is not None:
-        bend = _both(bend, _TWO * u.slope * v.slope)
+        bend = _add(bend, _TWO * u.slope * v.slope)
     return Jet(u.value * v.value, slope, bend)
 
 
-def _both(u: Interval | None, v: Interval | None) -> Interval | None:
+def _add(u: Interval | None, v: Interval | None) -> Interval | None:
     return u if v is None else v if u is None else u + v
 
 
@@ -154,7 +155,7 @@ def _greatest(u: Jet, v: Jet) -> Jet:
         return Jet(value)
     first, second = u.value.low >= v.value.high, v.value.low >= u.value.high
     slopes, bends = (u.slope or ZERO, v.slope or ZERO), (u.bend or ZERO, v.bend or ZERO)
-    # Where the two cross there is a kink, and it bends upwards.
+    # Where the two cross there is a kink, with an unbounded positive second derivative.
     crossing = bends[0].hull(bends[1])
     crossing = Interval(crossing.low, np.full_like(crossing.high, np.inf))
     return Jet(
@@ -172,7 +173,7 @@ _OPERATORS: Final[dict[str, Callable[[Jet, Jet], Jet]]] = {
     "+": _sum,
     "-": _difference,
     "*": _product,
-    "/": lambda u, v: _product(u, chained(RECIPROCAL, v)),
+    "/": lambda u, v: _product(u, apply_function(RECIPROCAL, v)),
     "greatest": _greatest,
     "least": _least,
 }

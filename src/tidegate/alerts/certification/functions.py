@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from tidegate.alerts.certification.intervals import ANY, ONE, ZERO, Interval, product, rounded, sine
+from tidegate.alerts.certification.intervals import ANY, ONE, ZERO, Interval, bound_increasing, product, sine
 from tidegate.types import Array
 
 
@@ -28,11 +28,11 @@ class Function:
     Parameters
     ----------
     bounds, slope, bend
-        Where its value and its two derivatives lie, over ranges of its argument.
+        The ranges of its value and its two derivatives, for ranges of its argument.
     defined
-        Which ranges it is surely defined on.
+        Whether it is defined on the whole of a range.
     needs
-        What its argument must be for that, in words.
+        The condition on its argument for that, in words.
     """
 
     bounds: Callable[[Interval], Interval]
@@ -43,9 +43,9 @@ class Function:
 
 
 def power(exponent: float) -> Function:
-    """`u` to a fixed power: for a whole exponent on all numbers, else on those not below 0."""
+    """`u` to a constant power: with a whole exponent for all numbers, else for numbers that are not negative."""
     whole = exponent.is_integer()
-    # Below 0 there is no value for a broken exponent, at 0 none for a negative one.
+    # Fractional powers of negative numbers, and negative powers of 0, are not defined.
     needs = ("" if whole else "0 or more") if exponent >= 0 else ("other than 0" if whole else "above 0")
 
     def defined(u: Interval) -> Array:
@@ -75,19 +75,19 @@ def _power(u: Interval, exponent: float) -> Interval:
     if exponent < 0:
         return _power(u, -exponent).reciprocal()
     if exponent.is_integer() and exponent % 2:
-        return rounded(lambda x: np.power(x, exponent), u, root=0.0)
-    # Even, or broken: as |u|, which for a broken exponent is u wherever it is defined.
-    size = _size(u)
+        return bound_increasing(lambda x: np.power(x, exponent), u, root=0.0)
+    # Even or fractional: a power of |u|, which for a fractional exponent is u wherever it is defined.
+    size = _absolute(u)
     if exponent == 2:  # noqa: PLR2004 - squares are exact where they can be
         return Interval(product(size.low, size.low, -np.inf), product(size.high, size.high, np.inf))
-    return rounded(lambda x: np.power(x, exponent), size).clipped(0.0, np.inf)
+    return bound_increasing(lambda x: np.power(x, exponent), size).clipped(0.0, np.inf)
 
 
 def _logarithm(function: Callable[[Array], Array], base: float) -> Function:
     scale = Interval.of(*np.nextafter(np.log(base), [-np.inf, np.inf])) if base != np.e else ONE
 
     return Function(
-        lambda u: rounded(function, u.clipped(0.0, np.inf), root=1.0),
+        lambda u: bound_increasing(function, u.clipped(0.0, np.inf), root=1.0),
         lambda u: (u.clipped(0.0, np.inf) * scale).reciprocal(),
         lambda u: -(_power(u.clipped(0.0, np.inf), 2.0) * scale).reciprocal(),
         lambda u: u.low > 0,
@@ -96,11 +96,11 @@ def _logarithm(function: Callable[[Array], Array], base: float) -> Function:
 
 
 def _exponential(u: Interval) -> Interval:
-    return rounded(np.exp, u).clipped(0.0, np.inf)
+    return bound_increasing(np.exp, u).clipped(0.0, np.inf)
 
 
 def _tanh(u: Interval) -> Interval:
-    return rounded(np.tanh, u, root=0.0).clipped(-1.0, 1.0)
+    return bound_increasing(np.tanh, u, root=0.0).clipped(-1.0, 1.0)
 
 
 def _tanh_slope(u: Interval) -> Interval:
@@ -119,17 +119,19 @@ def _ceilings(u: Interval) -> Interval:
     return Interval(np.ceil(u.low), np.ceil(u.high))
 
 
-def _jumps(bounds: Callable[[Interval], Interval], most: Interval) -> Callable[[Interval], Interval]:
-    """A derivative of a step function: 0, but `most` where the range holds a jump."""
+def _derivative_of_steps(
+    bounds: Callable[[Interval], Interval], at_jump: Interval
+) -> Callable[[Interval], Interval]:
+    """A derivative of a step function: 0, or `at_jump` if the range contains a jump."""
 
     def derivative(u: Interval) -> Interval:
         steps = bounds(u)
-        return ZERO.where(steps.low == steps.high, most)
+        return ZERO.where(steps.low == steps.high, at_jump)
 
     return derivative
 
 
-_UPWARD = Interval.of(0.0, np.inf)
+_NOT_NEGATIVE = Interval.of(0.0, np.inf)
 _QUARTER_TURN = Interval.of(np.nextafter(np.pi / 2, 0), np.nextafter(np.pi / 2, 2))
 
 
@@ -137,13 +139,13 @@ def _cosine(u: Interval) -> Interval:
     return sine(u + _QUARTER_TURN)
 
 
-def _size(u: Interval) -> Interval:
+def _absolute(u: Interval) -> Interval:
     inside = (u.low <= 0) & (u.high >= 0)
     ends = abs(u.low), abs(u.high)
     return Interval(np.where(inside, 0.0, np.minimum(*ends)), np.maximum(*ends))
 
 
-def _side_of_zero(u: Interval) -> Interval:
+def _slope_of_absolute(u: Interval) -> Interval:
     return Interval(np.where(u.low >= 0, 1.0, -1.0), np.where(u.high <= 0, -1.0, 1.0))
 
 
@@ -156,23 +158,29 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "log2": _logarithm(np.log2, 2.0),
     "exp": Function(_exponential, _exponential, _exponential),
     "sqrt": Function(
-        lambda u: rounded(np.sqrt, u.clipped(0.0, np.inf)).clipped(0.0, np.inf),
+        lambda u: bound_increasing(np.sqrt, u.clipped(0.0, np.inf)).clipped(0.0, np.inf),
         lambda u: _ROOT.slope(u.clipped(0.0, np.inf)),
         lambda u: _ROOT.bend(u.clipped(0.0, np.inf)),
         lambda u: u.low >= 0,
         "0 or more",
     ),
-    "abs": Function(_size, _side_of_zero, lambda u: ZERO.where((u.low >= 0) | (u.high <= 0), _UPWARD)),
+    "abs": Function(
+        _absolute, _slope_of_absolute, lambda u: ZERO.where((u.low >= 0) | (u.high <= 0), _NOT_NEGATIVE)
+    ),
     "sin": Function(sine, _cosine, lambda u: -sine(u)),
     "cos": Function(_cosine, lambda u: -sine(u), lambda u: -_cosine(u)),
     "tanh": Function(_tanh, _tanh_slope, lambda u: Interval.of(-2.0) * _tanh(u) * _tanh_slope(u)),
     "atan": Function(
-        lambda u: rounded(np.arctan, u, root=0.0),
+        lambda u: bound_increasing(np.arctan, u, root=0.0),
         lambda u: (ONE + _power(u, 2.0)).reciprocal(),
         lambda u: Interval.of(-2.0) * u * _power(ONE + _power(u, 2.0), 2.0).reciprocal(),
     ),
-    "sign": Function(_sign, _jumps(_sign, _UPWARD), _jumps(_sign, ANY)),
-    "floor": Function(_floors, _jumps(_floors, _UPWARD), _jumps(_floors, ANY)),
-    "ceil": Function(_ceilings, _jumps(_ceilings, _UPWARD), _jumps(_ceilings, ANY)),
+    "sign": Function(_sign, _derivative_of_steps(_sign, _NOT_NEGATIVE), _derivative_of_steps(_sign, ANY)),
+    "floor": Function(
+        _floors, _derivative_of_steps(_floors, _NOT_NEGATIVE), _derivative_of_steps(_floors, ANY)
+    ),
+    "ceil": Function(
+        _ceilings, _derivative_of_steps(_ceilings, _NOT_NEGATIVE), _derivative_of_steps(_ceilings, ANY)
+    ),
 }
-"""By the name in the syntax tree, the same as those of `evaluation.FUNCTIONS`."""
+"""The functions by their name in the syntax tree; the same names as in `evaluation.FUNCTIONS`."""

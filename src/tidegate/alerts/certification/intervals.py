@@ -1,12 +1,11 @@
-"""Interval arithmetic: what a formula can come to over a whole range of its inputs.
+"""Interval arithmetic: bounds of a formula over whole ranges of its inputs.
 
-An `Interval` holds the lower and the upper ends of many ranges, as columns, so that thousands of boxes are bounded at
-once. Every result contains all that the operation gives for numbers of its operands: ends are rounded outwards.
-Sums and products are rounded only where they are not exact, and never lose their sign, so that a square stays 0 or
-more.
+An `Interval` holds the lower and the upper ends of many ranges as columns, so that thousands of boxes are bounded at
+once. Every result contains all values of the operation for numbers of its operands: ends are rounded outwards. Sums
+and products are rounded only where they are not exact, and keep their sign, so that a square is never negative.
 
-How sound: + - * / round correctly and are widened by one unit in the last place; what NumPy computes of a
-function (`rounded`) is trusted to 8 of them, which is twice what its vectorised loops promise.
+Accuracy: + - * / are rounded correctly, and widened by one unit in the last place (ulp). NumPy's functions
+(`bound_increasing`) are assumed to be exact to 8 ulp, twice the error that their vectorized loops guarantee.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ import numpy as np
 from tidegate.types import Array
 
 _ULPS = 8
-_TINY = 1e-280  # below it what rounding took may itself be lost
-_FAR = 1e8  # beyond it a period is no longer found reliably
+_TINY = 1e-280  # below this, the rounding error itself may underflow
+_FAR = 1e8  # beyond this, the phase of a sine is not reliable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interval:
-    """The ranges `low[i] .. high[i]`, both ends closed; an infinite end is never reached.
+    """The ranges `low[i] .. high[i]`, with closed ends; infinite ends are not included.
 
     Examples
     --------
@@ -71,7 +70,7 @@ class Interval:
         return self * other.reciprocal()
 
     def reciprocal(self) -> Interval:
-        """1 by it; without bound where 0 lies inside."""
+        """1 divided by the interval; unbounded where that contains 0."""
         with np.errstate(divide="ignore", over="ignore"):
             low = np.where(self.high == 0, -np.inf, np.nextafter(1 / self.high, -np.inf))
             high = np.where(self.low == 0, np.inf, np.nextafter(1 / self.low, np.inf))
@@ -82,15 +81,15 @@ class Interval:
         return Interval(np.where(inside | both, -np.inf, low), np.where(inside | both, np.inf, high))
 
     def hull(self, other: Interval) -> Interval:
-        """The least range that holds both."""
+        """The smallest interval that contains both."""
         return Interval(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 
     def where(self, mask: Array, other: Interval) -> Interval:
-        """Itself where the mask holds, elsewhere the other."""
+        """Itself where the mask is true, elsewhere the other."""
         return Interval(np.where(mask, self.low, other.low), np.where(mask, self.high, other.high))
 
     def clipped(self, least: float, most: float) -> Interval:
-        """Cut down to what the operation can give at all."""
+        """The ends limited to the possible values of the operation."""
         return Interval(np.clip(self.low, least, most), np.clip(self.high, least, most))
 
 
@@ -99,10 +98,10 @@ ONE = Interval.of(1.0)
 ANY = Interval.of(-np.inf, np.inf)
 
 
-def rounded(function: Callable[[Array], Array], u: Interval, root: float | None = None) -> Interval:
-    """The range of a rising function of NumPy over `u`; beyond its root it keeps its sign."""
+def bound_increasing(function: Callable[[Array], Array], u: Interval, root: float | None = None) -> Interval:
+    """The range of an increasing NumPy function over `u`; it does not change its sign beyond its root."""
     with np.errstate(all="ignore"):
-        low, high = _widened(function(u.low), -np.inf), _widened(function(u.high), np.inf)
+        low, high = _widen(function(u.low), -np.inf), _widen(function(u.high), np.inf)
     if root is None:
         return Interval(low, high)
     return Interval(
@@ -113,23 +112,26 @@ def rounded(function: Callable[[Array], Array], u: Interval, root: float | None 
 
 def sine(u: Interval) -> Interval:
     """The range of sin."""
-    found = rounded(np.sin, Interval(u.low, u.low)).hull(rounded(np.sin, Interval(u.high, u.high)))
-    # Touching a crest by rounding counts as reaching it.
-    slack = 1e-6
-    low, high = u.low - slack, u.high + slack
-    lost = ~((abs(u.low) < _FAR) & (abs(u.high) < _FAR))
+    found = bound_increasing(np.sin, Interval(u.low, u.low)).hull(
+        bound_increasing(np.sin, Interval(u.high, u.high))
+    )
+    # An extreme that is missed only by rounding counts as included.
+    tolerance = 1e-6
+    low, high = u.low - tolerance, u.high + tolerance
+    unreliable = ~((abs(u.low) < _FAR) & (abs(u.high) < _FAR))
 
-    def reached(at: float) -> Array:
+    def includes(at: float) -> Array:
+        """Whether a range contains this angle, up to multiples of 2 pi."""
         with np.errstate(invalid="ignore"):
-            turns = np.floor((high - at) / (2 * np.pi)) - np.ceil((low - at) / (2 * np.pi))
-        return np.asarray(lost | (turns >= 0))
+            periods = np.floor((high - at) / (2 * np.pi)) - np.ceil((low - at) / (2 * np.pi))
+        return np.asarray(unreliable | (periods >= 0))
 
-    # In the first half turn it is positive, in the one before negative.
+    # It is not negative from 0 to pi, and not positive from -pi to 0.
     least = np.where((u.low >= 0) & (u.high <= np.pi), 0.0, -1.0)
     most = np.where((u.low >= -np.pi) & (u.high <= 0), 0.0, 1.0)
     return Interval(
-        np.maximum(np.where(reached(-np.pi / 2), -1.0, found.low), least),
-        np.minimum(np.where(reached(np.pi / 2), 1.0, found.high), most),
+        np.maximum(np.where(includes(-np.pi / 2), -1.0, found.low), least),
+        np.minimum(np.where(includes(np.pi / 2), 1.0, found.high), most),
     )
 
 
@@ -137,35 +139,35 @@ def _sum(a: Array, b: Array, towards: float) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         total = a + b
         part = total - a
-        lost = (a - (total - part)) + (b - part)  # exactly what rounding took away
-        safe = lost >= 0 if towards < 0 else lost <= 0
+        error = (a - (total - part)) + (b - part)  # the exact rounding error
+        safe = error >= 0 if towards < 0 else error <= 0
         ends = np.where(safe, total, np.nextafter(total, towards))
     return np.where(np.isnan(total), towards, ends)
 
 
 def product(a: Array, b: Array, towards: float) -> Array:
-    """The product of two numbers, rounded towards an infinity unless it is exact; 0 times infinity is 0."""
+    """The product of two columns, rounded towards an infinity unless it is exact; 0 times infinity is 0."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         whole = a * b
         (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
-        lost = ((a_high * b_high - whole) + a_high * b_low + a_low * b_high) + a_low * b_low
-        exact = (lost == 0) & (abs(whole) > _TINY)
+        error = ((a_high * b_high - whole) + a_high * b_low + a_low * b_high) + a_low * b_low
+        exact = (error == 0) & (abs(whole) > _TINY)
         ends = np.where(exact, whole, np.nextafter(whole, towards))
     ends = np.where((a > 0) == (b > 0), np.maximum(ends, 0.0), np.minimum(ends, 0.0))
     return np.where((a == 0) | (b == 0), 0.0, ends)
 
 
 def _halves(a: Array) -> tuple[Array, Array]:
-    """Two numbers of half the digits that add up to `a`, so that products of them are exact."""
+    """Two numbers with half of the digits each that add up to `a`, so that their products are exact."""
     scaled = 134217729.0 * a  # 2**27 + 1
     high = scaled - (scaled - a)
     return high, a - high
 
 
-def _widened(value: Array, towards: float) -> Array:
+def _widen(value: Array, towards: float) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         ends = value + np.sign(towards) * _ULPS * np.spacing(np.minimum(abs(value), np.finfo(float).max))
-    # An end that overflowed is beyond the largest number, not at infinity.
+    # An end that overflowed is above the largest float, but not infinite.
     overflowed = np.isinf(value) & (np.sign(value) != np.sign(towards))
     ends = np.where(overflowed, -np.sign(towards) * np.finfo(float).max, ends)
     return np.where(np.isnan(ends), towards, ends)

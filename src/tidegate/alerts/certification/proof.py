@@ -1,11 +1,12 @@
-"""Proofs that an expression rises, falls or has a single valley in one of its inputs, wherever the others stand.
+"""Proofs that an expression is increasing, decreasing or quasiconvex in one input, for all values of the others.
 
 Rules of composition come first (`curvature`). Where they do not suffice, derivatives are bounded on small boxes:
 
-- a first derivative that is nowhere below 0 means rising, one that is nowhere above 0 falling;
-- what is monotone for each setting of the others, by the rules, has the direction of its derivative at one place;
-- if on each box the first derivative is not 0, or the second is nowhere below 0, what once rises goes on rising:
-  there is at most one valley. Boxes overlap a little, so that no kink is lost between two.
+- It is increasing if the first derivative is nowhere negative, and decreasing if it is nowhere positive.
+- If the rules prove that it is monotone for all values of the others, the sign of the derivative at one point is
+  enough.
+- It is quasiconvex if on each box the first derivative is not 0, or the second is nowhere negative: once it
+  increases, it goes on increasing. Boxes overlap a little, so that no kink between two is missed.
 """
 
 from __future__ import annotations
@@ -16,27 +17,27 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tidegate.alerts.certification.curvature import Curve, curve
+from tidegate.alerts.certification.curvature import CurveShape, curve_shape
 from tidegate.alerts.certification.enclosure import Enclosure
 from tidegate.alerts.certification.intervals import ZERO, Interval
-from tidegate.alerts.certification.subdivision import Box, Settled, settle, spread
-from tidegate.alerts.expressions.nodes import Node, sql
+from tidegate.alerts.certification.subdivision import Box, BoxProof, points_between, prove_on_box
+from tidegate.alerts.expressions.nodes import Node, to_sql
 from tidegate.types import Array
 
 KnownShape = Literal["quasiconvex", "increasing", "decreasing"]
-"""A `Shape` by which rows may be omitted: any but "any"."""
+"""A `Shape` by which rows may be omitted: all except "any"."""
 
 
-class Proof(NamedTuple):
-    """What is proven, and by what."""
+class ShapeProof(NamedTuple):
+    """A proven shape, and how it was proven."""
 
     shape: KnownShape
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
-class Prover:
-    """One input of an expression that is defined on the whole box.
+class ShapeProver:
+    """Proves the shape of an expression in one input. The expression must be defined on the whole box.
 
     Parameters
     ----------
@@ -46,74 +47,73 @@ class Prover:
         The input.
     box
         The range of each input.
-    most
-        How many boxes to look at for one proof.
+    max_pieces
+        The maximal number of boxes for one proof.
 
     Examples
     --------
     >>> from tidegate.alerts.expressions.parsing import parse
-    >>> Prover(parse("exp(x) - x"), "x", {"x": (-5.0, 5.0)}).valley()
-    Proof(shape='quasiconvex', why='exp(x) - x is quasiconvex in it, by composition')
+    >>> ShapeProver(parse("exp(x) - x"), "x", {"x": (-5.0, 5.0)}).prove_quasiconvex()
+    ShapeProof(shape='quasiconvex', reason='exp(x) - x is quasiconvex in it, by composition')
     """
 
     tree: Node
     by: str
     box: Box
-    most: int = 20_000
+    max_pieces: int = 20_000
 
     @cached_property
-    def rules(self) -> Curve:
-        """What the rules of composition say."""
-        return curve(self.tree, self.by, {name: Interval.of(*ends) for name, ends in self.box.items()})
+    def by_composition(self) -> CurveShape:
+        """The shape by the rules of composition."""
+        return curve_shape(self.tree, self.by, {name: Interval.of(*ends) for name, ends in self.box.items()})
 
-    def increasing(self) -> Proof | None:
-        """Whether it rises."""
-        how = "by composition" if self.rules.rises else self._by_slope(1.0)
-        return Proof("increasing", f"{sql(self.tree)} rises with it, {how}") if how else None
+    def prove_increasing(self) -> ShapeProof | None:
+        """Try to prove that it is increasing."""
+        how = "by composition" if self.by_composition.increasing else self._prove_by_slope(1.0)
+        return ShapeProof("increasing", f"{to_sql(self.tree)} increases with it, {how}") if how else None
 
-    def decreasing(self) -> Proof | None:
-        """Whether it falls."""
-        how = "by composition" if self.rules.falls else self._by_slope(-1.0)
-        return Proof("decreasing", f"{sql(self.tree)} falls with it, {how}") if how else None
+    def prove_decreasing(self) -> ShapeProof | None:
+        """Try to prove that it is decreasing."""
+        how = "by composition" if self.by_composition.decreasing else self._prove_by_slope(-1.0)
+        return ShapeProof("decreasing", f"{to_sql(self.tree)} decreases with it, {how}") if how else None
 
-    def valley(self) -> Proof | None:
-        """Whether it is quasiconvex."""
-        if self.rules.quasiconvex:
-            return Proof("quasiconvex", f"{sql(self.tree)} is quasiconvex in it, by composition")
-        found = settle(self.box, self._at_most_a_valley, self.most)
-        how = f"by its derivatives on {_counted(found)}"
-        return (
-            Proof("quasiconvex", f"{sql(self.tree)} has no more than one valley in it, {how}")
-            if found.holds
-            else None
-        )
+    def prove_quasiconvex(self) -> ShapeProof | None:
+        """Try to prove that it is quasiconvex."""
+        text = f"{to_sql(self.tree)} is quasiconvex in it"
+        if self.by_composition.quasiconvex:
+            return ShapeProof("quasiconvex", f"{text}, by composition")
+        proof = prove_on_box(self.box, self._bends_upwards, self.max_pieces)
+        if not proof.holds:
+            return None
+        return ShapeProof("quasiconvex", f"{text}, by its derivatives on {_box_count(proof)}")
 
-    def _by_slope(self, sign: float) -> str:
-        """How its direction is known from its derivative; nothing if it is not."""
-        if self.rules.monotone:
-            place = float(spread(*self.box[self.by], np.array(0.5)))
-            one_place = {**self.box, self.by: (place, place)}
-            if settle(one_place, lambda piece: _signed(self._slopes(piece)[0], sign) > 0, self.most).holds:
-                return "by composition, and by its derivative at one place"
-        found = settle(self.box, lambda piece: _signed(self._slopes(piece)[0], sign) >= 0, self.most)
-        return f"by its derivative on {_counted(found)}" if found.holds else ""
+    def _prove_by_slope(self, sign: float) -> str:
+        """How the derivative proves the direction; empty if it does not."""
 
-    def _at_most_a_valley(self, piece: dict[str, Interval]) -> Array:
+        def least_slope(piece: dict[str, Interval]) -> Array:
+            slope, _ = self._derivatives(piece)
+            return slope.low if sign > 0 else -slope.high
+
+        if self.by_composition.monotone:
+            point = float(points_between(*self.box[self.by], np.array(0.5)))
+            one_point = {**self.box, self.by: (point, point)}
+            if prove_on_box(one_point, lambda piece: least_slope(piece) > 0, self.max_pieces).holds:
+                return "by composition, and by its derivative at one point"
+        proof = prove_on_box(self.box, lambda piece: least_slope(piece) >= 0, self.max_pieces)
+        return f"by its derivative on {_box_count(proof)}" if proof.holds else ""
+
+    def _bends_upwards(self, piece: dict[str, Interval]) -> Array:
+        """Whether on each piece the slope is not 0, or the second derivative is nowhere negative."""
         low, high = self.box[self.by]
         own = piece[self.by]
         wider = Interval(np.nextafter(own.low, -np.inf), np.nextafter(own.high, np.inf)).clipped(low, high)
-        slope, bend = self._slopes({**piece, self.by: wider})
+        slope, bend = self._derivatives({**piece, self.by: wider})
         return (slope.low > 0) | (slope.high < 0) | (bend.low >= 0)
 
-    def _slopes(self, piece: dict[str, Interval]) -> tuple[Interval, Interval]:
+    def _derivatives(self, piece: dict[str, Interval]) -> tuple[Interval, Interval]:
         _, slope, bend = Enclosure(piece, self.by).jet(self.tree)
         return slope or ZERO, bend or ZERO
 
 
-def _signed(slope: Interval, sign: float) -> Array:
-    """The least slope, in the direction that is asked for."""
-    return slope.low if sign > 0 else -slope.high
-
-
-def _counted(found: Settled) -> str:
-    return f"{found.pieces} box{'es' if found.pieces > 1 else ''}"
+def _box_count(proof: BoxProof) -> str:
+    return f"{proof.pieces} box{'es' if proof.pieces > 1 else ''}"

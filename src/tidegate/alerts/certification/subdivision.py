@@ -1,8 +1,8 @@
-"""A statement about every point of a box, proven by cutting the box until it is plain on every piece.
+"""Proof of a statement about every point of a box, by dividing the box until bounds prove it on every piece.
 
-Bounds over a wide box are wide; over small ones they are close. Pieces on which the statement does not hold by its
-bounds are halved along their longest axis, depth first, so that a place where it fails is cornered soon. Axes
-without end are halved along a scale on which they are finite.
+Bounds over a wide box are wide, and over small boxes they are tight. Pieces on which the bounds do not prove the
+statement are halved along their longest axis, depth first, so that a point where it fails is found soon. Infinite
+axes are halved on a scale on which they are finite.
 """
 
 from __future__ import annotations
@@ -21,29 +21,41 @@ _BATCH = 512
 _SMALLEST = 2.0**-45
 
 
-class Settled(NamedTuple):
-    """Whether it holds everywhere, on how many pieces that was looked at, and else where it was given up."""
+class BoxProof(NamedTuple):
+    """The result of `prove_on_box`.
+
+    Attributes
+    ----------
+    holds
+        Whether the statement was proven on the whole box.
+    pieces
+        The number of pieces that were examined.
+    unproven
+        A piece on which it was not proven; empty if there is none.
+    """
 
     holds: bool
     pieces: int
-    stuck: dict[str, tuple[float, float]]
+    unproven: dict[str, tuple[float, float]]
 
 
-def settle(box: Box, holds: Callable[[dict[str, Interval]], Array], most: int) -> Settled:
-    """Find out whether a statement holds on the whole box.
+def prove_on_box(box: Box, holds: Callable[[dict[str, Interval]], Array], max_pieces: int) -> BoxProof:
+    """Try to prove a statement on the whole box.
 
     Parameters
     ----------
     box
         The range of each input.
     holds
-        Marks the pieces on which the statement surely holds.
-    most
-        How many pieces to look at before giving up.
+        Returns for each piece whether its bounds prove the statement.
+    max_pieces
+        The number of pieces after which the attempt ends.
 
     Examples
     --------
-    >>> settle({"x": (1, 2)}, lambda piece: (piece["x"] * piece["x"] - piece["x"]).high < 2.1, 99).holds
+    >>> def is_below(piece):
+    ...     return (piece["x"] * piece["x"] - piece["x"]).high < 2.1
+    >>> prove_on_box({"x": (1, 2)}, is_below, max_pieces=99).holds
     True
     """
     sides = [name for name, (low, high) in box.items() if low < high]
@@ -54,42 +66,42 @@ def settle(box: Box, holds: Callable[[dict[str, Interval]], Array], most: int) -
         batch, stack = stack[..., -_BATCH:], stack[..., :-_BATCH]
         pieces += batch.shape[-1]
         ranges = _ranges(box, sides, batch)
-        open_ = np.flatnonzero(~np.broadcast_to(holds(ranges), batch.shape[-1]))
-        if not len(open_):
+        unproven = np.flatnonzero(~np.broadcast_to(holds(ranges), batch.shape[-1]))
+        if not len(unproven):
             continue
-        width = batch[:, 1, open_] - batch[:, 0, open_]
-        if not sides or pieces > most or width.max(axis=0).min() < _SMALLEST:
-            at = open_[width.max(axis=0).argmin() if sides else 0]
-            stuck = {name: (float(r.low[at]), float(r.high[at])) for name, r in ranges.items()}
-            return Settled(holds=False, pieces=pieces, stuck=stuck)
-        stack = np.concatenate([stack, _halved(batch[..., open_], width.argmax(axis=0))], axis=-1)
-    return Settled(holds=True, pieces=pieces, stuck={})
+        width = batch[:, 1, unproven] - batch[:, 0, unproven]
+        if not sides or pieces > max_pieces or width.max(axis=0).min() < _SMALLEST:
+            at = unproven[width.max(axis=0).argmin() if sides else 0]
+            piece = {name: (float(r.low[at]), float(r.high[at])) for name, r in ranges.items()}
+            return BoxProof(holds=False, pieces=pieces, unproven=piece)
+        stack = np.concatenate([stack, _halve(batch[..., unproven], width.argmax(axis=0))], axis=-1)
+    return BoxProof(holds=True, pieces=pieces, unproven={})
 
 
-def spread(low: float, high: float, at: Array) -> Array:
-    """Places between two ends for numbers from 0 to 1: evenly, or ever farther apart towards an infinite end."""
+def points_between(low: float, high: float, at: Array) -> Array:
+    """Map numbers from 0 to 1 to points between two ends: evenly, or on a scale that reaches infinite ends."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if np.isinf(low) and np.isinf(high):
-            turned = 2 * at - 1
-            return np.asarray(turned / (1 - abs(turned)))
+            signed = 2 * at - 1
+            return np.asarray(signed / (1 - abs(signed)))
         if np.isinf(high):
             return np.asarray(low + at / (1 - at))
         if np.isinf(low):
             return np.asarray(high - (1 - at) / at)
     if np.isinf(high - low):
         return low * (1 - at) + high * at
-    # Both forms rise with `at`, so that no piece is turned round by rounding.
+    # Never decreases with `at`, in spite of rounding, so that the ends of a piece stay in order.
     return np.where(at == 1, high, np.minimum(low + (high - low) * at, high))
 
 
 def _ranges(box: Box, sides: list[str], batch: Array) -> dict[str, Interval]:
     ranges = {name: Interval.of(np.full(batch.shape[-1], ends[0])) for name, ends in box.items()}
     for name, cuts in zip(sides, batch, strict=True):
-        ranges[name] = Interval(*(spread(*box[name], cut) for cut in cuts))
+        ranges[name] = Interval(*(points_between(*box[name], cut) for cut in cuts))
     return ranges
 
 
-def _halved(batch: Array, axis: Array) -> Array:
+def _halve(batch: Array, axis: Array) -> Array:
     pieces = np.arange(batch.shape[-1])
     lower, upper = batch.copy(), batch.copy()
     middle = batch[axis, :, pieces].mean(axis=1)

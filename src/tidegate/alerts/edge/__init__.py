@@ -1,10 +1,12 @@
 """A filter for a device or a gateway: it sends only the readings that can decide an alarm.
 
-- `filtering` decides which lines to send, and when;
-- `lines` reads and writes CSV and JSON lines.
+| module | contents |
+|---|---|
+| `filtering` | which lines to send, and when |
+| `lines` | reading of CSV and JSON lines |
 """
 
-from tidegate.alerts.edge.filtering import Edge, Emitter, Form, Savings
-from tidegate.alerts.edge.lines import LONGEST_LINE
+from tidegate.alerts.edge.filtering import Edge, EdgeFilter, EdgeReport
+from tidegate.alerts.edge.lines import MAX_LINE_BYTES, LineFormat
 
-__all__ = ["LONGEST_LINE", "Edge", "Emitter", "Form", "Savings"]
+__all__ = ["MAX_LINE_BYTES", "Edge", "EdgeFilter", "EdgeReport", "LineFormat"]

@@ -1,4 +1,4 @@
-"""The tokens of a condition, checked, and sqlglot's parse of them."""
+"""The tokens of a condition: tokenized and parsed by sqlglot, and checked in between."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tidegate.types import InputError
 MAX_DEPTH: Final = 60
 MAX_TOKENS: Final = 500
 _MAX_CHARACTERS: Final = 100_000
-_SHOWN: Final = 300
-"""How many characters of the text an error message shows."""
-_FRAMES: Final = 40
-"""How many frames sqlglot's parser needs at most for one level of nesting."""
+_MAX_SHOWN: Final = 300
+"""The number of characters of the text that an error message shows."""
+_FRAMES_PER_LEVEL: Final = 40
+"""The frames that sqlglot's parser needs at most for one level of nesting."""
 
 _THRESHOLD: Final = "an alarm needs a threshold; compare with >, >=, < or <="
 _OPERAND: Final = "expected a number, a name, a function or ("
@@ -43,28 +43,28 @@ _REMEDIES: Final = {
     "not": "invert the comparison instead of NOT",
     "between": "write x >= 1 AND x <= 2 instead of BETWEEN",
     "case": "use greatest and least instead of CASE",
-    "is": "a row without a value raises no alarm, so IS is not needed",
+    "is": "a row without a value raises no alarm; remove IS",
     "in": f"{_THRESHOLD} instead of IN",
     "like": "values are numbers; compare with >, >=, < or <= instead of LIKE",
     "div": "write floor(a / b) instead of DIV",
     "true": "write a comparison instead of TRUE",
     "false": "write a comparison instead of FALSE",
-    "null": "a row without a value raises no alarm, so NULL is not needed",
+    "null": "a row without a value raises no alarm; remove NULL",
 }
 _NO_QUOTE: Final = "\0"
-"""Takes the place of the quotes of strings, which sqlglot wants to have: a text with this character is refused."""
+"""The quote of strings for sqlglot, which needs one. A text that contains this character is refused."""
 _NUMBER: Final = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 
 _PREFIX: Final = "n"
 _LEAVES: Final = {TokenType.NUMBER: "{}", TokenType.VAR: _PREFIX + "{}", TokenType.IDENTIFIER: _PREFIX + "{}"}
-"""The operands, and how they are numbered."""
+"""The types of operands, and the text that replaces an operand: the position of its token."""
 
 
 class _Dialect(Dialect):
-    """The part of Spark SQL that has no keywords but AND and OR, and no strings.
+    """A subset of Spark SQL without strings, whose only keywords are AND and OR.
 
-    Other words are names, and other signs are tokens that `Tokens` refuses. Operators bind as in Spark.
+    All other words are names. `Tokens` refuses all other signs. Operators have the same precedence as in Spark.
     """
 
     class Tokenizer(SqlTokenizer):
@@ -97,7 +97,7 @@ class _Group(NamedTuple):
 
 
 class Tokens:
-    """The tokens of a text, checked: the allowed ones only, each after one that it can follow.
+    """The tokens of a text. Each is of an allowed type, and may follow the token before it.
 
     Whether operands are numbers or comparisons is not checked here.
     """
@@ -106,7 +106,7 @@ class Tokens:
         self.text = text
         if len(text) > _MAX_CHARACTERS:
             raise InputError(
-                f"{shown(text)} has {len(text):,} characters; write an expression of at most {_MAX_CHARACTERS:,}"
+                f"{shortened(text)} has {len(text):,} characters; write an expression of at most {_MAX_CHARACTERS:,}"
             )
         if _NO_QUOTE in text:
             self.refuse(text.index(_NO_QUOTE), _NO_QUOTE, _OPERAND)
@@ -116,7 +116,7 @@ class Tokens:
             self.refuse(text.rfind("`"), "`", "a name in backticks is not closed; add a backtick", error)
         if len(self.tokens) >= MAX_TOKENS:
             self.refuse_token(
-                MAX_TOKENS - 1, f"longer than {MAX_TOKENS} words and signs; simplify the expression"
+                MAX_TOKENS - 1, f"more than {MAX_TOKENS} names, numbers and signs; simplify the expression"
             )
         self._check_comments()
         self.depth = self._signs = 0
@@ -127,22 +127,22 @@ class Tokens:
         if not self._after_operand:
             self.refuse_token(len(self.tokens), _OPERAND)
         if self._groups:
-            self.refuse_token(len(self.tokens), self._unfinished())
+            self.refuse_token(len(self.tokens), self._missing_after_operand())
 
     def refuse(self, start: int, what: str, remedy: str, cause: Exception | None = None) -> NoReturn:
-        """Refuse the text because of the part that begins here."""
+        """Raise an error about the part of the text that begins at `start`."""
         part = f" ({what!r})" if what else " (its end)"
-        raise InputError(f"{shown(self.text)}, at character {start + 1}{part}: {remedy}") from cause
+        raise InputError(f"{shortened(self.text)}, at character {start + 1}{part}: {remedy}") from cause
 
     def refuse_token(self, at: int, remedy: str) -> NoReturn:
-        """Refuse the text because of a token, or of its end."""
+        """Raise an error about a token, or about the end of the text."""
         if at == len(self.tokens):
             self.refuse(len(self.text), "", remedy)
         token = self.tokens[at]
         self.refuse(token.start, token.text, remedy)
 
-    def parsed(self) -> exp.Expression:
-        """The tree of sqlglot, in which each leaf has the number of its token."""
+    def parse(self) -> exp.Expression:
+        """Parse the tokens by sqlglot; each leaf of the tree has the position of its token as its name."""
         numbered = [
             _token(token.token_type, _LEAVES[token.token_type].format(at), token.start, token.end)
             if token.token_type in _LEAVES
@@ -150,17 +150,17 @@ class Tokens:
             for at, token in enumerate(self.tokens)
         ]
         parser = _Dialect().parser(error_level=ErrorLevel.IMMEDIATE)
-        with _deeper_recursion(_FRAMES * (self.depth + 10)):
+        with _deeper_recursion(_FRAMES_PER_LEVEL * (self.depth + 10)):
             try:
                 (tree,) = parser.parse_into(exp.Condition, numbered, self.text)
             except (ParseError, RecursionError) as error:
                 problem = str(error).splitlines()[0]
-                raise InputError(f"{shown(self.text)}: {problem}; simplify the expression") from error
-        assert isinstance(tree, exp.Expression)  # noqa: S101 - tokens that were checked are an expression
+                raise InputError(f"{shortened(self.text)}: {problem}; simplify the expression") from error
+        assert isinstance(tree, exp.Expression)  # noqa: S101 - checked tokens are an expression
         return tree
 
     def _check_comments(self) -> None:
-        """Refuse what the tokenizer skipped."""
+        """Refuse comments, which the tokenizer skips."""
         ends = [0, *(token.end + 1 for token in self.tokens)]
         starts = [*(token.start for token in self.tokens), len(self.text)]
         for end, start in zip(ends, starts, strict=True):
@@ -169,8 +169,8 @@ class Tokens:
                 place = start - len(skipped.lstrip())
                 self.refuse(place, self.text[place : place + 2], _COMMENT)
 
-    def _unfinished(self) -> str:
-        """What is missing where an operand ends, and no operator follows."""
+    def _missing_after_operand(self) -> str:
+        """The remedy for an operand that no operator follows."""
         if not self._groups:
             return _OPERATOR
         return (
@@ -180,7 +180,7 @@ class Tokens:
         )
 
     def _is_call(self, at: int) -> bool:
-        """Whether a token is the name of a function."""
+        """Whether the token is the name of a function."""
         following = self.tokens[at + 1 : at + 2]
         return (
             self.tokens[at].token_type is TokenType.VAR
@@ -198,14 +198,14 @@ class Tokens:
     def _check_leaf(self, at: int) -> None:
         if self._after_operand:
             self._check_suffix(at)
-            self.refuse_token(at, _remedy(self.tokens[at].text, self._unfinished()))
+            self.refuse_token(at, _remedy(self.tokens[at].text, self._missing_after_operand()))
         self._check_word(at)
         self._check_depth(at)
         if not self._is_call(at):
             self._after_operand, self._signs = True, 0
 
     def _check_suffix(self, at: int) -> None:
-        """Refuse a number with letters behind it, such as 2.5D."""
+        """Refuse a number that letters follow, such as 2.5D."""
         number, word = self.tokens[at - 1 : at + 1]
         if number.token_type is TokenType.NUMBER and number.end + 1 == word.start:
             self.refuse(number.start, number.text + word.text, "write a plain number, e.g. 2.5 or 1e3")
@@ -227,7 +227,7 @@ class Tokens:
 
     def _check_open(self, at: int) -> None:
         if self._after_operand:
-            self.refuse_token(at, self._unfinished())
+            self.refuse_token(at, self._missing_after_operand())
         self._groups.append(_Group(at > 0 and self._is_call(at - 1), self._check_depth(at)))
         self._signs = 0
 
@@ -244,7 +244,7 @@ class Tokens:
         if not self._after_operand:
             self.refuse_token(at, _OPERAND)
         if not self._groups or not self._groups[-1].call:
-            self.refuse_token(at, self._unfinished())
+            self.refuse_token(at, self._missing_after_operand())
         self._after_operand, self._signs = False, 0
 
     def _check_sign(self, at: int) -> None:  # noqa: ARG002 - a sign can follow everything
@@ -258,7 +258,8 @@ class Tokens:
 
     def _check_other(self, at: int) -> None:
         self.refuse_token(
-            at, _remedy(self.tokens[at].text, self._unfinished() if self._after_operand else _OPERAND)
+            at,
+            _remedy(self.tokens[at].text, self._missing_after_operand() if self._after_operand else _OPERAND),
         )
 
     _CHECKS: ClassVar[dict[TokenType, Callable[[Tokens, int], None]]] = {
@@ -273,7 +274,7 @@ class Tokens:
 
 
 def _with_fractions(found: list[Token]) -> list[Token]:
-    """The tokens of the tokenizer, with `.5` as one number."""
+    """Join a dot and the number that follows it, so that `.5` is one number."""
     tokens: list[Token] = []
     for token in found:
         dot = tokens[-1] if tokens else None
@@ -294,8 +295,8 @@ def _token(kind: TokenType, text: str, start: int, end: int) -> Token:
     return Token(kind, text, start=start, end=end)
 
 
-def number_of(leaf: exp.Expression) -> int:
-    """The number of the token of a leaf or a function."""
+def token_position(leaf: exp.Expression) -> int:
+    """The position of the token of a leaf or a function."""
     return int(leaf.name.removeprefix(_PREFIX))
 
 
@@ -303,9 +304,9 @@ def _remedy(text: str, otherwise: str) -> str:
     return _REMEDIES.get(text.casefold(), otherwise)
 
 
-def shown(text: str) -> str:
-    """The text as an error message shows it."""
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+def shortened(text: str) -> str:
+    """The text as error messages show it."""
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}...")
 
 
 _RECURSION: Final = Lock()
@@ -313,7 +314,7 @@ _RECURSION: Final = Lock()
 
 @contextmanager
 def _deeper_recursion(frames: int) -> Iterator[None]:
-    """Allow more frames than usual; one thread at a time, so that each restores what it found."""
+    """Raise the recursion limit; one thread at a time, so that each restores the limit that it found."""
     with _RECURSION:
         before = sys.getrecursionlimit()
         sys.setrecursionlimit(before + frames)

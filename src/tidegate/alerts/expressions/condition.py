@@ -1,4 +1,4 @@
-"""When an alarm is due: a condition over the values of joined rows, read once and evaluated on columns."""
+"""The condition of an alarm: parsed once from text, and evaluated on columns of joined rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.alerts.expressions.evaluation import evaluate
-from tidegate.alerts.expressions.nodes import COMPARISONS, Call, Node, Number, is_condition, names, sql
+from tidegate.alerts.expressions.nodes import (
+    COMPARISONS,
+    Call,
+    Node,
+    Number,
+    input_names,
+    is_condition,
+    to_sql,
+)
 from tidegate.types import Array, InputError
 
 if TYPE_CHECKING:
@@ -19,18 +27,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Condition:
-    """A comparison of numbers, or several connected by AND and OR, in threshold form.
+    """A comparison of numbers, or several comparisons connected by AND and OR, as a margin above a threshold.
 
-    `f > c` becomes the margin `f - c`, and an alarm is due where it is above 0 (for `>=`, where it is 0 or more). Of
-    conditions connected by OR the greatest margin counts, by AND the least.
+    `f > c` becomes the margin `f - c`. The condition is true where the margin is above 0 (for `>=`, where it is 0 or
+    more). OR takes the greatest margin, AND the least.
 
-    A value that is missing (NaN) or not defined, such as the logarithm of 0, makes its comparison unknown, and
-    unknown raises no alarm; `greatest` and `least` pass over it, as Spark's do over null.
+    A comparison is unknown if a value is missing (NaN) or not defined, such as the logarithm of 0. An unknown
+    condition raises no alarm. `greatest` and `least` skip missing values, as Spark's functions skip null.
 
     Parameters
     ----------
     tree
-        The condition; `Condition.parse` reads it from text.
+        The syntax tree of the condition; `Condition.parse` reads it from text.
 
     Examples
     --------
@@ -41,12 +49,13 @@ class Condition:
     array([0.655, 1.243])
     >>> Condition.parse("a < 2 or b >= 3")
     Traceback (most recent call last):
-    tidegate.types.InputError: 'a < 2 OR b >= 3' has open and closed comparisons; use < and > in all, or <= and >=
+    tidegate.types.InputError: 'a < 2 OR b >= 3' mixes strict and non-strict comparisons; use only < and >,
+    or only <= and >=
 
     Deviations
     ----------
-    Spark holds NaN to be larger than any number, so that NaN > 0 is true there; here it raises no alarm. All numbers
-    are 64-bit floats here, whereas Spark computes integers and decimals in types of their own.
+    In Spark NaN is larger than any number, so NaN > 0 is true; here it raises no alarm. All numbers are 64-bit
+    floats here; Spark computes integers and decimals in their own types.
     """
 
     tree: Call
@@ -58,34 +67,34 @@ class Condition:
 
         tree = parse(text)
         if not isinstance(tree, Call) or not is_condition(tree):
-            raise InputError(f"{text!r} is a number, not a condition; compare it, e.g. {text} > 0")
+            raise InputError(f"{text!r} is a number, not a condition; write a comparison, e.g. {text} > 0")
         return cls(tree)
 
     def __post_init__(self) -> None:
-        if len(_endings(self.tree)) > 1:
+        if len(_include_equality(self.tree)) > 1:
             raise InputError(
-                f"{self.sql!r} has open and closed comparisons; use < and > in all, or <= and >="
+                f"{self.sql!r} mixes strict and non-strict comparisons; use only < and >, or only <= and >="
             )
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the streams whose values it looks at, in the order in which they occur."""
-        return names(self.tree)
+        """The names of the streams whose values it uses, in the order in which they first occur."""
+        return input_names(self.tree)
 
     @cached_property
     def sql(self) -> str:
-        """The condition for Spark."""
-        return sql(self.tree)
+        """The condition as Spark SQL."""
+        return to_sql(self.tree)
 
     @property
-    def closed(self) -> bool:
-        """Whether a margin of 0 is an alarm."""
-        return _endings(self.tree) == {True}
+    def includes_equality(self) -> bool:
+        """Whether a margin of exactly 0 is an alarm."""
+        return _include_equality(self.tree) == {True}
 
     @property
     def threshold(self) -> float:
-        """What a margin must exceed for an alarm: 0, or if 0 is one itself, the last number below it."""
-        return float(np.nextafter(0.0, -1.0)) if self.closed else 0.0
+        """The number that a margin must exceed: 0, or the float just below 0 if a margin of 0 is an alarm."""
+        return float(np.nextafter(0.0, -1.0)) if self.includes_equality else 0.0
 
     @cached_property
     def expression(self) -> Node:
@@ -93,14 +102,14 @@ class Condition:
         return _expression(self.tree)
 
     def margin(self, columns: Mapping[str, ArrayLike]) -> Array:
-        """By how much the threshold is passed, for each row of the columns (they are broadcast); NaN is unknown."""
+        """By how much each row exceeds the threshold; NaN is unknown. Columns are broadcast."""
         floats = {name: _column(columns, name) for name in self.inputs}
         with np.errstate(all="ignore"):
             margins = _margins(self.tree, floats)
         return np.broadcast_to(margins, np.broadcast_shapes(*(column.shape for column in floats.values())))
 
     def alarms(self, columns: Mapping[str, ArrayLike]) -> Array:
-        """Mark the rows for which an alarm is due."""
+        """Whether each row fulfils the condition."""
         return self.margin(columns) > self.threshold
 
 
@@ -110,7 +119,7 @@ def _margins(tree: Call, columns: Mapping[str, Array]) -> Array:
         sides = evaluate(left, columns), evaluate(right, columns)
         return np.asarray(sides[0] - sides[1] if tree.function in {">", ">="} else sides[1] - sides[0])
     parts = [_margins(part, columns) for part in (left, right) if isinstance(part, Call)]
-    # True OR unknown is true; true AND unknown is unknown.
+    # As in SQL: true OR unknown is true; true AND unknown is unknown.
     return np.asarray((np.fmax if tree.function == "or" else np.minimum)(*parts))
 
 
@@ -126,17 +135,21 @@ def _expression(tree: Node) -> Node:
     return Call("negate", (below,)) if above == Number(0.0) else Call("-", (above, below))
 
 
-def _endings(tree: Node) -> set[bool]:
-    """Whether its comparisons are closed."""
+def _include_equality(tree: Node) -> set[bool]:
+    """For each comparison, whether it is true for equal operands."""
     if isinstance(tree, Call) and tree.function in COMPARISONS:
         return {tree.function in {">=", "<="}}
-    return set().union(*(_endings(part) for part in tree.arguments)) if isinstance(tree, Call) else set()
+    if not isinstance(tree, Call):
+        return set()
+    return set().union(*(_include_equality(part) for part in tree.arguments))
 
 
 def _column(columns: Mapping[str, ArrayLike], name: str) -> Array:
     if name not in columns:
-        raise InputError(f"there is no column {name!r} to evaluate; there are {', '.join(columns) or 'none'}")
+        raise InputError(f"there is no column {name!r}; the columns are: {', '.join(columns) or 'none'}")
     values = np.asarray(columns[name])
     if values.dtype.kind not in "iuf":
-        raise InputError(f"column {name!r} is of type {values.dtype}; give numbers, NaN where one is missing")
+        raise InputError(
+            f"column {name!r} is of type {values.dtype}; give numbers, and NaN for missing values"
+        )
     return values.astype(np.float64, copy=False)

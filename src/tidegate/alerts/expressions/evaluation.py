@@ -1,4 +1,4 @@
-"""An expression on columns: the values of all rows at once."""
+"""Evaluation of an expression on columns, for all rows at once."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def evaluate(tree: Node, columns: Mapping[str, Array]) -> Array:
     return np.asarray(_OPERATORS[tree.function](*values))
 
 
-def _divided(u: Array, v: Array) -> Array:
+def _divide(u: Array, v: Array) -> Array:
     return np.divide(u, np.where(v == 0, np.nan, v))
 
 
-def _raised(base: Array, exponent: Array) -> Array:
+def _power(base: Array, exponent: Array) -> Array:
     return np.power(np.where((base == 0) & (exponent < 0), np.nan, base), exponent)
 
 
@@ -40,10 +40,10 @@ _OPERATORS: Final[dict[str, Callable[..., Array]]] = {
     "+": np.add,
     "-": np.subtract,
     "*": np.multiply,
-    "/": _divided,
-    "pow": _raised,
+    "/": _divide,
+    "pow": _power,
     "negate": np.negative,
-    # A missing value is passed over, as Spark passes over null.
+    # Missing values are skipped, as Spark skips null.
     "greatest": lambda *values: reduce(np.fmax, values),
     "least": lambda *values: reduce(np.fmin, values),
 }
@@ -63,4 +63,4 @@ FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
-"""The functions of one argument, by their name in the syntax tree; NaN where one is not defined."""
+"""The functions of one argument, by their name in the syntax tree; NaN where a function is not defined."""

@@ -1,5 +1,9 @@
-"""Finding alarms as rows arrive.
+"""Search for alarms as rows arrive.
 
-- `alarm_finder` serves one join, `keyed_finder` many keys at once;
-- `combinations` is the compiled search, in the order that `search_plan` chooses.
+| module | contents |
+|---|---|
+| `alarm_finder` | the alarms of one join |
+| `keyed_finder` | the alarms of many keys at once |
+| `combinations` | the compiled search for combinations of rows |
+| `search_plan` | the order in which the search goes through the streams |
 """

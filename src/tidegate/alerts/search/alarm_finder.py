@@ -1,4 +1,4 @@
-"""Find the alarms of several streams as their rows arrive, from the few rows that must be kept."""
+"""The alarms of several streams as their rows arrive, found from the few rows that must be kept."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import numpy as np
 
-from tidegate.alerts.search.combinations import Pool, Rule, Search, combined
-from tidegate.alerts.search.search_plan import Plan, bounding, planned
-from tidegate.alerts.stores.bracket_store import BracketStore, Closed, check_length, readings
+from tidegate.alerts.search.combinations import CandidateRows, JoinRule, SearchState, find_combinations
+from tidegate.alerts.search.search_plan import SearchPlan, plan_search, plan_upper_bound
+from tidegate.alerts.stores.bracket_store import BracketStore, ClosedEnds
+from tidegate.alerts.validation import check_columns, check_duration
 from tidegate.types import Array, InputError, Time, check_choice
 
 if TYPE_CHECKING:
@@ -19,23 +20,24 @@ if TYPE_CHECKING:
 
     from tidegate.alerts.topology import Topology
 
-_TOGETHER: Final = 512
-"""How many arrivals are matched before the stores are offered them: a stretch in which nothing is omitted yet."""
-When: TypeAlias = Callable[[dict[str, Array]], "ArrayLike"]
+_GROUP: Final = 512
+"""The arrivals that are matched together, before the stores get them: among these no row is omitted yet."""
+AlarmFunction: TypeAlias = Callable[[dict[str, Array]], "ArrayLike"]
+"""A column of values by stream, to a column of numbers or truth values."""
 
 
 @dataclass(frozen=True)
 class Alarms:
-    """Alarms by columns, in the order in which they were raised.
+    """Alarms as columns, in the order in which they were raised.
 
     Parameters
     ----------
     stream
-        Whose arrival raised it: a position in the topology's streams.
+        The stream of the arrival that raised the alarm: a position in the topology's streams.
     level
         The value of the function.
     time, value, id
-        Of each stream's row in the combination; a row's id is its number among its stream's arrivals.
+        By stream: its row of the combination. The id of a row is its number among the arrivals of its stream.
     """
 
     stream: Array
@@ -49,11 +51,11 @@ class Alarms:
 
 
 class AlarmFinder:
-    """Each arrival raises one alarm if, with rows that came before it, it exceeds the threshold.
+    """Raises an alarm for each arrival that exceeds the threshold together with rows that arrived before it.
 
-    An arrival is matched before it is offered to its own store, so that whether it raises an alarm, and how high, is
-    what it would be if nothing were omitted; the alarm names the highest combination (of equally high ones, any).
-    A combination is thus told of by that of its rows which came last, and a row raises at most one alarm.
+    An arrival is matched before its own store gets it. So whether it raises an alarm, and how high, is the same as if
+    no row were omitted. The alarm contains the highest combination (any, if several are equally high). So the last
+    row of a combination raises its alarm, and a row raises at most one alarm.
 
     Rows of a step arrive in order of time, at equal times in the order of the streams.
 
@@ -61,28 +63,30 @@ class AlarmFinder:
     ----------
     topology
         The streams, which of them are joined, and how the function depends on each.
-    when
-        The function: takes a column of values by stream, gives a column of numbers (or of truth values).
+    function
+        Computes a column of numbers (or truth values) from a column of values by stream.
     threshold
-        Above it there is an alarm.
+        An alarm is raised if the function is above the threshold.
     hop
-        Where given, rows are joined that lie in one of the windows of length `within` that begin at the multiples of
-        this; the topology is then a clique.
+        If given, rows are joined that lie in one window. Windows have the length `within`, and one begins at every
+        multiple of `hop`. The topology must be a clique.
     closed
         "both" or "neither": whether rows exactly `within` apart are joined. With `hop`, "both" or "left".
     budget
-        How many rows of each stream may stay at most; None for as many as must. `chance` tells what it costs.
+        The maximal number of rows to keep per stream; None for no limit. See `miss_probability` for the consequences.
 
     Examples
     --------
     >>> from tidegate.alerts import Topology
-    >>> moist = AlarmFinder(Topology.clique(["damp", "cold"], within=5), lambda of: of["damp"] + of["cold"] - 9)
-    >>> step = {"damp": ([0, 1, 2], [5.0, 3.0, 4.0]), "cold": ([3, 9], [4.5, 9.0])}
-    >>> alarms = moist.step(step, watermark=9)
-    >>> alarms.time["damp"], alarms.time["cold"], alarms.level
+    >>> def excess(values):
+    ...     return values["humidity"] + values["cold"] - 9
+    >>> finder = AlarmFinder(Topology.clique(["humidity", "cold"], within=5), excess)
+    >>> step = {"humidity": ([0, 1, 2], [5.0, 3.0, 4.0]), "cold": ([3, 9], [4.5, 9.0])}
+    >>> alarms = finder.step(step, watermark=9)
+    >>> alarms.time["humidity"], alarms.time["cold"], alarms.level
     (array([0]), array([3]), array([0.5]))
-    >>> {name: len(store) for name, store in moist.stores.items()}
-    {'damp': 0, 'cold': 1}
+    >>> {name: len(store) for name, store in finder.stores.items()}
+    {'humidity': 0, 'cold': 1}
 
     References
     ----------
@@ -90,183 +94,196 @@ class AlarmFinder:
 
     Deviations
     ----------
-    The paper says only that an alarm is raised; here one is raised for each arrival that completes a combination. For
-    hopping windows the rows are kept that sliding intervals of the same length need, which are enough.
+    The paper only states that an alarm is raised; here one is raised for each arrival that completes a combination.
+    For hopping windows the rows are kept that sliding intervals of the same length need, which suffice.
     """
 
     def __init__(
         self,
         topology: Topology,
-        when: When,
+        function: AlarmFunction,
         *,
         threshold: float = 0.0,
         hop: Time | None = None,
-        closed: Closed = "both",
+        closed: ClosedEnds = "both",
         budget: int | None = None,
     ) -> None:
-        check_choice(closed, Closed, "closed")
+        check_choice(closed, ClosedEnds, "closed")
         if closed not in (("both", "left") if hop is not None else ("both", "neither")):
             raise InputError(
-                f"closed {closed!r} is not of use here; give 'both', or 'neither' without and 'left' with hop"
+                f"closed={closed!r} is not supported here; give 'both', or 'left' with hop= and 'neither' without it"
             )
         streams = topology.streams
         if hop is not None:
-            check_length(hop, "hop")
+            check_duration(hop, "hop")
             if any(len(topology.partners(name)) < len(streams) - 1 for name in streams):
-                raise InputError("hop wants all streams joined to each other; use Topology.clique, or no hop")
-        self.topology, self.when, self.threshold, self.hop = topology, when, threshold, hop
-        self.closed: Closed = closed
+                raise InputError(
+                    "hop needs all streams to be joined to each other; use Topology.clique, or no hop"
+                )
+        self.topology, self.function, self.threshold, self.hop = topology, function, threshold, hop
+        self.closed: ClosedEnds = closed
         self.watermark: Time | None = None
         self.arrived, self.late, self.nan = (dict.fromkeys(streams, 0) for _ in range(3))
         self.undefined = 0
-        self.stores = {name: self._store(name, budget) for name in streams}
+        self.stores = {name: self._new_store(name, budget) for name in streams}
         self.reach: dict[str, Time] = {
             name: topology.within * (1 if hop is not None else max(topology.distances(name).values()))
             for name in streams
         }
-        """How far apart a row of each stream and any other of its alarm can be."""
-        self._plan = planned(topology)
-        self._loose = bounding(topology, self._plan)
+        """The maximal time between a row of each stream and any other row of its alarm."""
+        self._plan = plan_search(topology)
+        self._upper_bound_plan = plan_upper_bound(topology, self._plan)
         self._joined = np.array([[other in topology.partners(name) for other in streams] for name in streams])
 
-    def _store(self, name: str, budget: int | None) -> BracketStore:
-        told = self.topology.omission(name)
-        if told.omega is None:
+    def _new_store(self, name: str, budget: int | None) -> BracketStore:
+        omission = self.topology.omission(name)
+        if omission.omega is None:
             return BracketStore(self.topology.within, "any", budget=budget)
         if self.hop is not None:
-            return BracketStore(self.topology.within, told.shape, budget=budget)
-        # A pair less than the bound apart cannot tell the ends of a bracket of just that length from its inside.
+            return BracketStore(self.topology.within, omission.shape, budget=budget)
+        # The rows that can be joined to one row of the partner lie in an open interval of length 2 * within.
         strict = self.closed == "neither" and len(self.topology.partners(name)) == 1
-        return BracketStore(told.omega, told.shape, "neither" if strict else "both", budget=budget)
+        return BracketStore(omission.omega, omission.shape, "neither" if strict else "both", budget=budget)
 
     @property
-    def chance(self) -> float:
-        """The estimated chance that an alarm is missed, which only a budget can cause."""
-        return 1 - math.prod(1 - store.chance for store in self.stores.values())
+    def miss_probability(self) -> float:
+        """The estimated probability that an alarm is missed; above 0 only if a budget is too small."""
+        return 1 - math.prod(1 - store.miss_probability for store in self.stores.values())
 
     def step(self, rows: Mapping[str, tuple[ArrayLike, ArrayLike]], watermark: Time | None = None) -> Alarms:
-        """Take arrivals, times and values by stream, and tell the alarms that they raise.
+        """Process arrivals, and return the alarms that they raise.
 
-        Rows at or before an earlier watermark are late, and values that are NaN say nothing: both are counted and
-        left out. A `watermark` says that no row will follow with such a time or an earlier one.
+        Parameters
+        ----------
+        rows
+            The times and values of the arrivals, by stream. Rows at or before an earlier watermark are late. Late
+            rows and rows whose value is NaN are counted and left out.
+        watermark
+            The time up to which, inclusive, no further row will arrive.
         """
         unknown = [name for name in rows if name not in self.stores]
         if unknown:
-            raise InputError(f"there is no stream {unknown[0]!r}; there is {', '.join(self.stores)}")
-        parts = [self._taken(name, *rows.get(name, ((), ()))) for name in self.stores]
+            raise InputError(f"there is no stream {unknown[0]!r}; the streams are: {', '.join(self.stores)}")
+        parts = [self._accept(name, *rows.get(name, ((), ()))) for name in self.stores]
         own = np.repeat(np.arange(len(parts)), [len(when) for when, _, _ in parts])
-        when, value, number = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        when, value, ids = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.lexsort((own, when))
         alarms = [
-            self._matched(own[some], when[some], value[some], number[some])
-            for some in np.array_split(order, range(_TOGETHER, len(order), _TOGETHER))
+            self._match(own[some], when[some], value[some], ids[some])
+            for some in np.array_split(order, range(_GROUP, len(order), _GROUP))
         ]
         if watermark is not None and (self.watermark is None or watermark > self.watermark):
             self.watermark = watermark
             for name, store in self.stores.items():
                 store.trim(watermark - self.reach[name])
-        return _together(list(self.stores), alarms)
+        return _concatenate(list(self.stores), alarms)
 
-    def _taken(self, name: str, times: ArrayLike, values: ArrayLike) -> tuple[Array, Array, Array]:
-        when, value = readings(times, values)
-        number = np.arange(self.arrived[name], self.arrived[name] + len(when))
+    def _accept(self, name: str, times: ArrayLike, values: ArrayLike) -> tuple[Array, Array, Array]:
+        """Check and count arrivals; return times, values and ids of those that are neither late nor NaN."""
+        when, value = check_columns(times, values)
+        ids = np.arange(self.arrived[name], self.arrived[name] + len(when))
         self.arrived[name] += len(when)
         late = np.zeros(len(when), bool) if self.watermark is None else when <= self.watermark
-        blank = np.isnan(value) & ~late
+        nan = np.isnan(value) & ~late
         self.late[name] += int(late.sum())
-        self.nan[name] += int(blank.sum())
-        stays = ~(late | blank)
-        return when[stays], value[stays], number[stays]
+        self.nan[name] += int(nan.sum())
+        accepted = ~(late | nan)
+        return when[accepted], value[accepted], ids[accepted]
 
-    def _matched(self, own: Array, when: Array, value: Array, number: Array) -> Alarms:
+    def _match(self, own: Array, when: Array, value: Array, ids: Array) -> Alarms:
         """Match arrivals in their order, then offer them to their stores."""
-        pool, times, ids = self._pool(own, when, value, number)
+        candidates, times, candidate_ids = self._candidates(own, when, value, ids)
         streams = list(self.stores)
         best, level = np.empty((0, len(streams) + 1), np.int64), np.empty(0)
-        if len(when) and np.diff(pool.offsets).all():
-            rule = self._rule(pool)
-            fresh = np.flatnonzero(pool.rank >= 0)
-            places = np.empty(len(when), np.int64)
-            places[pool.rank[fresh]] = fresh
-            ranks = np.arange(len(when))
-            if self._loose is not None:
-                some = [
-                    found[~(self._levels(found, pool) <= self.threshold), -1]
-                    for found in _found(ranks, own, places, pool, rule, self._loose)
-                ]
-                ranks = np.unique(np.concatenate(some))
-            parts = [
-                (best, level),
-                *(self._best(found, pool) for found in _found(ranks, own, places, pool, rule, self._plan)),
-            ]
-            best, level = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-            first = _highest(best[:, -1], level)  # an arrival of very many combinations is in several parts
-            best, level = best[first], level[first]
-        for number_of, name in enumerate(streams):
-            its = own == number_of
-            self.stores[name].extend(when[its], value[its], number[its])
+        if len(when) and np.diff(candidates.offsets).all():
+            best, level = self._highest_alarms(own, candidates)
+        for at, name in enumerate(streams):
+            arrivals = own == at
+            self.stores[name].extend(when[arrivals], value[arrivals], ids[arrivals])
         return Alarms(
             own[best[:, -1]],
             level,
             *(
                 {name: column[best[:, at]] for at, name in enumerate(streams)}
-                for column in (times, pool.value, ids)
+                for column in (times, candidates.value, candidate_ids)
             ),
         )
 
-    def _pool(self, own: Array, when: Array, value: Array, number: Array) -> tuple[Pool, Array, Array]:
-        """The stored rows that these arrivals can reach, and the arrivals; their times and ids, too."""
+    def _highest_alarms(self, own: Array, candidates: CandidateRows) -> tuple[Array, Array]:
+        """The highest combination of each arrival that raises an alarm, and its level."""
+        rule = self._join_rule(candidates)
+        arrivals = np.flatnonzero(candidates.rank >= 0)
+        places = np.empty(len(own), np.int64)
+        places[candidates.rank[arrivals]] = arrivals
+        ranks = np.arange(len(own))
+        if self._upper_bound_plan is not None:
+            # Only arrivals whose upper bound exceeds the threshold, or is undefined, are searched.
+            possible = [
+                found[~(self._levels(found, candidates) <= self.threshold), -1]
+                for found in _combinations(ranks, own, places, candidates, rule, self._upper_bound_plan)
+            ]
+            ranks = np.unique(np.concatenate(possible))
+        parts = [(np.empty((0, len(self.stores) + 1), np.int64), np.empty(0))]
+        for found in _combinations(ranks, own, places, candidates, rule, self._plan):
+            level = self._levels(found, candidates)
+            self.undefined += int(np.isnan(level).sum())
+            best = _highest(found[:, -1], level)
+            best = best[level[best] > self.threshold]
+            parts.append((found[best], level[best]))
+        found, level = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        # An arrival with very many combinations occurs in several parts.
+        first = _highest(found[:, -1], level)
+        return found[first], level[first]
+
+    def _candidates(
+        self, own: Array, when: Array, value: Array, ids: Array
+    ) -> tuple[CandidateRows, Array, Array]:
+        """The arrivals and the kept rows that they can reach; also their times and ids."""
         parts = []
         for at, (name, store) in enumerate(self.stores.items()):
-            there = store.retained()
-            some = _reached(there.time, when, self.reach[name])
-            its = np.flatnonzero(own == at)
-            time = np.concatenate((there.time[some], when[its]))
+            kept = store.retained()
+            some = _reachable(kept.time, when, self.reach[name])
+            arrivals = np.flatnonzero(own == at)
+            time = np.concatenate((kept.time[some], when[arrivals]))
             order = np.argsort(time, kind="stable")
-            rank = np.concatenate((np.full(len(time) - len(its), -1), its))
+            rank = np.concatenate((np.full(len(time) - len(arrivals), -1), arrivals))
             parts.append(
                 (
                     time[order],
-                    np.concatenate((there.value[some], value[its]))[order],
+                    np.concatenate((kept.value[some], value[arrivals]))[order],
                     rank[order],
-                    np.concatenate((store.ids[some], number[its]))[order],
+                    np.concatenate((store.ids[some], ids[arrivals]))[order],
                 )
             )
-        time, values, rank, ids = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        time, values, rank, all_ids = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
-        whole = time.dtype.kind == "i" and float(self.hop or 0).is_integer()
-        return Pool(time if whole else time.astype(np.float64), values, rank, offsets), time, ids
+        integers = time.dtype.kind == "i" and float(self.hop or 0).is_integer()
+        searched = time if integers else time.astype(np.float64)
+        return CandidateRows(searched, values, rank, offsets), time, all_ids
 
-    def _rule(self, pool: Pool) -> Rule:
-        """When rows lie together: in whole numbers for whole times, of which none is rounded then."""
+    def _join_rule(self, candidates: CandidateRows) -> JoinRule:
+        """When rows are joined; in integers if times are integers, so that nothing is rounded."""
         within, hop, strict = self.topology.within, self.hop or 0, self.closed != "both"
-        if pool.time.dtype.kind == "f":
-            return Rule(self._joined, float(within), strict, float(hop))
+        if candidates.time.dtype.kind == "f":
+            return JoinRule(self._joined, float(within), strict, float(hop))
         bound = math.ceil(within) - 1 if strict else math.floor(within)
-        return Rule(self._joined, bound, strict=False, hop=int(hop))
+        return JoinRule(self._joined, bound, strict=False, hop=int(hop))
 
-    def _best(self, found: Array, pool: Pool) -> tuple[Array, Array]:
-        """The highest combination of each arrival, if it is an alarm."""
-        level = self._levels(found, pool)
-        self.undefined += int(np.isnan(level).sum())
-        best = _highest(found[:, -1], level)
-        best = best[level[best] > self.threshold]
-        return found[best], level[best]
-
-    def _levels(self, found: Array, pool: Pool) -> Array:
+    def _levels(self, found: Array, candidates: CandidateRows) -> Array:
         """The value of the function for each combination."""
         if not len(found):
             return np.empty(0)
-        told = self.when({name: pool.value[found[:, at]] for at, name in enumerate(self.stores)})
-        level = np.asarray(told, np.float64)
+        columns = {name: candidates.value[found[:, at]] for at, name in enumerate(self.stores)}
+        level = np.asarray(self.function(columns), np.float64)
         if level.shape != (len(found),):
             raise InputError(
-                f"the function gave {level.shape} for columns of {len(found)} values; it must give one number a row"
+                f"the function returned shape {level.shape} for columns of {len(found)} values; it must return one "
+                "number per row"
             )
         return level
 
     def snapshot(self) -> dict[str, Array]:
-        """All that is to be known of it, as arrays."""
+        """The complete state, as arrays."""
         state = {
             f"{name}.{part}": column
             for name, store in self.stores.items()
@@ -281,7 +298,7 @@ class AlarmFinder:
         }
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from a snapshot."""
         for name, store in self.stores.items():
             store.restore(
                 {
@@ -297,32 +314,34 @@ class AlarmFinder:
         return self
 
 
-def _reached(there: Array, when: Array, reach: Time) -> slice:
-    """Which stored rows, in order of time, may lie within reach of arrivals in order of time."""
+def _reachable(kept: Array, when: Array, reach: Time) -> slice:
+    """The kept rows that may be within reach of the arrivals; both are in order of time."""
     if not len(when):
         return slice(0, 0)
-    # A little more than reach: rounding must not hide a row.
+    # A little more than reach: rounding must not exclude a row.
     far = math.ceil(reach) if when.dtype.kind == "i" else np.nextafter(reach, np.inf) * (1 + 1e-15)
-    first = np.searchsorted(there, when[0] - far, side="left")
-    return slice(int(first), int(np.searchsorted(there, when[-1] + far, side="right")))
+    first = np.searchsorted(kept, when[0] - far, side="left")
+    return slice(int(first), int(np.searchsorted(kept, when[-1] + far, side="right")))
 
 
-def _found(ranks: Array, own: Array, places: Array, pool: Pool, rule: Rule, plan: Plan) -> Iterator[Array]:
-    """Combinations for arrivals of these ranks, some at a time; a row each."""
-    wide = len(pool.offsets)
-    search = Search.begin(wide - 1)
+def _combinations(
+    ranks: Array, own: Array, places: Array, candidates: CandidateRows, rule: JoinRule, plan: SearchPlan
+) -> Iterator[Array]:
+    """The combinations of the arrivals with these ranks, in parts: a position by stream, and the rank."""
+    width = len(candidates.offsets)
+    search = SearchState.begin(width - 1)
     while search.at[0] < len(ranks):
-        flat, size = combined(search, ranks, own, places, pool, rule, plan)
-        yield flat[: size * wide].reshape(size, wide)
+        flat, size = find_combinations(search, ranks, own, places, candidates, rule, plan)
+        yield flat[: size * width].reshape(size, width)
 
 
 def _highest(rank: Array, level: Array) -> Array:
-    """Where each rank has its highest level, in order of rank."""
+    """The position of the highest level of each rank, in order of rank."""
     order = np.lexsort((np.where(np.isnan(level), np.inf, -level), rank))
     return order[np.flatnonzero(np.diff(rank[order], prepend=-1))]
 
 
-def _together(names: list[str], alarms: list[Alarms]) -> Alarms:
+def _concatenate(names: list[str], alarms: list[Alarms]) -> Alarms:
     return Alarms(
         np.concatenate([some.stream for some in alarms]),
         np.concatenate([some.level for some in alarms]),

@@ -1,4 +1,4 @@
-"""Find the alarms of many keys at once, also where values lie outside of what is certified."""
+"""The alarms of many keys at once, also if values lie outside of the certified domain."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import numpy as np
 
 from tidegate.alerts.certification.certificate import Certificate
 from tidegate.alerts.search.alarm_finder import AlarmFinder, Alarms
-from tidegate.alerts.stores.bracket_store import Closed, Shape, missing
+from tidegate.alerts.stores.bracket_store import BracketStore, ClosedEnds, Shape, miss_probability
 from tidegate.alerts.topology import Topology
 from tidegate.types import FAR, Array, InputError, Time
 
-_LAP: Final = float(FAR // 4)
-"""How far the clock runs before it starts anew: far from where whole numbers end."""
-COUNTS: Final = ("nan", "outside", "omitted", "shed", "expired", "alarms")
-"""What is counted of each stream; alarms are counted for the stream whose arrival raised them."""
+_MAX_SEGMENT: Final = float(FAR // 4)
+"""The length of the time axis after which a new segment begins, so that 64-bit integers do not overflow."""
+STREAM_COUNTS: Final = ("nan", "outside", "omitted", "shed", "expired", "alarms")
+"""The counters of each stream; an alarm is counted for the stream whose arrival raised it."""
 
 
 class KeyedRows(NamedTuple):
-    """Rows of one stream by columns; keys and times are whole numbers."""
+    """Rows of one stream as columns; keys and times are integers."""
 
     key: Array
     time: Array
     value: Array
 
-    def take(self, places: Array) -> KeyedRows:
-        """The rows at these places."""
-        return KeyedRows(*(column[places] for column in self))
+    def take(self, positions: Array) -> KeyedRows:
+        """The rows at these positions."""
+        return KeyedRows(*(column[positions] for column in self))
 
 
 @dataclass(frozen=True)
 class KeyedAlarms:
-    """Alarms by columns: the key, whose arrival raised it, the margin, and each stream's row.
+    """Alarms as columns: the key, the stream whose arrival raised it, the margin, and each stream's row.
 
-    Of a row, `place` tells where it stood: among those that were kept, then the arrivals as they were given.
+    `position` is the position of a row before the step: among the kept rows, followed by the arrivals as given.
     """
 
     key: Array
@@ -45,42 +45,50 @@ class KeyedAlarms:
     level: Array
     time: dict[str, Array]
     value: dict[str, Array]
-    place: dict[str, Array]
+    position: dict[str, Array]
 
     def __len__(self) -> int:
         return len(self.level)
 
 
-class KeyedFinder:
-    """An `AlarmFinder` for each key, all run as one.
+class _TimeAxis(NamedTuple):
+    """By stream: the time of each row on the shared axis, and the number of its segment."""
 
-    The keys are laid one behind the other on one clock, so far apart that none reaches the next; on it time passes
-    as it does for the key, but a stretch in which nothing happens is cut short. So a step is one search over sorted
-    columns, however many keys there are; only where the clock would run too far for whole numbers it starts anew, and
-    each of its laps is searched by itself.
+    time: dict[str, Array]
+    segment: dict[str, Array]
 
-    A value outside the certificate's domain brackets nothing and is not omitted: as long as a key has such a row,
-    all rows of its stream are kept and tried one by one, and so are those of the streams with which it shares a term
-    of the margin. What these omitted before is gone: an alarm of such a row can be missed then, and `outside` counts
-    them. Where the margin is a sum with a term for each stream, no alarm is.
+
+class KeyedAlarmFinder:
+    """An `AlarmFinder` for many keys, run as one.
+
+    The keys are placed one after another on a shared time axis, so far apart that rows of different keys are never
+    joined. Time differences within a key are kept, but long gaps are shortened. So a step is one search over sorted
+    columns, for any number of keys. If the axis became too long for 64-bit integers, it is divided into segments that
+    are searched one by one.
+
+    A row whose value is outside of the certificate's domain brackets no other row and is never omitted. As long as a
+    key has such a row, all rows of its stream are kept and tried one by one, and also those of streams that share a
+    term of the margin with it. Rows that were omitted before are lost, so an alarm of such a row can be missed; the
+    count `outside` shows how many there were. If the margin is a sum with one term per stream, no alarm is missed.
 
     Parameters
     ----------
     certificate
-        The alarm, and how its margin depends on each stream.
+        The condition, and how its margin depends on each stream.
     topology
-        Which streams are joined; its shapes are taken from the certificate.
+        Which streams are joined; its shapes are replaced by those of the certificate.
     hop, closed, budget
-        As for `AlarmFinder`; the keys share the budget.
+        As for `AlarmFinder`; all keys share the budget.
 
     Examples
     --------
     >>> from tidegate.alerts import certify
-    >>> moist = KeyedFinder(certify("damp + cold > 9"), Topology.clique(["damp", "cold"], within=5))
-    >>> damp = KeyedRows(np.array([1, 1, 2]), np.array([0, 1, 0]), np.array([5.0, 3.0, 9.0]))
+    >>> streams = Topology.clique(["humidity", "cold"], within=5)
+    >>> finder = KeyedAlarmFinder(certify("humidity + cold > 9"), streams)
+    >>> humidity = KeyedRows(np.array([1, 1, 2]), np.array([0, 1, 0]), np.array([5.0, 3.0, 9.0]))
     >>> cold = KeyedRows(np.array([1, 2]), np.array([3, 7]), np.array([4.5, 4.5]))
-    >>> alarms = moist.step({"damp": damp, "cold": cold})
-    >>> alarms.key, alarms.level, alarms.time["damp"]
+    >>> alarms = finder.step({"humidity": humidity, "cold": cold})
+    >>> alarms.key, alarms.level, alarms.time["humidity"]
     (array([1]), array([0.5]), array([0]))
     """
 
@@ -90,149 +98,164 @@ class KeyedFinder:
         topology: Topology,
         *,
         hop: int | None = None,
-        closed: Closed = "both",
+        closed: ClosedEnds = "both",
         budget: int | None = None,
     ) -> None:
         if set(topology.streams) != set(certificate.inputs):
             raise InputError(
-                f"the alarm looks at {', '.join(certificate.inputs)}, the streams are "
-                f"{', '.join(topology.streams)}; give a stream for each, and no others"
+                f"the condition uses {', '.join(certificate.inputs)}, but the streams are "
+                f"{', '.join(topology.streams)}; give exactly one stream for each input"
             )
         self.certificate, self.hop, self.closed, self.budget = certificate, hop, closed, budget
         self.topology = replace(topology, shapes=certificate.shapes())
-        self._reach = self._finder(frozenset()).reach  # what it refuses is told now
+        self._reach = self._new_finder(frozenset()).reach  # also raises its errors now
         self.undefined = 0
-        self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.topology.streams}
-        self._moved = {name: np.zeros(3) for name in self.topology.streams}
-        self.rows = dict.fromkeys(self.topology.streams, _NONE)
-        self.kept = dict.fromkeys(self.topology.streams, _NONE.key)
-        """Where each row that is kept stood before the last step: among those kept then, or the arrivals."""
+        self.counts = {name: dict.fromkeys(STREAM_COUNTS, 0) for name in self.topology.streams}
+        # By stream: for how long the highest and the lowest rows were lost, and the total time.
+        self._lost_time = {name: np.zeros(3) for name in self.topology.streams}
+        self.rows = dict.fromkeys(self.topology.streams, _NO_ROWS)
+        self.previous_positions = dict.fromkeys(self.topology.streams, _NO_ROWS.key)
+        """The positions of the kept rows before the last step: among the rows kept then, followed by the arrivals."""
         within = int(np.ceil(topology.within))
-        # Farther than any bracket is long, and any two rows of an alarm are apart.
-        self._far = 2 * within + int(np.ceil(max(self._reach.values()))) + (hop or 0)
-        # Windows begin at the same places of the clock, and of equal values the same ones count as extreme.
+        # Longer than any bracket, and than the time between any two rows of an alarm.
+        self._gap = 2 * within + int(np.ceil(max(self._reach.values()))) + (hop or 0)
+        # Shifts by multiples of this change neither the windows nor which of equal values counts as the extreme.
         self._unit = hop or 2 * within
 
     @property
-    def chance(self) -> float:
-        """The estimated chance that an alarm is missed, which only a budget can cause."""
-        return 1 - math.prod(1 - chance(moved) for moved in self._moved.values())
+    def miss_probability(self) -> float:
+        """The estimated probability that an alarm is missed; above 0 only if a budget is too small."""
+        return 1 - math.prod(1 - stream_miss_probability(lost) for lost in self._lost_time.values())
 
     def step(self, rows: Mapping[str, KeyedRows], watermark: Time | None = None) -> KeyedAlarms:
-        """Take arrivals and tell the alarms that they raise; rows that no later arrival can reach leave.
+        """Process arrivals, and return the alarms that they raise; rows that no later arrival can reach expire.
 
-        A `watermark` says that no row will follow with such a time or an earlier one.
+        No row will arrive later whose time is at or before the `watermark`.
         """
-        fresh, origin = {}, {}
-        for name, there in self.rows.items():
-            fresh[name], order = self._taken(name, rows.get(name, _NONE))
-            origin[name] = np.concatenate((np.arange(len(there.key)), len(there.key) + order))
-        pools = {name: _joined(self.rows[name], fresh[name]) for name in self.rows}
-        clocks, laps = self._clocks(pools)
-        whole = sum(map(len, clocks.values()))
+        arrivals, origins = {}, {}
+        for name, kept in self.rows.items():
+            arrivals[name], order = self._accept(name, rows.get(name, _NO_ROWS))
+            origins[name] = np.concatenate((np.arange(len(kept.key)), len(kept.key) + order))
+        pools = {name: _concatenate_rows(self.rows[name], arrivals[name]) for name in self.rows}
+        axis = self._shared_axis(pools)
+        total = sum(map(len, axis.time.values()))
         raised = []
-        stays: dict[str, list[Array]] = {name: [] for name in self.rows}
-        blindly = dict.fromkeys(self.rows, 0)
-        for odd, places in self._groups(pools, laps):
+        kept_parts: dict[str, list[Array]] = {name: [] for name in self.rows}
+        shed_blindly = dict.fromkeys(self.rows, 0)
+        for outside, places in self._groups(pools, axis.segment):
             share = None
             if self.budget is not None:
-                share = max(1, self.budget * sum(map(len, places.values())) // max(1, whole))
-            finder = self._finder(odd, share)
-            raised.append(self._found(finder, pools, clocks, places))
+                share = max(1, self.budget * sum(map(len, places.values())) // max(1, total))
+            finder = self._new_finder(outside, share)
+            raised.append(self._search(finder, pools, axis.time, places))
             for name, store in finder.stores.items():
                 if self.budget is not None:
-                    old = places[name] < len(self.rows[name].key)
-                    seen, before = (
-                        _covered(clocks[name][some], store.omega)
-                        for some in (places[name], places[name][old])
-                    )
-                    alike = store.shape == "any"
-                    blindly[name] += store.shed if alike else 0
-                    self._moved[name] += [*(np.zeros(2) if alike else store.moved), seen - before]
-                stays[name].append(places[name][store.ids])
+                    shed_blindly[name] += self._record_lost_time(name, store, axis.time[name], places[name])
+                kept_parts[name].append(places[name][store.ids])
                 self.counts[name]["shed"] += store.shed
                 self.counts[name]["omitted"] += len(places[name]) - len(store) - store.shed
             self.undefined += finder.undefined
-        for name, parts in stays.items():
-            kept = np.concatenate(parts)
+        for name, parts in kept_parts.items():
+            positions = np.concatenate(parts)
             if len(parts) > 1:
-                kept = kept[np.lexsort((clocks[name][kept], laps[name][kept]))]
-            # Every group of keys has a row at least, which a small budget may not have room for.
-            over = 0 if self.budget is None else max(0, len(kept) - self.budget)
-            self.counts[name]["shed"] += over
-            moved = self._moved[name]
-            moved[:2] += over * 2 * self.topology.within  # no bracket is longer, so none reigned for longer
-            self.rows[name] = pools[name].take(kept[over:])
-            self.kept[name] = origin[name][kept[over:]]
-            # Of rows that are all alike, each decides an equal share of what was seen.
-            moved[0] += blindly[name] * moved[2] / max(1, self._arrived(name))
+                positions = positions[np.lexsort((axis.time[name][positions], axis.segment[name][positions]))]
+            self._keep(name, pools[name], positions, origins[name], shed_blindly[name])
         if watermark is not None:
-            self._trim(watermark)
-        return _together(origin, raised)
+            self._expire(watermark)
+        return _concatenate_alarms(origins, raised)
 
-    def _arrived(self, name: str) -> int:
-        """How many rows there were to compare, those that are kept and those that are gone."""
+    def _record_lost_time(self, name: str, store: BracketStore, times: Array, places: Array) -> int:
+        """Add the time in which a store's extremes were lost, and the time that is new.
+
+        Returns the number of shed rows of a store that keeps all rows: for these the time is not known.
+        """
+        old = places < len(self.rows[name].key)
+        after, before = (_covered_time(times[some], store.omega) for some in (places, places[old]))
+        keeps_all = store.shape == "any"
+        self._lost_time[name] += [*(np.zeros(2) if keeps_all else store.lost_time), after - before]
+        return store.shed if keeps_all else 0
+
+    def _keep(self, name: str, pool: KeyedRows, positions: Array, origin: Array, shed_blindly: int) -> None:
+        """Keep the rows at these positions, within the budget."""
+        # Every group of keys keeps at least one row, which together may exceed a small budget.
+        excess = 0 if self.budget is None else max(0, len(positions) - self.budget)
+        self.counts[name]["shed"] += excess
+        lost = self._lost_time[name]
+        # No bracket is longer than 2 * within, so no row is an extreme for longer.
+        lost[:2] += excess * 2 * self.topology.within
+        self.rows[name] = pool.take(positions[excess:])
+        self.previous_positions[name] = origin[positions[excess:]]
+        # If all rows are equally likely to decide an alarm, each accounts for an equal share of the total time.
+        lost[0] += shed_blindly * lost[2] / max(1, self._compared(name))
+
+    def _compared(self, name: str) -> int:
+        """The number of rows that were compared so far, kept or not."""
         return len(self.rows[name].key) + sum(
-            self.counts[name][gone] for gone in ("omitted", "shed", "expired")
+            self.counts[name][count] for count in ("omitted", "shed", "expired")
         )
 
-    def _taken(self, name: str, given: KeyedRows) -> tuple[KeyedRows, Array]:
-        """The arrivals that can be compared, in an order that does not depend on how they came, and that order."""
+    def _accept(self, name: str, given: KeyedRows) -> tuple[KeyedRows, Array]:
+        """Count arrivals; return those with a value, in an order independent of how they came, and this order."""
         key, time, value = (
             np.asarray(column, kind)
             for column, kind in zip(given, (np.int64, np.int64, np.float64), strict=True)
         )
-        there = np.flatnonzero(~np.isnan(value))
-        self.counts[name]["nan"] += len(value) - len(there)
-        self.counts[name]["outside"] += int((~self.certificate.covers(name, value[there])).sum())
-        order = there[np.lexsort((value[there], time[there], key[there]))]
+        valid = np.flatnonzero(~np.isnan(value))
+        self.counts[name]["nan"] += len(value) - len(valid)
+        self.counts[name]["outside"] += int((~self.certificate.covers(name, value[valid])).sum())
+        order = valid[np.lexsort((value[valid], time[valid], key[valid]))]
         return KeyedRows(key, time, value).take(order), order
 
-    def _clocks(self, pools: Mapping[str, KeyedRows]) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Where on the one clock the rows lie, and in which lap: keys apart, and no nothing longer than needed."""
+    def _shared_axis(self, pools: Mapping[str, KeyedRows]) -> _TimeAxis:
+        """Place the rows of all keys on one time axis: keys apart, and long gaps shortened."""
         key, time = (np.concatenate([pool[part] for pool in pools.values()]) for part in (0, 1))
         order = np.lexsort((time, key))
-        apart = np.diff(time[order])
-        cut = (np.diff(key[order]) != 0) | (apart > self._far)
-        passed = np.where(cut, self._far + (apart - self._far) % self._unit, apart)
-        ticks = np.cumsum(np.concatenate((time[order[:1]] % self._unit, passed)))
-        # A lap begins at a cut, which parts no alarm's rows. Ticks may overflow; their distances in a lap do not.
-        full = np.cumsum(passed, dtype=np.float64) // _LAP
+        difference = np.diff(time[order])
+        cut = (np.diff(key[order]) != 0) | (difference > self._gap)
+        advance = np.where(cut, self._gap + (difference - self._gap) % self._unit, difference)
+        ticks = np.cumsum(np.concatenate((time[order[:1]] % self._unit, advance)))
+        # A segment begins at a cut, which separates no rows of an alarm. Ticks may overflow, but the differences
+        # within a segment do not.
+        full = np.cumsum(advance, dtype=np.float64) // _MAX_SEGMENT
         begins = np.diff(np.maximum.accumulate(np.where(cut, full, 0)), prepend=0.0) > 0
-        lap = np.concatenate((np.zeros(min(1, len(time)), np.int64), np.cumsum(begins)))
+        segment = np.concatenate((np.zeros(min(1, len(time)), np.int64), np.cumsum(begins)))
         firsts = np.concatenate(([0], np.flatnonzero(begins) + 1))
-        since = ticks[firsts] - time[order[firsts]] % self._unit if len(time) else ticks
+        starts = ticks[firsts] - time[order[firsts]] % self._unit if len(time) else ticks
         placed = np.empty((2, len(time)), np.int64)
-        placed[:, order] = ticks - since[lap], lap
+        placed[:, order] = ticks - starts[segment], segment
         ends = np.cumsum([len(pool.key) for pool in pools.values()])
-        clocks, laps = (dict(zip(pools, np.split(column, ends[:-1]), strict=True)) for column in placed)
-        return clocks, laps
+        return _TimeAxis(*(dict(zip(pools, np.split(column, ends[:-1]), strict=True)) for column in placed))
 
     def _groups(
-        self, pools: Mapping[str, KeyedRows], laps: Mapping[str, Array]
+        self, pools: Mapping[str, KeyedRows], segments: Mapping[str, Array]
     ) -> Iterator[tuple[frozenset[str], dict[str, Array]]]:
-        """Rows by lap and by which streams of their key have values outside of the domain, and their places."""
-        odd = {
+        """Group rows by segment and by the streams of their key that have values outside of the domain.
+
+        Yields these streams, and the positions of the rows by stream.
+        """
+        outside_keys = {
             name: np.unique(pool.key[~self.certificate.covers(name, pool.value)])
             for name, pool in pools.items()
         }
-        if not any(map(len, odd.values())) and not any(lap.any() for lap in laps.values()):
+        one_segment = not any(segment.any() for segment in segments.values())
+        if not any(map(len, outside_keys.values())) and one_segment:
             yield frozenset(), {name: np.arange(len(pool.key)) for name, pool in pools.items()}
             return
-        marks = {name: laps[name] << len(pools) for name in pools}
+        # The number of a group: the segment, and one bit per stream with values outside.
+        numbers = {name: segments[name] << len(pools) for name in pools}
         for name, pool in pools.items():
-            for at, keys in enumerate(odd.values()):
-                marks[name] |= np.isin(pool.key, keys).astype(np.int64) << at
-        for mark in np.unique(np.concatenate(list(marks.values()))).tolist():
-            streams = frozenset(name for at, name in enumerate(pools) if mark >> at & 1)
-            yield streams, {name: np.flatnonzero(marked == mark) for name, marked in marks.items()}
+            for bit, keys in enumerate(outside_keys.values()):
+                numbers[name] |= np.isin(pool.key, keys).astype(np.int64) << bit
+        for number in np.unique(np.concatenate(list(numbers.values()))).tolist():
+            streams = frozenset(name for bit, name in enumerate(pools) if number >> bit & 1)
+            yield streams, {name: np.flatnonzero(each == number) for name, each in numbers.items()}
 
-    def _finder(self, odd: frozenset[str], budget: int | None = None) -> AlarmFinder:
-        """What searches keys of which these streams have values outside of the domain."""
-        entangled = [set(part.inputs) for part in self.certificate.parts if odd & set(part.inputs)]
-        every = odd.union(*entangled)
+    def _new_finder(self, outside: frozenset[str], budget: int | None = None) -> AlarmFinder:
+        """A finder for keys with values outside of the domain in these streams."""
+        sharing_a_term = [set(term.inputs) for term in self.certificate.terms if outside & set(term.inputs)]
+        affected = outside.union(*sharing_a_term)
         shapes: dict[str, Shape] = {
-            name: "any" if name in every else shape for name, shape in self.topology.shapes.items()
+            name: "any" if name in affected else shape for name, shape in self.topology.shapes.items()
         }
         return AlarmFinder(
             replace(self.topology, shapes=shapes),
@@ -243,21 +266,21 @@ class KeyedFinder:
             budget=budget,
         )
 
-    def _found(
+    def _search(
         self,
         finder: AlarmFinder,
         pools: Mapping[str, KeyedRows],
-        clocks: Mapping[str, Array],
+        times: Mapping[str, Array],
         places: Mapping[str, Array],
     ) -> KeyedAlarms:
-        """Let the stores hold what was kept, with their places as ids, and take the arrivals."""
+        """Fill the stores of a finder with the kept rows of a group, numbered in order, and process its arrivals."""
         state: dict[str, Array] = {}
         old = {name: int(np.searchsorted(places[name], len(self.rows[name].key))) for name in pools}
         for name, pool in pools.items():
-            there = places[name][: old[name]]
+            kept = places[name][: old[name]]
             state |= {
-                f"{name}.time": clocks[name][there],
-                f"{name}.value": pool.value[there],
+                f"{name}.time": times[name][kept],
+                f"{name}.value": pool.value[kept],
                 f"{name}.id": np.arange(old[name]),
                 f"{name}.counts": np.array([old[name], 0]),
                 f"{name}.moved": np.array([0.0, 0.0, np.inf, -np.inf]),
@@ -271,17 +294,18 @@ class KeyedFinder:
                 "watermark": np.empty(0),
             }
         )
-        fresh = {name: places[name][old[name] :] for name in pools}
+        arrivals = {name: places[name][old[name] :] for name in pools}
         alarms = finder.step(
-            {name: (clocks[name][some], pools[name].value[some]) for name, some in fresh.items()}
+            {name: (times[name][some], pools[name].value[some]) for name, some in arrivals.items()}
         )
-        return self._told(alarms, pools, places)
+        return self._with_keys(alarms, pools, places)
 
-    def _told(
+    def _with_keys(
         self, alarms: Alarms, pools: Mapping[str, KeyedRows], places: Mapping[str, Array]
     ) -> KeyedAlarms:
-        chosen = {name: places[name][alarms.id[name]] for name in pools}
-        rows = {name: pool.take(chosen[name]) for name, pool in pools.items()}
+        """Count the alarms of a group, and add keys, original times and positions."""
+        positions = {name: places[name][alarms.id[name]] for name in pools}
+        rows = {name: pool.take(positions[name]) for name, pool in pools.items()}
         for at, name in enumerate(pools):
             self.counts[name]["alarms"] += int((alarms.stream == at).sum())
         return KeyedAlarms(
@@ -290,68 +314,73 @@ class KeyedFinder:
             alarms.level,
             {name: row.time for name, row in rows.items()},
             {name: row.value for name, row in rows.items()},
-            chosen,
+            positions,
         )
 
-    def _trim(self, watermark: Time) -> None:
+    def _expire(self, watermark: Time) -> None:
         for name, pool in self.rows.items():
-            stays = np.flatnonzero(pool.time >= watermark - self._reach[name])
-            self.counts[name]["expired"] += len(pool.key) - len(stays)
-            self.rows[name], self.kept[name] = pool.take(stays), self.kept[name][stays]
+            alive = np.flatnonzero(pool.time >= watermark - self._reach[name])
+            self.counts[name]["expired"] += len(pool.key) - len(alive)
+            self.rows[name] = pool.take(alive)
+            self.previous_positions[name] = self.previous_positions[name][alive]
 
     def snapshot(self) -> dict[str, Array]:
-        """All that is to be known of it, as arrays."""
+        """The complete state, as arrays."""
         state = {
             f"{name}.{part}": column
             for name, pool in self.rows.items()
             for part, column in pool._asdict().items()
         }
-        counted = np.array([list(of.values()) for of in self.counts.values()])
+        counted = np.array([list(counts.values()) for counts in self.counts.values()])
         return state | {
             "counted": counted.ravel(),
-            "moved": np.concatenate(list(self._moved.values())),
+            "moved": np.concatenate(list(self._lost_time.values())),
             "undefined": np.array([self.undefined]),
         }
 
     def restore(self, state: Mapping[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from a snapshot."""
         self.rows = {
             name: KeyedRows(*(state[f"{name}.{part}"] for part in KeyedRows._fields)) for name in self.rows
         }
-        counted = state["counted"].reshape(len(self.rows), len(COUNTS)).tolist()
+        counted = state["counted"].reshape(len(self.rows), len(STREAM_COUNTS)).tolist()
         self.counts = {
-            name: dict(zip(COUNTS, of, strict=True)) for name, of in zip(self.rows, counted, strict=True)
+            name: dict(zip(STREAM_COUNTS, counts, strict=True))
+            for name, counts in zip(self.rows, counted, strict=True)
         }
-        moved = state.get("moved", np.zeros(3 * len(self.rows)))  # which states had not at first
-        self._moved = dict(zip(self.rows, np.array(moved).reshape(-1, 3), strict=True))
-        self.kept = {name: np.arange(len(rows.key)) for name, rows in self.rows.items()}
+        lost = state.get("moved", np.zeros(3 * len(self.rows)))  # not in states of the first layout
+        self._lost_time = dict(zip(self.rows, np.array(lost).reshape(-1, 3), strict=True))
+        self.previous_positions = {name: np.arange(len(rows.key)) for name, rows in self.rows.items()}
         self.undefined = int(state["undefined"][0])
         return self
 
 
-_NONE: Final = KeyedRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+_NO_ROWS: Final = KeyedRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
-def chance(moved: Array) -> float:
-    """The chance for one stream: of the highest and lowest that were moved, and of how much was seen."""
-    return missing(moved[:2], moved[2]) if moved[:2].any() else 0.0
+def stream_miss_probability(lost: Array) -> float:
+    """The probability for one stream, given the times for which its highest and lowest rows were lost, and in all."""
+    return miss_probability(lost[:2], lost[2]) if lost[:2].any() else 0.0
 
 
-def _covered(times: Array, omega: Time) -> float:
-    """How many intervals of length omega hold a row: for how long one that slides does."""
+def _covered_time(times: Array, omega: Time) -> float:
+    """For how long a sliding interval of length omega contains at least one row."""
     return float(np.minimum(np.diff(np.sort(times)), omega).sum() + omega * min(1, len(times)))
 
 
-def _joined(stored: KeyedRows, fresh: KeyedRows) -> KeyedRows:
-    return KeyedRows(*(np.concatenate(columns) for columns in zip(stored, fresh, strict=True)))
+def _concatenate_rows(kept: KeyedRows, arrivals: KeyedRows) -> KeyedRows:
+    return KeyedRows(*(np.concatenate(columns) for columns in zip(kept, arrivals, strict=True)))
 
 
-def _together(origin: Mapping[str, Array], some: list[KeyedAlarms]) -> KeyedAlarms:
+def _concatenate_alarms(origins: Mapping[str, Array], parts: list[KeyedAlarms]) -> KeyedAlarms:
     return KeyedAlarms(
-        np.concatenate([one.key for one in some]),
-        np.concatenate([one.stream for one in some]),
-        np.concatenate([one.level for one in some]),
-        {name: np.concatenate([one.time[name] for one in some]) for name in origin},
-        {name: np.concatenate([one.value[name] for one in some]) for name in origin},
-        {name: come[np.concatenate([one.place[name] for one in some])] for name, come in origin.items()},
+        np.concatenate([part.key for part in parts]),
+        np.concatenate([part.stream for part in parts]),
+        np.concatenate([part.level for part in parts]),
+        {name: np.concatenate([part.time[name] for part in parts]) for name in origins},
+        {name: np.concatenate([part.value[name] for part in parts]) for name in origins},
+        {
+            name: origin[np.concatenate([part.position[name] for part in parts])]
+            for name, origin in origins.items()
+        },
     )

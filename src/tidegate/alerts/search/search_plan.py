@@ -1,4 +1,4 @@
-"""In which order the streams of a join are taken, when combinations are searched for an arrival."""
+"""The order in which the search for combinations goes through the streams of a join."""
 
 from __future__ import annotations
 
@@ -21,51 +21,62 @@ _CODES: Final[dict[Shape, int]] = {
 }
 
 
-class Plan(NamedTuple):
-    """For arrivals of each stream, in which order the others are taken, and how many of them row by row."""
+class SearchPlan(NamedTuple):
+    """How to search partners for arrivals of each stream.
+
+    Attributes
+    ----------
+    order
+        For arrivals of each stream, the order of the other streams.
+    enumerated
+        For arrivals of each stream, the number of streams whose rows are tried one by one: the first ones in this
+        order. Of the others only the extremes are tried.
+    shapes
+        The code of each stream's shape.
+    """
 
     order: Array
-    inner: Array
+    enumerated: Array
     shapes: Array
 
 
-def planned(topology: Topology) -> Plan:
-    """For arrivals of each stream, the order of the others; last those of which the extremes are enough."""
+def plan_search(topology: Topology) -> SearchPlan:
+    """Plan the search, such that the extremes suffice for as many streams as possible."""
     streams = topology.streams
-    orders, inner = [], []
+    orders, counts = [], []
     for own in streams:
-        far = topology.distances(own)
-        outer: list[str] = []
-        for name in sorted(far, key=lambda other: -far[other])[:-1]:
-            apart = not set(outer) & set(topology.partners(name))
-            left = len(streams) - len(outer) - 1
+        distances = topology.distances(own)
+        by_extremes: list[str] = []
+        for name in sorted(distances, key=lambda other: -distances[other])[:-1]:
+            unjoined = not set(by_extremes) & set(topology.partners(name))
+            others = len(streams) - len(by_extremes) - 1
             if (
-                apart
+                unjoined
                 and topology.shapes.get(name) != "any"
-                and len(_spread(topology, own, [*outer, name])) == left
+                and len(_connected(topology, own, [*by_extremes, name])) == others
             ):
-                outer.append(name)
-        taken = _spread(topology, own, outer)[1:]
-        orders.append([streams.index(name) for name in taken + outer])
-        inner.append(len(taken))
+                by_extremes.append(name)
+        one_by_one = _connected(topology, own, by_extremes)[1:]
+        orders.append([streams.index(name) for name in one_by_one + by_extremes])
+        counts.append(len(one_by_one))
     shapes = [_CODES[topology.shapes.get(name, "quasiconvex")] for name in streams]
-    return Plan(np.array(orders), np.array(inner), np.array(shapes))
+    return SearchPlan(np.array(orders), np.array(counts), np.array(shapes))
 
 
-def bounding(topology: Topology, plan: Plan) -> Plan | None:
-    """A plan that bounds what an arrival can reach, from the extremes of each stream that is joined to it.
+def plan_upper_bound(topology: Topology, plan: SearchPlan) -> SearchPlan | None:
+    """Plan a search for an upper bound of an arrival's alarms: by the extremes of every joined stream.
 
-    None where that is no less work, or where a stream is not joined to all others or of a shape without such a bound.
+    None if that would save no work, if some streams are not joined, or if a shape has no such bound.
     """
     all_joined = all(len(topology.partners(name)) == len(topology.streams) - 1 for name in topology.streams)
-    if not plan.inner.any() or not all_joined or "any" in topology.shapes.values():
+    if not plan.enumerated.any() or not all_joined or "any" in topology.shapes.values():
         return None
-    return plan._replace(inner=np.zeros_like(plan.inner))
+    return plan._replace(enumerated=np.zeros_like(plan.enumerated))
 
 
-def _spread(topology: Topology, own: str, without: list[str]) -> list[str]:
-    """The streams that hang together with this one without those, each after one that it is joined to."""
-    found = [own]
-    for name in found:
-        found += [other for other in topology.partners(name) if other not in (*found, *without)]
-    return found
+def _connected(topology: Topology, own: str, without: list[str]) -> list[str]:
+    """The streams that are connected to this one without some others, each after one that it is joined to."""
+    connected = [own]
+    for name in connected:  # the list grows meanwhile
+        connected += [other for other in topology.partners(name) if other not in (*connected, *without)]
+    return connected

@@ -1,5 +1,8 @@
-"""Which rows of a stream are kept: those that are highest or lowest in some interval of time.
+"""The rows of a stream that must be kept: those that are the highest or lowest of some time interval.
 
-- `bracket_store` keeps the rows of one stream;
-- `brackets` and `block_filter` are its compiled loops.
+| module | contents |
+|---|---|
+| `bracket_store` | the kept rows of one stream |
+| `brackets` | compiled loops that find the bracketed rows with a stack |
+| `block_filter` | the same by comparing blocks of rows, for intervals with few rows |
 """

@@ -1,4 +1,4 @@
-"""Keep of a stream only what can still decide an alarm."""
+"""A store of the rows of one stream that can still decide an alarm."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 import numpy as np
 
-from tidegate.alerts.stores.block_filter import needed
-from tidegate.alerts.stores.brackets import reigns
-from tidegate.types import FAR, InputError, check_choice
+from tidegate.alerts.stores.block_filter import needed_rows
+from tidegate.alerts.stores.brackets import extreme_durations
+from tidegate.alerts.validation import check_columns, check_duration, check_row
+from tidegate.types import InputError, check_choice
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Time
 
 Shape = Literal["quasiconvex", "increasing", "decreasing", "any"]
-Closed = Literal["both", "neither", "left", "right"]
+ClosedEnds = Literal["both", "neither", "left", "right"]
 
-_PENDING: Final = 1024
-"""How many rows that came one by one wait to be looked at together."""
+_MAX_PENDING: Final = 1024
+"""The number of rows, added one by one, after which they are merged."""
 _COLUMNS: Final = ("time", "value", "id")
 
 
-class Retained(NamedTuple):
+class RetainedRows(NamedTuple):
     """Rows in order of time."""
 
     time: Array
@@ -32,26 +33,32 @@ class Retained(NamedTuple):
 
 
 class BracketStore:
-    """The rows of one stream that are highest or lowest in some interval of length omega.
+    """The rows of one stream that are the highest or lowest of some interval of length omega.
 
-    All others are bracketed: whatever interval holds such a row holds a higher and a lower one of those that stay.
-    A function that is quasiconvex in this stream is then at least as high for one of them, so no alarm is lost; see
-    `tidegate.alerts` for what is promised. For distinct values of each time, no smaller set would do, and it is
-    the same for every order of arrival.
+    All other rows are bracketed: every interval that contains such a row contains a higher and a lower row of those
+    that are kept. A function that is quasiconvex in this stream is at least as high for one of them, so no alarm is
+    lost; see `tidegate.alerts` for the guarantees. If the values at each time are distinct, no smaller set suffices,
+    and the set is the same for every order of arrival.
 
     Parameters
     ----------
     omega
-        The length of the interval: twice the bound on the distance of two streams' rows, or once for more streams
-        (`omittable` tells).
+        The length of the interval: twice the maximal distance between rows of two joined streams, or the distance
+        itself if more streams are joined (`omittable` returns it).
     shape
-        How the function depends on this stream: "quasiconvex" (highest and lowest rows stay), "increasing" (highest),
-        "decreasing" (lowest), or "any" (all stay, in order of time).
+        How the function depends on this stream.
+
+        | shape | rows that are kept |
+        |---|---|
+        | "quasiconvex" | the highest and the lowest |
+        | "increasing" | the highest |
+        | "decreasing" | the lowest |
+        | "any" | all |
     closed
         Which ends belong to the interval. All but "neither" keep the same rows.
     budget
-        How many rows may stay at most; None for as many as must. Beyond it rows are shed that are the extreme of an
-        interval for the shortest time, and alarms may be missed: `shed` and `chance` tell.
+        The maximal number of rows; None for no limit. Beyond it, the rows are shed that are the extreme of an
+        interval for the shortest time. Then alarms may be missed: see `shed` and `miss_probability`.
 
     Examples
     --------
@@ -59,7 +66,7 @@ class BracketStore:
     >>> store.extend([0, 1, 2, 3, 4], [5.0, 2.0, 3.0, 1.0, 6.0])
     >>> store.add(2.5, 2.5)
     >>> store.retained()
-    Retained(time=array([0., 1., 3., 4.]), value=array([5., 2., 1., 6.]))
+    RetainedRows(time=array([0., 1., 3., 4.]), value=array([5., 2., 1., 6.]))
     >>> store.ids.tolist()
     [0, 1, 3, 4]
 
@@ -70,320 +77,265 @@ class BracketStore:
     Deviations
     ----------
     Algorithm 1 as printed loses rows that are needed: its scan to the right can begin at an earlier row. Here the
-    definition decides. Of equal values the paper keeps all; here one of them counts as the extreme one (`brackets`),
-    and of rows alike in time and value the first stays. With ends of which one is open the paper turns to both open;
-    but a pair of rows omega apart brackets there, too, which gives the least set. The rows are sorted arrays: a
-    linked list takes four times as long or more for rows in order, a skip list six times for others, unless steps
-    are small (`tidegate bench alerts`).
+    definition decides.
+
+    The paper keeps all rows of equal value. Here one of them counts as the extreme (see `brackets`), and of rows with
+    the same time and value the first is kept.
+
+    If one end of the interval is open, the paper treats both as open. But a pair of rows omega apart brackets then,
+    too, so that fewer rows suffice.
+
+    The rows are in sorted arrays. A linked list takes at least four times as long for rows in order, a skip list six
+    times as long for others, unless steps are small (`tidegate bench alerts`).
     """
 
     def __init__(
         self,
         omega: Time,
         shape: Shape = "quasiconvex",
-        closed: Closed = "both",
+        closed: ClosedEnds = "both",
         *,
         budget: int | None = None,
     ) -> None:
         check_choice(shape, Shape, "shape")
-        check_choice(closed, Closed, "closed")
-        self.omega = check_length(omega, "omega")
+        check_choice(closed, ClosedEnds, "closed")
+        self.omega = check_duration(omega, "omega")
         if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
-            raise InputError(f"budget {budget!r} holds no rows; give a whole number, at least 1, or None")
+            raise InputError(f"budget is {budget!r}; give a positive whole number of rows, or None")
         self.shape, self.closed, self.budget = shape, closed, budget
-        self._arrived = self._gone = 0
-        self._moved = np.zeros(2)
-        self._seen = (math.inf, -math.inf)
+        self._arrived = self._shed = 0
+        self._lost_time = np.zeros(2)
+        self._time_range = (math.inf, -math.inf)
         self._begin = self._end = 0
         self._columns: dict[str, Array] = {name: np.empty(0, np.int64) for name in _COLUMNS}
         self._columns["value"] = np.empty(0)
-        self._waiting: tuple[list[Time], list[float]] = ([], [])
-        self._moves = (0, np.empty(0, np.int64), 0, 0)
+        self._pending: tuple[list[Time], list[float]] = ([], [])
 
     def __len__(self) -> int:
-        self._settle()
+        self._merge_pending()
         return self._end - self._begin
 
     def add(self, time: Time, value: float) -> None:
-        """Offer one row. Rows that come so are looked at together, at the latest when the store is read."""
-        # What waits must be good, or rows that wait beside it would be lost with it.
-        when, height = _reading(time, value)
-        self._waiting[0].append(when)
-        self._waiting[1].append(height)
-        if len(self._waiting[0]) >= _PENDING:
-            self._settle()
+        """Offer one row. Such rows are merged in groups, at the latest when the store is read."""
+        # Checked now: an invalid row among the pending ones would make the others fail, too.
+        when, number = check_row(time, value)
+        self._pending[0].append(when)
+        self._pending[1].append(number)
+        if len(self._pending[0]) >= _MAX_PENDING:
+            self._merge_pending()
 
     def extend(self, times: ArrayLike, values: ArrayLike, ids: ArrayLike | None = None) -> None:
-        """Offer rows in any order; `ids` are theirs, or else numbers in order of arrival."""
-        self._settle()
-        when, value = readings(times, values)
+        """Offer rows in any order; without `ids`, rows are numbered in order of arrival."""
+        self._merge_pending()
+        when, value = check_columns(times, values)
         if len(value) and np.isnan(value).any():
-            raise InputError(
-                "a value is NaN, which is neither high nor low; leave such rows out and count them"
-            )
-        number = None if ids is None else np.asarray(ids, np.int64)
-        if number is not None and len(number) != len(when):
-            raise InputError(f"there are {len(number)} ids for {len(when)} rows; give one a row")
-        self._merge(when, value, number)
+            raise InputError("a value is NaN, which cannot be ranked; leave out such rows, and count them")
+        new_ids = None if ids is None else np.asarray(ids, np.int64)
+        if new_ids is not None and len(new_ids) != len(when):
+            raise InputError(f"there are {len(new_ids)} ids for {len(when)} rows; give one id per row")
+        self._merge(when, value, new_ids)
         self._arrived += len(when)
         if self.budget is not None and self._end - self._begin > self.budget:
-            self._shed(self.budget)
+            self._shed_rows(self.budget)
 
-    def retained(self) -> Retained:
-        """The rows that stay, in order of time: views, good until the next change."""
-        self._settle()
-        return Retained(self._column("time"), self._column("value"))
+    def retained(self) -> RetainedRows:
+        """The kept rows, in order of time: views, which are valid until the next change."""
+        self._merge_pending()
+        return RetainedRows(self._column("time"), self._column("value"))
 
     @property
     def ids(self) -> Array:
-        """The numbers of the rows that stay, in order of time."""
-        self._settle()
+        """The ids of the kept rows, in order of time."""
+        self._merge_pending()
         return self._column("id")
-
-    def kept(self) -> Array:
-        """Where each row that stays stood before the last `extend`: among what was there, then the arrivals."""
-        first, stays, last, before = self._moves
-        again = last - first
-        source = stays + np.where(stays < again, first, before - again)
-        return np.concatenate((np.arange(first), source, np.arange(last, before)))
 
     @property
     def arrived(self) -> int:
-        """How many rows were offered."""
-        self._settle()
+        """The number of rows that were offered."""
+        self._merge_pending()
         return self._arrived
 
     @property
     def shed(self) -> int:
-        """How many rows the budget had no room for."""
-        self._settle()
-        return self._gone
+        """The number of rows that were shed for the budget."""
+        self._merge_pending()
+        return self._shed
 
     @property
-    def chance(self) -> float:
-        """The estimated chance that an alarm is missed: in what share of intervals shedding moved an extreme.
+    def miss_probability(self) -> float:
+        """The estimated probability that an alarm is missed: the share of intervals whose extreme was shed.
 
-        Highest and lowest are taken to be independent, and rows to be shed for no interval twice. For the shape "any"
-        each row is as likely as another to decide an alarm: it is the share of rows that were shed.
+        The highest and the lowest row of an interval are assumed to be independent, and no interval to lose two
+        extremes. For the shape "any" all rows are equally likely to decide an alarm: it is the share of shed rows.
         """
         if not self.shed:
             return 0.0
         if self.shape == "any":
-            return self._gone / self._arrived
-        return missing(self._moved, self._seen[1] - self._seen[0] + self.omega)
+            return self._shed / self._arrived
+        return miss_probability(self._lost_time, self._time_range[1] - self._time_range[0] + self.omega)
 
     @property
-    def moved(self) -> Array:
-        """For how long shedding moved the highest and the lowest of an interval; it says little for "any"."""
-        self._settle()
-        return self._moved.copy()
+    def lost_time(self) -> Array:
+        """The total times for which the highest, and the lowest, row of a sliding interval was a shed row.
+
+        Not meaningful for the shape "any".
+        """
+        self._merge_pending()
+        return self._lost_time.copy()
 
     def trim(self, before: Time) -> None:
         """Drop the rows before this time."""
-        self._settle()
+        self._merge_pending()
         self._begin += int(np.searchsorted(self._column("time"), before))
 
     def snapshot(self) -> dict[str, Array]:
-        """All that is to be known of it, as arrays."""
-        self._settle()
+        """The complete state, as arrays."""
+        self._merge_pending()
         state = {name: self._column(name).copy() for name in _COLUMNS}
         return state | {
-            "counts": np.array([self._arrived, self._gone]),
-            "moved": np.array([*self._moved, *self._seen]),
+            "counts": np.array([self._arrived, self._shed]),
+            "moved": np.array([*self._lost_time, *self._time_range]),
         }
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from a snapshot."""
         self._columns = {name: np.array(state[name]) for name in _COLUMNS}
         self._begin, self._end = 0, len(state["time"])
-        self._arrived, self._gone = state["counts"].tolist()
-        self._moved = np.array(state["moved"][:2])
-        self._seen = (float(state["moved"][2]), float(state["moved"][3]))
-        self._waiting = ([], [])
+        self._arrived, self._shed = state["counts"].tolist()
+        self._lost_time = np.array(state["moved"][:2])
+        self._time_range = (float(state["moved"][2]), float(state["moved"][3]))
+        self._pending = ([], [])
         return self
 
     def _column(self, name: str) -> Array:
         return self._columns[name][self._begin : self._end]
 
-    def _settle(self) -> None:
-        if self._waiting[0]:
-            times, values = self._waiting
-            self._waiting = ([], [])
+    def _merge_pending(self) -> None:
+        if self._pending[0]:
+            times, values = self._pending
+            self._pending = ([], [])
             self.extend(times, values)
 
-    def _merge(self, when: Array, value: Array, number: Array | None) -> None:
-        """Merge arrivals, and look again at what they can reach."""
-        before = self._end - self._begin
+    def _merge(self, when: Array, value: Array, ids: Array | None) -> None:
+        """Merge arrivals with the kept rows that they may bracket, and keep the rows that are needed."""
         if not len(when):
-            self._moves = (before, when, before, before)
             return
-        if when.dtype != self._columns["time"].dtype:
-            if before:
-                self._columns["time"], when = (
-                    self._columns["time"].astype(np.float64),
-                    when.astype(np.float64),
-                )
-            else:  # there is room, but nothing in it to convert
-                self._columns["time"] = self._columns["time"].view(when.dtype)
+        when = self._with_common_type(when)
         ordered = _ascending(when)
         ends = (when[0], when[-1]) if ordered else (when.min(), when.max())
-        self._seen = (min(self._seen[0], float(ends[0])), max(self._seen[1], float(ends[1])))
+        self._time_range = (
+            min(self._time_range[0], float(ends[0])),
+            max(self._time_range[1], float(ends[1])),
+        )
         omega, strict = self._limit(when)
-        # Rows up to omega away may be bracketed now; who brackets them on one side already is up to twice that away.
-        reach = ends[0] - 2 * omega, ends[1] + 2 * omega
-        if when.dtype.kind == "f":  # rounding must not hide a row that is just within reach
-            reach = np.nextafter(reach[0], -np.inf), np.nextafter(reach[1], np.inf)
-        there = self._column("time")
-        first = int(np.searchsorted(there, reach[0], side="left"))
-        last = int(np.searchsorted(there, reach[1], side="right"))
+        first, last = self._reachable(ends, omega)
         if first < last:
-            ordered = ordered and there[last - 1] <= when[0]
+            ordered = ordered and self._column("time")[last - 1] <= when[0]
             when, value = (
-                np.concatenate((self._column(name)[first:last], fresh))
-                for name, fresh in (("time", when), ("value", value))
+                np.concatenate((self._column(name)[first:last], arrivals))
+                for name, arrivals in (("time", when), ("value", value))
             )
         if not ordered:
             order = np.argsort(when, kind="stable")
             when, value = when.take(order), value.take(order)
         if self.shape == "any":
-            stays = np.arange(len(when))
+            kept = np.arange(len(when))
         else:
             up, down = self.shape != "decreasing", self.shape != "increasing"
-            stays = np.flatnonzero(needed(when, value, omega, strict, up, down))
-        places = stays if ordered else order.take(stays)
-        self._splice(first, last, Retained(when, value), stays, self._named(first, last, number, places))
-        self._moves = (first, places, last, before)
+            kept = np.flatnonzero(needed_rows(when, value, omega, strict, up, down))
+        kept_ids = self._ids_of(kept if ordered else order.take(kept), first, last, ids)
+        self._replace(first, last, RetainedRows(when, value), kept, kept_ids)
 
-    def _named(self, first: int, last: int, number: Array | None, places: Array) -> Array:
-        """The ids of rows at these places: among what is from `first` to `last`, then the arrivals."""
-        again = last - first
-        ids = places + (self._arrived - again) if number is None else number.take(places - again, mode="clip")
-        if again:
-            old = np.flatnonzero(places < again)
-            ids[old] = self._column("id")[first:last].take(places.take(old))
+    def _with_common_type(self, when: Array) -> Array:
+        """Convert the stored times or these, so that both are integers or both floats."""
+        if when.dtype == self._columns["time"].dtype:
+            return when
+        if self._end > self._begin:
+            self._columns["time"] = self._columns["time"].astype(np.float64)
+            return when.astype(np.float64)
+        self._columns["time"] = self._columns["time"].view(when.dtype)  # no rows to convert
+        return when
+
+    def _reachable(self, ends: tuple[Time, Time], omega: Time) -> tuple[int, int]:
+        """The range of kept rows that arrivals between these times may affect.
+
+        Rows up to omega away may now be bracketed; the rows that bracket them on the other side are up to omega
+        farther away.
+        """
+        times = self._column("time")
+        low, high = ends[0] - 2 * omega, ends[1] + 2 * omega
+        if times.dtype.kind == "f":  # rounding must not exclude a row at the limit
+            low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+        return int(np.searchsorted(times, low, side="left")), int(np.searchsorted(times, high, side="right"))
+
+    def _ids_of(self, positions: Array, first: int, last: int, new_ids: Array | None) -> Array:
+        """The ids of merged rows: positions among the kept rows from `first` to `last`, then the arrivals."""
+        merged = last - first
+        if new_ids is None:
+            ids = positions + (self._arrived - merged)
+        else:
+            ids = new_ids.take(positions - merged, mode="clip")
+        if merged:
+            old = np.flatnonzero(positions < merged)
+            ids[old] = self._column("id")[first:last].take(positions.take(old))
         return ids
 
     def _limit(self, times: Array) -> tuple[Time, bool]:
-        """How far apart two rows that bracket may be, and whether less than that; whole for whole times."""
+        """The maximal distance of two rows that bracket another, and whether the limit is exclusive."""
         strict = self.closed == "neither"
         if times.dtype.kind == "f":
             return float(self.omega), strict
         return (math.ceil(self.omega) - 1, False) if strict else (math.floor(self.omega), False)
 
-    def _splice(self, first: int, last: int, rows: Retained, stays: Array, ids: Array) -> None:
-        """Put those of the rows that stay, with these ids, in the place of what is from `first` to `last`."""
-        size, new = self._end - self._begin, len(stays)
-        total = size - (last - first) + new
-        spacious = len(self._columns["time"]) < self._begin + total or self._begin > total
-        # A quarter of spare room keeps appending cheap and the memory close to that of the rows. One block for all
-        # columns, whose numbers all take eight bytes, is given in larger pages.
-        block = np.empty((len(_COLUMNS), total + (total >> 2) if spacious else 0), np.int64)
-        for name, room in zip(_COLUMNS, block, strict=True):
+    def _replace(self, first: int, last: int, rows: RetainedRows, kept: Array, ids: Array) -> None:
+        """Replace the rows from `first` to `last` by those of `rows` at the positions `kept`, with these ids."""
+        size, count = self._end - self._begin, len(kept)
+        total = size - (last - first) + count
+        allocate = len(self._columns["time"]) < self._begin + total or self._begin > total
+        # A quarter of spare space makes appending cheap. All columns have eight bytes per row, and share one block
+        # of memory, for which the system uses larger pages.
+        block = np.empty((len(_COLUMNS), total + (total >> 2) if allocate else 0), np.int64)
+        for name, space in zip(_COLUMNS, block, strict=True):
             column, old = self._columns[name], self._column(name)
-            if spacious:
-                target = room.view(column.dtype)
+            if allocate:
+                target = space.view(column.dtype)
                 target[:first] = old[:first]
             else:
                 target = column[self._begin :]
-            target[first + new : total] = old[last:]
-            place = target[first : first + new]
+            target[first + count : total] = old[last:]
+            new = target[first : first + count]
             if name == "id":
-                place[:] = ids
+                new[:] = ids
             else:
-                np.take(getattr(rows, name), stays, out=place, mode="clip")  # which needs no buffer
-            if spacious:
+                np.take(getattr(rows, name), kept, out=new, mode="clip")  # "clip" needs no buffer
+            if allocate:
                 self._columns[name] = target
-        if spacious:
+        if allocate:
             self._begin = 0
         self._end = self._begin + total
 
-    def _shed(self, budget: int) -> None:
-        """Drop rows that are an extreme for the shortest time, until the budget holds the rest."""
-        while (over := self._end - self._begin - budget) > 0:
+    def _shed_rows(self, budget: int) -> None:
+        """Drop the rows that are an extreme for the shortest time, until the others fit the budget."""
+        while (excess := self._end - self._begin - budget) > 0:
             when, value = self._column("time").astype(np.float64), self._column("value")
-            both = np.stack([reigns(when, sign * value, float(self.omega)) for sign in (1.0, -1.0)])
-            wanted = np.array([self.shape != "decreasing", self.shape != "increasing"])
-            lasting = (both * wanted[:, None]).sum(axis=0)
-            # Half of what is too much at a time: those that stay then reign for longer.
-            going = np.argsort(lasting, kind="stable")[: max(over // 2, 1)]
-            self._moved += both[:, going].sum(axis=1) * wanted
-            self._gone += len(going)
-            stays = np.delete(np.arange(len(when)), going)
-            self._moves = (0, self.kept()[stays], 0, 0)
-            rows = Retained(self._column("time"), value)
-            self._splice(0, len(when), rows, stays, self._column("id").take(stays))
+            durations = np.stack(
+                [extreme_durations(when, sign * value, float(self.omega)) for sign in (1.0, -1.0)]
+            )
+            used = np.array([self.shape != "decreasing", self.shape != "increasing"])
+            total = (durations * used[:, None]).sum(axis=0)
+            # Half of the excess at a time: the remaining rows are then extremes for longer.
+            dropped = np.argsort(total, kind="stable")[: max(excess // 2, 1)]
+            self._lost_time += durations[:, dropped].sum(axis=1) * used
+            self._shed += len(dropped)
+            kept = np.delete(np.arange(len(when)), dropped)
+            rows = RetainedRows(self._column("time"), value)
+            self._replace(0, len(when), rows, kept, self._column("id").take(kept))
 
 
-def missing(moved: Array, seen: float) -> float:
-    """The chance that an extreme is missed, if of all intervals the highest and lowest of so many were moved."""
-    high, low = np.minimum(moved / seen, 1.0).tolist()
+def miss_probability(lost_time: Array, total_time: float) -> float:
+    """The probability that an extreme was lost, given for how long the highest and the lowest were lost."""
+    high, low = np.minimum(lost_time / total_time, 1.0).tolist()
     return float(1 - (1 - high) * (1 - low))
-
-
-def check_length(value: Time, what: str) -> Time:
-    """Refuse what is no length of time."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(f"{what} is {value!r}; give a number above 0")
-    plain: Time = value.item() if isinstance(value, np.generic) else value
-    if not 0 < plain < FAR:
-        raise InputError(f"{what} is {plain!r}; give a number above 0 and below 2**61")
-    return plain
-
-
-def readings(times: ArrayLike, values: ArrayLike) -> tuple[Array, Array]:
-    """Times as 64-bit integers or floats, and values as floats, one a time."""
-    when, value = _column(times, "times"), _numbers(values)
-    if when.ndim != 1 or when.shape != value.shape:
-        raise InputError(f"times are {when.shape} and values {value.shape}; give two columns of one length")
-    if not len(when):
-        return np.empty(0, np.int64), value
-    if when.dtype.kind in "mM":
-        if np.isnat(when).any():
-            raise InputError("a time is NaT, which is never; leave such rows out and count them")
-        when = when.astype(f"{when.dtype.kind}8[us]").view(np.int64)
-    elif when.dtype.kind not in "iuf":
-        raise InputError(f"times of type {when.dtype} cannot be used; give numbers or calendar times")
-    first, last = when.min().item(), when.max().item()  # of Python: its whole numbers have no end
-    if not (first > -FAR and last < FAR):
-        raise InputError(f"times reach from {first} to {last}; give finite ones within 2**61 of 0")
-    return when.astype(np.float64 if when.dtype.kind == "f" else np.int64, copy=False), value
-
-
-def _column(given: ArrayLike, what: str) -> Array:
-    try:
-        return np.asarray(given)
-    except ValueError as error:
-        raise InputError(f"the {what} are no column: {error}; give one number a row") from error
-
-
-def _numbers(given: ArrayLike) -> Array:
-    values = _column(given, "values")
-    try:
-        if values.dtype.kind in "iufbO":
-            return values.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"a value is no number: {error}; give numbers, NaN for those that are missing"
-        ) from error
-    raise InputError(f"values of type {values.dtype} cannot be used; give numbers")
-
-
-def _reading(time: Time, value: float) -> tuple[Time, float]:
-    """One row as plain numbers."""
-    if not isinstance(value, int | float | np.number | np.bool_):
-        raise InputError(f"the value at time {time!r} is {value!r}; give a number")
-    if value != value:  # noqa: PLR0124 - only NaN is not what it is
-        raise InputError(
-            f"the value at time {time!r} is NaN, which is neither high nor low; leave such rows out and count them"
-        )
-    if isinstance(time, int | float) and not isinstance(time, bool) and -FAR < time < FAR:
-        return time, float(value)
-    try:
-        when, _ = readings([time], [value])
-    except InputError as error:
-        raise InputError(f"the time is {time!r}: {error}") from error
-    plain: Time = when[0].item()
-    return plain, float(value)
 
 
 def _ascending(times: Array) -> bool:

@@ -112,7 +112,7 @@ EXPERIMENTS: Final = (
         "rows kept of a recording by the length of the interval",
         "On the DEBS 2012 recording rows are omitted from fewer rows an interval on than on Gamma-Wiener; those kept "
         "of an interval level off around eight, and fall from 2^7 to 2^11.",
-        Grid({"stream": measures.BOTH, "density": DENSITIES}),
+        Grid({"stream": measures.RECORDING_AND_GENERATED, "density": DENSITIES}),
         measures.kept_on_recording,
         TableLayout(("stream", "density"), _NUMBERS),
         _CURVES,
@@ -129,7 +129,7 @@ EXPERIMENTS: Final = (
         measures.dew_point_alarms,
         TableLayout(("formula", "hours"), ("kept %", "alarms", "missed", "invented")),
         (),
-        claims.claims_of_forest,
+        claims.claims_of_dew_point,
         "A year of half hours in a forest: humidity, air, and soil as the surface. The dew point itself, and "
         "the printed formula, which does not give a temperature; no watermark, so nothing expires.",
         needs_data=True,

@@ -24,39 +24,39 @@ FORMULAS: Final = {
     "dew point": f"257.14*{_GAMMA} / (18.678 - {_GAMMA}) > s",
     "as printed": f"{_GAMMA} > s",
 }
-"""The surface is colder than the dew point: the Magnus formula solved for the temperature, and as printed."""
+"""The surface is colder than the dew point: by the Magnus formula solved for the temperature, and as printed."""
 DOMAIN: Final = {"h": (1.0, 100.0), "a": (-40.0, 60.0), "s": (-40.0, 60.0)}
 
 
 def kept_shares(times: Array, values: Array, omega: float) -> tuple[float, float]:
-    """The share of rows that are kept, by the definition and as printed."""
+    """The shares of rows that are kept by the definition and by the algorithm as printed."""
     store = BracketStore(omega)
     store.extend(times, values)
-    return len(store) / len(times), float(as_printed(times, values, omega).mean())
+    return len(store) / len(times), float(kept_as_printed(times, values, omega).mean())
 
 
 def kept_on_stream(stream: str, density: int, rows: int, seed: int) -> dict[str, float]:
-    """Rows kept, with `density` rows per interval on average."""
-    made = STREAMS[stream]
-    trace = made.trace(rows, seed)
-    return _shares(density, *kept_shares(trace.time, np.asarray(trace.value), density * made.spacing))
+    """The rows kept of a generated stream, with `density` rows per interval on average."""
+    generator = STREAMS[stream]
+    trace = generator.trace(rows, seed)
+    return _shares(density, *kept_shares(trace.time, np.asarray(trace.value), density * generator.spacing))
 
 
-DEBS, DRAWN = BOTH = ("DEBS", "Gamma-Wiener")
+DEBS, GENERATED = RECORDING_AND_GENERATED = ("DEBS", "Gamma-Wiener")
 """A recording, and the generated stream that it is compared with."""
 
 
 def kept_on_recording(stream: str, density: int, data: str | Path, seed: int) -> dict[str, float]:
     """The same for the recording of the DEBS 2012 Grand Challenge, or for equally many generated rows."""
     times, values = datasets.power(data)
-    if stream == DRAWN:
-        return kept_on_stream(DRAWN, density, len(times), seed)
+    if stream == GENERATED:
+        return kept_on_stream(GENERATED, density, len(times), seed)
     gap = (times[-1] - times[0]) / (len(times) - 1)
     return _shares(density, *kept_shares(times, values, density * gap))
 
 
 def dew_point_alarms(hours: int, data: str | Path, seed: int, formula: str = "dew point") -> dict[str, float]:  # noqa: ARG001 - there is one recording
-    """Rows kept for the alarm of the dew point, and its alarms compared with those of a full join."""
+    """The rows kept for the dew point alarm, and its alarms compared with those of a full join."""
     streams = datasets.forest(data)
     alarm = certify(FORMULAS[formula], DOMAIN)
     every_row: dict[str, Shape] = dict.fromkeys(streams, "any")
@@ -94,7 +94,7 @@ def _shares(density: int, share: float, printed: float) -> dict[str, float]:
 
 
 @kernel
-def as_printed(times: Array, values: Array, omega: float) -> Array:  # noqa: C901 - one compiled loop
+def kept_as_printed(times: Array, values: Array, omega: float) -> Array:  # noqa: C901 - one compiled loop
     """Which rows Algorithm 1 keeps as it is printed, for rows in order of distinct times.
 
     Its scan to the right begins at the row before the new one, at a negative distance.
@@ -102,25 +102,30 @@ def as_printed(times: Array, values: Array, omega: float) -> Array:  # noqa: C90
     size = len(times)
     before = np.arange(-1, size - 1)
     after = np.full(size, -1)
-    near = np.full((4, size), np.inf)  # to the closest row: left above, left below, right above, right below
-    stays = np.ones(size, np.bool_)
+    # Distances to the closest row: left above, left below, right above, right below.
+    distance = np.full((4, size), np.inf)
+    kept = np.ones(size, np.bool_)
     last = -1
     for row in range(size):
         before[row] = -1
-        for way in range(2):
+        for direction in range(2):
             at = last
             while at >= 0:
-                apart = times[row] - times[at] if way == 0 else times[at] - times[row]
-                mine, its = 2 * way, 2 - 2 * way
-                if (near[mine, row] < np.inf and near[mine + 1, row] < np.inf) or apart > omega:
+                gap = times[row] - times[at] if direction == 0 else times[at] - times[row]
+                own, other = 2 * direction, 2 - 2 * direction
+                if (distance[own, row] < np.inf and distance[own + 1, row] < np.inf) or gap > omega:
                     break
-                further = before[at] if way == 0 else after[at]
+                further = before[at] if direction == 0 else after[at]
                 if values[at] != values[row]:
                     above = values[at] > values[row]
-                    near[mine + (0 if above else 1), row] = min(near[mine + (0 if above else 1), row], apart)
-                    near[its + (1 if above else 0), at] = min(near[its + (1 if above else 0), at], apart)
-                    if near[0, at] + near[2, at] <= omega and near[1, at] + near[3, at] <= omega:
-                        stays[at] = False
+                    side, opposite = own + (not above), other + above
+                    distance[side, row] = min(distance[side, row], gap)
+                    distance[opposite, at] = min(distance[opposite, at], gap)
+                    if (
+                        distance[0, at] + distance[2, at] <= omega
+                        and distance[1, at] + distance[3, at] <= omega
+                    ):
+                        kept[at] = False
                         if after[at] >= 0:
                             before[after[at]] = before[at]
                         else:
@@ -128,11 +133,11 @@ def as_printed(times: Array, values: Array, omega: float) -> Array:  # noqa: C90
                         if before[at] >= 0:
                             after[before[at]] = after[at]
                 at = further
-        if near[0, row] + near[2, row] <= omega and near[1, row] + near[3, row] <= omega:
-            stays[row] = False
+        if distance[0, row] + distance[2, row] <= omega and distance[1, row] + distance[3, row] <= omega:
+            kept[row] = False
             continue
         before[row] = last
         if last >= 0:
             after[last] = row
         last = row
-    return stays
+    return kept

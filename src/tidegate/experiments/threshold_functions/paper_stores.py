@@ -1,4 +1,4 @@
-"""Algorithm 1 on the stores of the paper, one row at a time. Its scan to the right is corrected."""
+"""Algorithm 1 of the paper with its stores, one row at a time, and with a corrected scan to the right."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SKIP_LIST: Final = 10
 
 
 @kernel
-def _place(times: Array, links: Array, last: int, time: float) -> int:
-    """The last node that is not later, found from the end of a linked list or from the top of a skip list."""
+def _find_predecessor(times: Array, links: Array, last: int, time: float) -> int:
+    """The last node that is not later, searched from the end of a linked list or from the top of a skip list."""
     levels = links.shape[0] - 1
     if levels == 1:
         node = last
@@ -34,15 +34,16 @@ def _place(times: Array, links: Array, last: int, time: float) -> int:
 
 @kernel
 def _height(node: int, levels: int) -> int:
-    drawn, height = hash64(node), 1
-    while height < levels and not drawn & np.uint64(3):
-        drawn >>= np.uint64(2)
+    """The number of levels of a node: each further level with a probability of 1/4."""
+    bits, height = hash64(node), 1
+    while height < levels and not bits & np.uint64(3):
+        bits >>= np.uint64(2)
         height += 1
     return height
 
 
 @kernel
-def _join(times: Array, links: Array, node: int, after: int) -> None:
+def _insert_node(times: Array, links: Array, node: int, after: int) -> None:
     links[0, node], links[1, node] = links[0, after], after
     if links[0, after] >= 0:
         links[1, links[0, after]] = node
@@ -58,7 +59,7 @@ def _join(times: Array, links: Array, node: int, after: int) -> None:
 
 
 @kernel
-def _leave(times: Array, links: Array, node: int) -> None:
+def _remove_node(times: Array, links: Array, node: int) -> None:
     links[0, links[1, node]] = links[0, node]
     if links[0, node] >= 0:
         links[1, links[0, node]] = links[1, node]
@@ -74,43 +75,44 @@ def _leave(times: Array, links: Array, node: int) -> None:
 
 
 @kernel
-def one_by_one(times: Array, values: Array, omega: float, levels: int) -> int:
-    """Offer rows of distinct times and values to a store with some link levels. Returns how many it keeps."""
+def keep_one_by_one(times: Array, values: Array, omega: float, levels: int) -> int:
+    """Offer rows of distinct times and values to a store with these link levels; returns how many it keeps."""
     size = len(times)
     # Node 0 is the head. Links: next, previous, then next on each level above.
-    when, worth = np.empty(size + 1), np.empty(size + 1)
-    when[0], worth[0] = -np.inf, 0.0
+    node_times, node_values = np.empty(size + 1), np.empty(size + 1)
+    node_times[0], node_values[0] = -np.inf, 0.0
     links = np.full((levels + 1, size + 1), -1, np.int64)
-    near = np.full((4, size + 1), np.inf)  # left above, left below, right above, right below
+    # Distances to the closest row: left above, left below, right above, right below.
+    distance = np.full((4, size + 1), np.inf)
     count = last = 0
     for row in range(size):
         node = row + 1
-        when[node], worth[node] = times[row], values[row]
-        after = _place(when, links, last, when[node])
-        begins = after
-        for way in range(2):
-            mine, its = 2 * way, 2 - 2 * way
-            at = after if way == 0 else links[0, begins]
-            while at > 0 and (near[mine, node] == np.inf or near[mine + 1, node] == np.inf):
-                apart = abs(when[node] - when[at])
-                if apart > omega:
+        node_times[node], node_values[node] = times[row], values[row]
+        after = _find_predecessor(node_times, links, last, node_times[node])
+        predecessor = after
+        for direction in range(2):
+            own, opposite = 2 * direction, 2 - 2 * direction
+            at = after if direction == 0 else links[0, predecessor]
+            while at > 0 and (distance[own, node] == np.inf or distance[own + 1, node] == np.inf):
+                gap = abs(node_times[node] - node_times[at])
+                if gap > omega:
                     break
-                further = links[1 - way, at]
-                above = worth[at] > worth[node]
-                side, other = mine + (not above), its + above
-                near[side, node] = min(near[side, node], apart)
-                near[other, at] = min(near[other, at], apart)
-                if near[0, at] + near[2, at] <= omega and near[1, at] + near[3, at] <= omega:
-                    if at == begins:
-                        begins = links[1, at]
+                further = links[1 - direction, at]
+                above = node_values[at] > node_values[node]
+                side, other = own + (not above), opposite + above
+                distance[side, node] = min(distance[side, node], gap)
+                distance[other, at] = min(distance[other, at], gap)
+                if distance[0, at] + distance[2, at] <= omega and distance[1, at] + distance[3, at] <= omega:
+                    if at == predecessor:
+                        predecessor = links[1, at]
                     if at == last:
                         last = links[1, at]
-                    _leave(when, links, at)
+                    _remove_node(node_times, links, at)
                     count -= 1
                 at = further
-        if near[0, node] + near[2, node] > omega or near[1, node] + near[3, node] > omega:
-            _join(when, links, node, begins)
+        if distance[0, node] + distance[2, node] > omega or distance[1, node] + distance[3, node] > omega:
+            _insert_node(node_times, links, node, predecessor)
             count += 1
-            if begins == last:
+            if predecessor == last:
                 last = node
     return count

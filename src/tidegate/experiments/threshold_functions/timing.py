@@ -12,35 +12,35 @@ import numpy as np
 from tidegate.alerts import BracketStore
 from tidegate.compiled import kernel
 from tidegate.experiments.threshold_functions.measures import STREAMS
-from tidegate.experiments.threshold_functions.paper_stores import LINKED_LIST, SKIP_LIST, one_by_one
+from tidegate.experiments.threshold_functions.paper_stores import LINKED_LIST, SKIP_LIST, keep_one_by_one
 from tidegate.streams import Readings
 from tidegate.types import Array
 
 OMEGA: Final = 100
-OURS: Final = "sorted arrays"
-_WARM: Final = 100
-_BURST: Final = 400
-_BIN: Final = 10
+SORTED_ARRAYS: Final = "sorted arrays"
+_WARM_UP_ROWS: Final = 100
+_ROWS_PER_BURST: Final = 400
+_ROWS_PER_BIN: Final = 10
 
 
-def _sorted(times: Array, values: Array) -> int:
+def _run_sorted_arrays(times: Array, values: Array) -> int:
     store = BracketStore(OMEGA)
     store.extend(times, values)
     return len(store)
 
 
 STORES: Final[dict[str, Callable[[Array, Array], int]]] = {
-    OURS: _sorted,
-    "linked list": lambda times, values: one_by_one(times, values, float(OMEGA), LINKED_LIST),
-    "skip list": lambda times, values: one_by_one(times, values, float(OMEGA), SKIP_LIST),
+    SORTED_ARRAYS: _run_sorted_arrays,
+    "linked list": lambda times, values: keep_one_by_one(times, values, float(OMEGA), LINKED_LIST),
+    "skip list": lambda times, values: keep_one_by_one(times, values, float(OMEGA), SKIP_LIST),
 }
 
 
 def store_seconds(stream: str, sigma: int, store: str, rows: int, seed: int) -> dict[str, float]:
-    """The processor time of a store for rows with some disorder, and how disordered they are."""
+    """The processor time of a store for rows with some disorder, and the share of inverted pairs."""
     trace = Readings(STREAMS[stream].values, disorder=sigma).trace(rows, seed)
     times, values = trace.time, np.asarray(trace.value)
-    _compiled(store)
+    _compile(store)
     began = time.process_time()
     kept = STORES[store](times, values)
     seconds = time.process_time() - began
@@ -48,9 +48,9 @@ def store_seconds(stream: str, sigma: int, store: str, rows: int, seed: int) -> 
 
 
 @cache
-def _compiled(store: str) -> None:
+def _compile(store: str) -> None:
     """Compile the store before it is measured."""
-    trace = Readings().trace(_WARM)
+    trace = Readings().trace(_WARM_UP_ROWS)
     STORES[store](trace.time, np.asarray(trace.value))
 
 
@@ -88,18 +88,18 @@ def _inversions(ranks: Array) -> int:
 
 def near_gaps(stream: str, density: int, rows: int, seed: int) -> list[dict[str, float]]:
     """The share of rows kept, by the distance in rows to the next gap. A gap is wider than an interval."""
-    made = STREAMS[stream]
-    trace = made.trace(rows, seed)
-    omega = density * made.spacing
-    burst = np.arange(rows) // _BURST
+    generator = STREAMS[stream]
+    trace = generator.trace(rows, seed)
+    omega = density * generator.spacing
+    burst = np.arange(rows) // _ROWS_PER_BURST
     store = BracketStore(omega)
     store.extend(trace.time + burst * 2 * omega, np.asarray(trace.value))
-    within = np.arange(rows) % _BURST
-    away = np.minimum(within, _BURST - 1 - within) // _BIN
-    whole = burst < rows // _BURST
+    within = np.arange(rows) % _ROWS_PER_BURST
+    away = np.minimum(within, _ROWS_PER_BURST - 1 - within) // _ROWS_PER_BIN
+    whole = burst < rows // _ROWS_PER_BURST
     kept = np.bincount(away[store.ids][whole[store.ids]], minlength=away.max() + 1)
-    there = np.bincount(away[whole])
+    total = np.bincount(away[whole])
     return [
-        {"rows from the gap": _BIN * (number + 0.5), "kept %": 100 * some / every}
-        for number, (some, every) in enumerate(zip(kept.tolist(), there.tolist(), strict=True))
+        {"rows from the gap": _ROWS_PER_BIN * (number + 0.5), "kept %": 100 * kept_rows / all_rows}
+        for number, (kept_rows, all_rows) in enumerate(zip(kept.tolist(), total.tolist(), strict=True))
     ]

@@ -1,7 +1,7 @@
-"""One bucket of an alarm: the core's finder, the keys that it knows by number, and what was counted.
+"""One bucket of an alarm: the finder of alarms, the keys by number, and counts of arrivals.
 
-Nothing here knows Spark: tables and a watermark come in, alarms and bytes of state go out. The streaming processor
-and the batch job both run this.
+This module does not depend on Spark. Its input is tables and a watermark, and its output alarms and the state as
+bytes. The streaming processor and the batch job both use it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.alerts import KeyedAlarms, KeyedFinder, KeyedRows
+from tidegate.alerts import KeyedAlarmFinder, KeyedAlarms, KeyedRows
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.spark.packing.columns import column, in_utc, micros
 from tidegate.spark.packing.packed_rows import CHECK, KEY, from_bytes, to_bytes
@@ -29,63 +29,63 @@ from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
-    from tidegate.alerts import Certificate, Closed, Topology
+    from tidegate.alerts import Certificate, ClosedEnds, Topology
     from tidegate.types import Array, Budget
 
 ALERT: Final = "alert"
-"""What the state of an alarm says that it is."""
+"""The kind of state, as stored in its layout."""
 TIME: Final = "t"
 VALUE: Final = "v"
-COUNTS: Final = ("arrived", "late", "null")
-_NOTED: Final = 24
-"""How many bytes of a row are kept beside what it carries: the number of its key, the time, the value."""
-LEAST: Final = _NOTED + 16
-"""How many bytes a row takes at least: with the two hashes of its key."""
-_ALARMS_TOGETHER: Final = 1 << 16
+ARRIVAL_COUNTS: Final = ("arrived", "late", "null")
+_ROW_BYTES: Final = 24
+"""The bytes of a kept row without its carried columns: the number of its key, the time and the value."""
+MIN_ROW_BYTES: Final = _ROW_BYTES + 16
+"""The least number of bytes of a kept row, including the two hashes of its key."""
+_ALARMS_PER_BATCH: Final = 1 << 16
 
 
-def carried(number: int) -> str:
-    """The name under which a column travels that is carried into an alarm."""
+def carried_column(number: int) -> str:
+    """The internal name of a carried column."""
     return f"p{number}"
 
 
-def share_of(total: Budget | None, buckets: int, streams: int) -> Budget | None:
-    """What a bucket may keep of each stream."""
+def budget_share(total: Budget | None, buckets: int, streams: int) -> Budget | None:
+    """The budget of one bucket for each stream."""
     if total is None:
         return None
-    share, least = total.limit // (buckets * streams), 1 if total.unit == "rows" else LEAST
+    share, least = total.limit // (buckets * streams), 1 if total.unit == "rows" else MIN_ROW_BYTES
     if share < least:
         raise InputError(
-            f"a budget of {total.limit} {total.unit} leaves nothing for some of {buckets} buckets and {streams} "
-            f"streams; give at least {least * buckets * streams}, or fewer buckets"
+            f"a budget of {total.limit} {total.unit} is too small for {buckets} buckets and {streams} streams; give "
+            f"at least {least * buckets * streams}, or fewer buckets"
         )
     return replace(total, **{total.unit: share})
 
 
 @dataclass(frozen=True)
 class AlertPlan:
-    """Everything that a bucket needs to know; shipped to the workers.
+    """The configuration of a bucket, which is sent to the workers.
 
     Parameters
     ----------
     certificate, topology, hop
-        The alarm; times in microseconds.
+        The alarm; times are in microseconds.
     streams
-        In the order in which the result has them.
+        The streams in the order of the result's columns.
     keys
         The types of the key's columns.
     time
         The type of times.
     carried
-        The types of the columns that each stream's rows carry into an alarm.
+        By stream: the types of the columns that rows carry into an alarm.
     budget
-        What a bucket may keep of each stream.
+        The budget of one bucket for each stream.
     layout
-        What a state must agree on to be taken up again.
+        The settings that must be equal to those of a stored state.
     total
-        What the whole query may keep.
+        The budget of the whole query.
     fixed
-        Whether the number of buckets was given. If not, it follows from the partitions of the running query.
+        Whether the number of buckets was given. If not, the running query's partitions determine it.
     """
 
     certificate: Certificate
@@ -101,28 +101,28 @@ class AlertPlan:
     fixed: bool = True
 
     def for_task(self) -> AlertPlan:
-        """The plan with the number of buckets that the running query has."""
+        """The plan with the number of buckets of the running query."""
         if self.fixed:
             return self
         count = task_buckets(self.layout["buckets"])
-        budget = share_of(self.total, count, len(self.streams))
+        budget = budget_share(self.total, count, len(self.streams))
         return replace(self, budget=budget, layout=self.layout | {"buckets": count}, fixed=True)
 
     @property
     def key_schema(self) -> pa.Schema:
-        """A key as it is kept: two hashes (or the number that it is), and the user's columns."""
+        """The columns of a kept key: two hashes (or the key itself, if it is an integer), and the user's columns."""
         hashes = [pa.field(name, pa.int64()) for name in (KEY, CHECK)]
         return pa.schema([*hashes, *(pa.field(f"c{i}", kind) for i, kind in enumerate(self.keys))])
 
     def carried_schema(self, name: str) -> pa.Schema:
-        """What is kept of a stream's row beside key, time and value."""
-        return pa.schema([pa.field(carried(i), kind) for i, kind in enumerate(self.carried[name])])
+        """The carried columns of a stream's rows."""
+        return pa.schema([pa.field(carried_column(i), kind) for i, kind in enumerate(self.carried[name])])
 
-    def finder(self) -> KeyedFinder:
-        """What finds the alarms of one bucket. Hopping windows are Spark's: without their end."""
-        closed: Closed = "both" if self.hop is None else "left"
+    def new_finder(self) -> KeyedAlarmFinder:
+        """The finder of one bucket. As in Spark, hopping windows do not include their end."""
+        closed: ClosedEnds = "both" if self.hop is None else "left"
         budget = self.budget.limit if self.budget else None
-        return KeyedFinder(self.certificate, self.topology, hop=self.hop, closed=closed, budget=budget)
+        return KeyedAlarmFinder(self.certificate, self.topology, hop=self.hop, closed=closed, budget=budget)
 
 
 @dataclass
@@ -130,16 +130,16 @@ class AlertBucket:
     """A running bucket."""
 
     plan: AlertPlan
-    finder: KeyedFinder = field(init=False)
+    finder: KeyedAlarmFinder = field(init=False)
     keys: pa.Table = field(init=False)
     counts: dict[str, dict[str, int]] = field(init=False)
     carried: dict[str, pa.Table] = field(init=False)
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.finder = self.plan.finder()
+        self.finder = self.plan.new_finder()
         self.keys = self.plan.key_schema.empty_table()
-        self.counts = {name: dict.fromkeys(COUNTS, 0) for name in self.plan.streams}
+        self.counts = {name: dict.fromkeys(ARRIVAL_COUNTS, 0) for name in self.plan.streams}
         self.carried = {
             name: self.plan.carried_schema(name).empty_table()
             for name, kinds in self.plan.carried.items()
@@ -147,107 +147,110 @@ class AlertBucket:
         }
 
     def step(self, tables: dict[str, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
-        """Take the arrivals of a micro-batch, or of a whole batch job, for which there is no watermark."""
-        taken = {
-            name: self._taken(name, in_utc(table), timely=watermark is None) for name, table in tables.items()
+        """Process the arrivals of a micro-batch, or of a whole batch job, which has no watermark."""
+        accepted = {
+            name: self._accept(name, in_utc(table), drop_late=watermark is not None)
+            for name, table in tables.items()
         }
-        codes = self._coded(list(taken.values()))
+        codes = self._number_keys(list(accepted.values()))
         rows = {
             name: KeyedRows(code, micros(table, TIME), column(table, VALUE))
-            for (name, table), code in zip(taken.items(), codes, strict=True)
+            for (name, table), code in zip(accepted.items(), codes, strict=True)
         }
-        kept_all = [name for name, counted in self.finder.counts.items() if not counted["shed"]]
-        pools = {name: self._with_arrivals(name, taken) for name in self.carried}
+        not_shed = [name for name, counts in self.finder.counts.items() if not counts["shed"]]
+        pools = {name: self._with_arrivals(name, accepted) for name in self.carried}
         if self.plan.budget and self.plan.budget.unit == "bytes":
-            # Whichever rows stay, they fit: also if they are the largest, each with a key of its own.
-            self.finder.budget = self.plan.budget.limit // self._largest(pools)
+            # Any selection of rows must fit, even if all are the largest, each with a different key.
+            self.finder.budget = self.plan.budget.limit // self._max_row_bytes(pools)
         alarms = self.finder.step(rows, watermark)
-        self._warn(kept_all)
-        whole = self._laid_out(alarms, pools)
-        self.carried = {name: pool.take(pa.array(self.finder.kept[name])) for name, pool in pools.items()}
-        self._forget()
-        for begin in range(0, whole.num_rows, _ALARMS_TOGETHER):
-            yield whole.slice(begin, _ALARMS_TOGETHER)
+        self._warn_if_shed(not_shed)
+        result = self._to_result(alarms, pools)
+        positions = self.finder.previous_positions
+        self.carried = {name: pool.take(pa.array(positions[name])) for name, pool in pools.items()}
+        self._drop_unused_keys()
+        for begin in range(0, result.num_rows, _ALARMS_PER_BATCH):
+            yield result.slice(begin, _ALARMS_PER_BATCH)
 
-    def _largest(self, pools: dict[str, pa.Table]) -> int:
-        """How many bytes a row may take at most, with its key and what it carries."""
+    def _max_row_bytes(self, pools: dict[str, pa.Table]) -> int:
+        """The largest size of a row, with its key and its carried columns."""
         carried = max((int(row_sizes(pool).max(initial=0)) for pool in pools.values()), default=0)
-        return _NOTED + carried + int(row_sizes(self.keys).max(initial=0))
+        return _ROW_BYTES + carried + int(row_sizes(self.keys).max(initial=0))
 
-    def _warn(self, kept_all: list[str]) -> None:
-        """Say of streams that had kept all that they need, if now they have not."""
-        shed = [name for name in kept_all if self.finder.counts[name]["shed"]]
+    def _warn_if_shed(self, not_shed: list[str]) -> None:
+        """Warn if one of these streams, which had shed no rows so far, has shed rows now."""
+        shed = [name for name in not_shed if self.finder.counts[name]["shed"]]
         if shed and (budget := self.plan.budget):
             warnings.warn(
-                f"the budget of {budget.limit} {budget.unit} a bucket and stream is too small for {', '.join(shed)}: "
-                f"rows are shed, and alarms may be missed, by now with a chance of {self.finder.chance:.2g}",
+                f"the budget of {budget.limit} {budget.unit} per bucket and stream is too small for "
+                f"{', '.join(shed)}: rows are shed, and alarms may be missed, with an estimated probability of "
+                f"{self.finder.miss_probability:.2g}",
                 stacklevel=3,
             )
 
-    def _taken(self, name: str, table: pa.Table, *, timely: bool) -> pa.Table:
-        """The rows that have a key and a time, and are not late."""
+    def _accept(self, name: str, table: pa.Table, *, drop_late: bool) -> pa.Table:
+        """Count arrivals; return the rows that have a key and a time and are not late."""
         counts = self.counts[name]
         counts["arrived"] += table.num_rows
-        there = table.filter(pc.and_(table.column(KEY).is_valid(), table.column(TIME).is_valid()))
-        counts["null"] += table.num_rows - there.num_rows
-        if timely:
-            return there
-        fresh = there.filter(pa.array(micros(there, TIME) > self.clock.late))
-        counts["late"] += there.num_rows - fresh.num_rows
-        return fresh
+        valid = table.filter(pc.and_(table.column(KEY).is_valid(), table.column(TIME).is_valid()))
+        counts["null"] += table.num_rows - valid.num_rows
+        if not drop_late:
+            return valid
+        in_time = valid.filter(pa.array(micros(valid, TIME) > self.clock.late))
+        counts["late"] += valid.num_rows - in_time.num_rows
+        return in_time
 
-    def _coded(self, tables: list[pa.Table]) -> list[Array]:
-        """Number the keys: those that are known keep theirs, others come behind them."""
+    def _number_keys(self, tables: list[pa.Table]) -> list[Array]:
+        """Number the keys of the rows: known keys keep their numbers, new keys get the next ones."""
         schema = self.plan.key_schema
-        some = [table.select(schema.names).cast(schema) for table in tables]
-        every = pa.concat_tables([self.keys, *some]).combine_chunks()
+        arrivals = [table.select(schema.names).cast(schema) for table in tables]
+        every = pa.concat_tables([self.keys, *arrivals]).combine_chunks()
         key, check = column(every, KEY), column(every, CHECK)
         order = np.lexsort((check, key))
-        new = np.ones(len(order), bool)
-        new[1:] = (np.diff(key[order]) != 0) | (np.diff(check[order]) != 0)
-        firsts = order[new]
-        # The order is stable: the first of a kind is the one that is known, if any is.
+        is_first = np.ones(len(order), bool)
+        is_first[1:] = (np.diff(key[order]) != 0) | (np.diff(check[order]) != 0)
+        firsts = order[is_first]
+        # The sort is stable: if a key is known, its known row is the first of the equal ones.
         known = self.keys.num_rows
         numbers = np.where(firsts < known, firsts, known + np.cumsum(firsts >= known) - 1)
         code = np.empty(len(order), np.int64)
-        code[order] = numbers[np.cumsum(new) - 1]
+        code[order] = numbers[np.cumsum(is_first) - 1]
         added = firsts[firsts >= known]
         self.keys = every.take(pa.array(np.concatenate((np.arange(known), added))))
         ends = np.cumsum([known, *(table.num_rows for table in tables)])
         return [code[begin:end] for begin, end in pairwise(ends)]
 
-    def _with_arrivals(self, name: str, taken: dict[str, pa.Table]) -> pa.Table:
-        """What the rows of a stream carry: those that were kept, then the arrivals."""
-        there = self.carried[name]
-        if name not in taken:
-            return there
-        fresh = taken[name].select(there.schema.names).cast(there.schema)
-        return pa.concat_tables([there, fresh]).combine_chunks()
+    def _with_arrivals(self, name: str, accepted: dict[str, pa.Table]) -> pa.Table:
+        """The carried columns of a stream: of the kept rows, then of the arrivals."""
+        kept = self.carried[name]
+        if name not in accepted:
+            return kept
+        arrivals = accepted[name].select(kept.schema.names).cast(kept.schema)
+        return pa.concat_tables([kept, arrivals]).combine_chunks()
 
-    def _laid_out(self, alarms: KeyedAlarms, pools: dict[str, pa.Table]) -> pa.RecordBatch:
-        """The columns of the result: the key, when, who and how high, and the rows with what they carry."""
+    def _to_result(self, alarms: KeyedAlarms, pools: dict[str, pa.Table]) -> pa.RecordBatch:
+        """The result: the key, time, stream and margin, then each stream's row with its carried columns."""
         streams = self.plan.topology.streams
         times = np.array([alarms.time[name] for name in streams])
-        own = times[alarms.stream, np.arange(len(alarms))] if len(alarms) else np.empty(0, np.int64)
-        order = np.lexsort((alarms.key, alarms.stream, own))
+        raised_at = times[alarms.stream, np.arange(len(alarms))] if len(alarms) else np.empty(0, np.int64)
+        order = np.lexsort((alarms.key, alarms.stream, raised_at))
         keys = self.keys.take(pa.array(alarms.key[order]))
         columns = [one_chunk(keys.column(f"c{i}")) for i in range(len(self.plan.keys))]
         columns += [
-            self._times(own[order]),
+            self._times(raised_at[order]),
             pa.array(np.array(streams, object)[alarms.stream[order]], pa.string()),
             pa.array(alarms.level[order]),
         ]
         for name in self.plan.streams:
             columns += [self._times(alarms.time[name][order]), pa.array(alarms.value[name][order])]
             if name in pools:
-                columns += map(one_chunk, pools[name].take(pa.array(alarms.place[name][order])).columns)
+                columns += map(one_chunk, pools[name].take(pa.array(alarms.position[name][order])).columns)
         return pa.record_batch(columns, [f"o{i}" for i in range(len(columns))])
 
     def _times(self, times: Array) -> pa.Array:
         return pa.array(times, pa.int64()).cast(self.plan.time)
 
-    def _forget(self) -> None:
-        """Drop keys of which no row is kept, and close the gaps in their numbers."""
+    def _drop_unused_keys(self) -> None:
+        """Drop keys without kept rows, and renumber the others."""
         used = np.unique(np.concatenate([rows.key for rows in self.finder.rows.values()]))
         if len(used) < self.keys.num_rows:
             self.keys = self.keys.take(pa.array(used))
@@ -257,7 +260,7 @@ class AlertBucket:
             }
 
     def save(self) -> bytes:
-        """The whole state as bytes."""
+        """The complete state as bytes."""
         counted = np.array([list(self.counts[name].values()) for name in self.plan.streams])
         state: dict[str, Array | bytes] = {
             "layout": json.dumps(self.plan.layout, sort_keys=True).encode(),
@@ -270,7 +273,7 @@ class AlertBucket:
 
     @classmethod
     def load(cls, plan: AlertPlan, data: bytes | None) -> Self:
-        """Go on from saved bytes, or begin."""
+        """Continue from saved bytes, or begin if there are none."""
         bucket = cls(plan)
         if data is None:
             return bucket
@@ -279,12 +282,15 @@ class AlertBucket:
         bucket.finder.restore(state)
         bucket.keys = from_bytes(state["keys"].tobytes())
         bucket.carried = {name: from_bytes(state[f"{name}.carried"].tobytes()) for name in bucket.carried}
-        bucket.counts = arrivals(state, plan.streams)
+        bucket.counts = arrival_counts(state, plan.streams)
         bucket.clock = Clock(*state["clock"].tolist())
         return bucket
 
 
-def arrivals(state: dict[str, Array], streams: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    """What a saved bucket counted of what came in."""
-    counted = state["arrivals"].reshape(len(streams), len(COUNTS)).tolist()
-    return {name: dict(zip(COUNTS, of, strict=True)) for name, of in zip(streams, counted, strict=True)}
+def arrival_counts(state: dict[str, Array], streams: tuple[str, ...]) -> dict[str, dict[str, int]]:
+    """The counts of arrivals in a saved state, by stream."""
+    counted = state["arrivals"].reshape(len(streams), len(ARRIVAL_COUNTS)).tolist()
+    return {
+        name: dict(zip(ARRIVAL_COUNTS, counts, strict=True))
+        for name, counts in zip(streams, counted, strict=True)
+    }

@@ -1,4 +1,4 @@
-"""The stateful operator that Spark runs for alarms: one state and one `AlertBucket` a bucket."""
+"""The stateful operator that Spark runs for alarms, with one `AlertBucket` per bucket."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class AlertProcessor(StatefulProcessor):
-    """Runs an alarm's buckets in Spark's `transformWithStateInPandas`."""
+    """Runs the buckets of an alarm in Spark's `transformWithStateInPandas`."""
 
     def __init__(self, plan: AlertPlan) -> None:
         self._plan = plan
@@ -44,23 +44,23 @@ class AlertProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Take the arrivals of a micro-batch as one step."""
+        """Process the arrivals of a micro-batch as one step."""
         watermark = timerValues.getCurrentWatermarkInMs() * MICROS
         log = StateLog(self._values)
         bucket = AlertBucket.load(self._plan, log.read_bytes())
         bucket.clock.advance(batch_number(), watermark)
-        # All at once: in parts, what comes first would depend on how Spark shuffled.
+        # In one step: otherwise the result would depend on the order in which Spark shuffles rows.
         for tables in gathered(packed(rows), self._plan.streams, NO_LIMIT):
             for batch in bucket.step(tables, watermark):
                 yield pd.DataFrame({"payload": [to_bytes(batch)]})
         log.write_bytes(bucket.save(), label=f"{bucket.clock.batch}")
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
 
 def alert_job(plan: AlertPlan) -> BatchJob:
-    """What runs one bucket of a batch job."""
+    """The function that runs one bucket of a batch job."""
 
     def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - Spark's signature
         bucket = AlertBucket(plan)

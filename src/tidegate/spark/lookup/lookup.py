@@ -1,4 +1,4 @@
-"""Look rows of a stream up in a relation of a database, through a bounded cache."""
+"""`tidegate.lookup`: rows of a stream looked up in a database table, through a bounded cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from tidegate.caching.policies import LookupPolicy, check_probabilities, start_ranking
-from tidegate.relations import Relation, UnreachableError, find
+from tidegate.relations import Relation, UnreachableError, as_relation
 from tidegate.relations.file import FileRelation
 from tidegate.relations.relation import RelationColumn
 from tidegate.spark.frames.durations import microseconds
@@ -118,9 +118,9 @@ def lookup(
         The number of parts of the cache: as many as tasks run at once on a machine. By default the cores of a Spark
         that runs on one machine ("local[8]"), else the number of shuffle partitions of the session.
     retry_timeout
-        How long a database that does not answer is asked again, at growing intervals, before the query fails.
+        How long a query is retried, at growing intervals, if the database does not answer; then the query fails.
     chunk
-        How many rows of a task are looked up together: their misses are fetched by one query.
+        The number of rows of a task that are looked up together: their misses are fetched by one query.
     suffix
         Appended to the relation's columns whose names the stream has too.
     seed
@@ -132,24 +132,24 @@ def lookup(
         The stream's columns as they are, then the relation's; a key that has one name in both is there once.
     """
     check_frame(stream, "stream")
-    kept = how_of(how, get_args(LookupHow))
+    join_type = how_of(how, get_args(LookupHow))
     check_choice(policy, LookupPolicy, "cache policy")
     check_probabilities(policy, probabilities)
     budget = Budget.of(cache)
     if budget is None:
         raise InputError("cache=None has no bound; give a number of rows, or bytes like '64 MB'")
-    ours, theirs = _key_names(on)
-    where, timeout = find(relation, table), _seconds(retry_timeout, "retry_timeout")
-    every = {column.name: column for column in _columns_of(where, timeout)}
-    key, added = _wanted(where, every, theirs, columns, shared=ours == theirs)
-    kind = _checked_key(stream, ours, key)
+    stream_key, relation_key = _key_names(on)
+    source, timeout = as_relation(relation, table), _seconds(retry_timeout, "retry_timeout")
+    available = {column.name: column for column in _columns_of(source, timeout)}
+    key, added = _select_columns(source, available, relation_key, columns, shared=stream_key == relation_key)
+    kind = _check_key(stream, stream_key, key)
     spark = stream.sparkSession
     parts = _tasks_at_once(spark) if tasks is None else tasks
     _check_counts(tasks=parts, chunk=chunk)
     budget.divided(parts)
     task = LookupTask(
         name="",
-        relation=where,
+        relation=source,
         key=key,
         columns=tuple(added),
         key_type=travelled(to_arrow_type(kind, timezone="UTC")),
@@ -164,16 +164,17 @@ def lookup(
     )
     start_ranking(policy, budget, task.key_type, probabilities, seed)  # refuses keys of an unsuitable type
     # The flags are not part of the name: lookups that differ only in these share a cache.
-    task = replace(task, name=_name(task, ours, spark), flags=(FOUND,) if hit is None else (FOUND, HIT))
+    flags = (FOUND,) if hit is None else (FOUND, HIT)
+    task = replace(task, name=_name(task, stream_key, spark), flags=flags)
     names = _result_names(stream, added, suffix, hit)
-    looked_up = stream.withColumn(_ROW, _as_udf(task, added)(F.col(quoted(ours)).cast(kind)))
-    if kept == "inner":
+    looked_up = stream.withColumn(_ROW, _as_udf(task, added)(F.col(quoted(stream_key)).cast(kind)))
+    if join_type == "inner":
         looked_up = looked_up.where(F.col(_ROW)[FOUND])
-    given = [F.col(quoted(name)) for name in stream.columns]
-    given += [F.col(_ROW)[f"c{i}"].alias(name) for i, name in enumerate(names)]
+    selected = [F.col(quoted(name)) for name in stream.columns]
+    selected += [F.col(_ROW)[f"c{i}"].alias(name) for i, name in enumerate(names)]
     if hit is not None:
-        given.append(F.col(_ROW)[HIT].alias(hit))
-    return looked_up.select(*given)
+        selected.append(F.col(_ROW)[HIT].alias(hit))
+    return looked_up.select(*selected)
 
 
 def _tasks_at_once(spark: SparkSession) -> int:
@@ -201,20 +202,20 @@ def _name(task: LookupTask, key: str, spark: SparkSession) -> str:
 
 
 def _as_udf(task: LookupTask, columns: Sequence[RelationColumn]) -> Any:  # noqa: ANN401 - Spark's own type
-    """The task as a Spark function: nondeterministic, since its answers change with the database."""
+    """The task as a Spark function: nondeterministic, since its results change with the database."""
 
-    def ask(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    def look_up(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         return task.run(batches)
 
     # Spark needs the hints as types, not as text.
-    ask.__annotations__ = {"batches": Iterator[pa.Array], "return": Iterator[pa.Array]}
-    answer = StructType(
+    look_up.__annotations__ = {"batches": Iterator[pa.Array], "return": Iterator[pa.Array]}
+    result = StructType(
         [
             *(StructField(flag, BooleanType(), nullable=flag != FOUND) for flag in task.flags),
             *(StructField(f"c{i}", _spark_type(column)) for i, column in enumerate(columns)),
         ]
     )
-    function = arrow_udf(ask, answer)  # type: ignore[call-overload]  # its stubs have no struct
+    function = arrow_udf(look_up, result)  # type: ignore[call-overload]  # its stubs have no struct
     return function.asNondeterministic()
 
 
@@ -230,43 +231,45 @@ def _key_names(on: On) -> tuple[str, str]:
 
 def _columns_of(relation: Relation, retry_timeout: float) -> list[RelationColumn]:
     if isinstance(relation, FileRelation) and not Path(relation.path).exists():
-        raise InputError(f"{relation.described} cannot be reached: the file does not exist; correct the path")
+        raise InputError(
+            f"{relation.description} cannot be reached: the file does not exist; correct the path"
+        )
     source = relation.open()
     try:
         return retry(source.columns, retry_timeout)
     except UnreachableError as error:
         raise InputError(
-            f"{relation.described} cannot be reached, {error}; check that it runs and accepts connections"
+            f"{relation.description} cannot be reached, {error}; check that it runs and accepts connections"
         ) from None
     finally:
         source.close()
 
 
-def _wanted(
+def _select_columns(
     relation: Relation,
-    every: dict[str, RelationColumn],
+    available: dict[str, RelationColumn],
     key: str,
     columns: Sequence[str] | None,
     *,
     shared: bool,
 ) -> tuple[RelationColumn, list[RelationColumn]]:
-    """The key, and the columns to add."""
+    """The key and the columns to add."""
     if isinstance(columns, str):
         raise InputError(f"columns={columns!r} is one name; write columns=[{columns!r}]")
-    wanted = list(every) if columns is None else list(columns)
-    missing = first_missing([key, *wanted], list(every))
+    names = list(available) if columns is None else list(columns)
+    missing = first_missing([key, *names], list(available))
     if missing is not None:
-        raise InputError(f"{relation.described} has no column {missing!r}; it has {', '.join(every)}")
+        raise InputError(f"{relation.description} has no column {missing!r}; it has {', '.join(available)}")
     if shared:
-        wanted = [name for name in wanted if name != key]
-    for name in {key, *wanted}:
-        column = every[name]
+        names = [name for name in names if name != key]
+    for name in {key, *names}:
+        column = available[name]
         if column.type is None:
             raise InputError(
-                f"{name!r} of {relation.described} is of type {column.declared}, which has no counterpart in Spark; "
-                "leave it out by columns=, or cast it in a view"
+                f"{name!r} of {relation.description} is of type {column.declared}, which Spark does not have; "
+                "exclude it with columns=, or cast it in a view"
             )
-    return every[key], [every[name] for name in wanted]
+    return available[key], [available[name] for name in names]
 
 
 def _spark_type(column: RelationColumn) -> DataType:
@@ -274,12 +277,12 @@ def _spark_type(column: RelationColumn) -> DataType:
     return kind
 
 
-def _checked_key(stream: DataFrame, name: str, key: RelationColumn) -> DataType:
-    """The type in which keys are compared; refuse keys that cannot be."""
+def _check_key(stream: DataFrame, name: str, key: RelationColumn) -> DataType:
+    """The type in which keys are compared; refuses keys that cannot be compared."""
     if name not in stream.columns:
         raise InputError(f"stream has no column {name!r}; it has {', '.join(stream.columns)}")
     ours, theirs = stream.schema[name].dataType, _spark_type(key)
-    if not key.keyed:
+    if not key.usable_as_key:
         raise InputError(
             f"the key {key.name!r} is declared {key.declared}, and the database can hold one value of it in several "
             "ways; use another column, or cast it to text or a number in a view"

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-_MOST: Final = 1 << 12
+_MAX_SLOTS: Final = 1 << 12
 """The largest number of slots of one query."""
 
 
@@ -57,7 +57,7 @@ def acquire_slot(name: str, slots: int) -> int | None:
     file = _file()
     if file is None:
         return None
-    for slot in range(min(slots, _MOST)):
+    for slot in range(min(slots, _MAX_SLOTS)):
         with contextlib.suppress(OSError):
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte(name, slot))
             return slot
@@ -73,4 +73,4 @@ def release_slot(name: str, slot: int) -> None:
 
 
 def _byte(name: str, slot: int) -> int:
-    return zlib.crc32(name.encode()) * _MOST + slot
+    return zlib.crc32(name.encode()) * _MAX_SLOTS + slot

@@ -22,7 +22,7 @@ HIT: Final = "hit"
 
 _IDLE_SECONDS: Final = 600.0
 """After this time without a task a process drops the cache of a lookup."""
-_MOST_CACHES: Final = 8
+_MAX_CACHES: Final = 8
 """How many caches a process keeps; beyond that it drops the least recently used one."""
 _FIRST_WAIT: Final = 0.1
 _LONGEST_WAIT: Final = 5.0
@@ -51,9 +51,9 @@ class LookupTask:
     policy, ttl, probabilities, seed
         As in `LookupCache`.
     retry_timeout
-        For how many seconds a relation that does not answer is asked again.
+        The seconds for which a query is retried if the relation does not answer.
     chunk
-        How many rows of the stream share a query.
+        The number of rows of the stream that share a query.
     flags
         The flags of each row beside its columns: `FOUND`, `HIT`, both or neither.
     """
@@ -115,9 +115,9 @@ class _WorkerCache:
             return retry(lambda: self._relation.rows(task.key, keys, task.columns), task.retry_timeout)
         except UnreachableError as error:
             raise LookupFailedError(
-                f"{task.relation.described} did not answer, {error}; nothing of this micro-batch was written: start "
-                "the query again from its checkpoint when the database is back, and give a longer retry_timeout= if "
-                "this happens often"
+                f"{task.relation.description} did not answer, {error}; nothing of this micro-batch was written. "
+                "Start the query again from its checkpoint when the database answers; give a longer retry_timeout= "
+                "if this happens often"
             ) from None
 
     def close_idle(self) -> None:
@@ -132,17 +132,17 @@ class _WorkerCache:
             release_slot(self.task.name, self._slot)
 
 
-def retry(ask: Callable[[], T], timeout: float) -> T:
-    """Call `ask` until the relation answers, at growing intervals, for at most `timeout` seconds."""
+def retry(query: Callable[[], T], timeout: float) -> T:
+    """Call `query` until the relation answers, at growing intervals, for at most `timeout` seconds."""
     begin, wait, tries = time.monotonic(), _FIRST_WAIT, 0
     while True:
         tries += 1
         try:
-            return ask()
+            return query()
         except UnreachableError as error:
             waited = time.monotonic() - begin
             if waited + wait > timeout:
-                raise UnreachableError(f"asked {tries} times in {waited:.0f} s ({error})") from None
+                raise UnreachableError(f"after {tries} attempts in {waited:.0f} s ({error})") from None
         time.sleep(wait)
         wait = min(2 * wait, _LONGEST_WAIT)
 
@@ -155,7 +155,7 @@ def _worker_cache(task: LookupTask) -> _WorkerCache:
     found = _CACHES.pop(task.name, None)
     now = time.monotonic()
     for name, other in list(_CACHES.items()):
-        if len(_CACHES) >= _MOST_CACHES or now - other.used > _IDLE_SECONDS:
+        if len(_CACHES) >= _MAX_CACHES or now - other.used > _IDLE_SECONDS:
             _CACHES.pop(name).close()
     if found is None:
         found = _WorkerCache(task)

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from tidegate.policies import Policy, registered
-from tidegate.spark.alert.inspection import ALERT, of_alert
+from tidegate.spark.alert.inspection import ALERT, inspect_alert
 from tidegate.spark.join.persistence import SavedBucket
 from tidegate.spark.join.settings import online
 from tidegate.spark.packing.buckets import labels
@@ -83,8 +83,8 @@ def inspect(
         carry in `carried`, by the names that it has in an alarm; "counts" is a row a bucket and stream: what
         arrived, was late, had no key or time (`null`), no value (`nan`) or one `outside` the domain; was omitted,
         shed for a budget, or expired; how many rows are kept, and how many alarms its arrivals raised. `undefined`,
-        the same for all streams of a bucket, counts the combinations for which the condition has no value. `chance`
-        estimates how likely it is that an alarm is missed since rows of the stream were shed.
+        the same for all streams of a bucket, counts the combinations for which the condition has no value.
+        `miss_probability` estimates how likely an alarm is missed because rows of the stream were shed.
     name
         Which join, sample or alarm, where the query has several: the `name` that it was given, or the number that
         Spark gives to its operator. Without it, a query that has several is refused with a list of them.
@@ -112,7 +112,7 @@ def inspect(
     if layout is None:
         return session.createDataFrame([], {"model": _MODEL, "rows": _ROWS, "counts": _COUNTS}[what])
     if layout.get("kind") == ALERT:
-        return of_alert(states, what, layout)
+        return inspect_alert(states, what, layout)
     if what == "counts":
         return states.mapInArrow(_counts, _COUNTS)
     # Found here and sent along: a worker need not know a class that was defined in this session.

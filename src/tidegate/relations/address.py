@@ -1,4 +1,4 @@
-"""A relation from the address that a user writes."""
+"""Relations from the address of a server or file."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ _FILES: Final[dict[str, type[DuckDB | SQLite]]] = {
     ".db": SQLite,
 }
 _PLAIN: Final = re.compile(r"[\w./\\+-]+")
-"""Text without a password: neither the address of a server nor settings."""
+"""Text that contains no password: neither an address of a server nor settings."""
 
 
-def find(relation: Relation | str | Path, table: TableName | None = None) -> Relation:
-    """The relation itself, or a table at the URL of a server or in a file.
+def as_relation(relation: Relation | str | Path, table: TableName | None = None) -> Relation:
+    """Return the relation itself, or a table of a server (given its URL) or of a file.
 
     Examples
     --------
-    >>> find("users.duckdb", "users")
+    >>> as_relation("users.duckdb", "users")
     DuckDB(path='.../users.duckdb', table='users')
-    >>> find("postgresql://ann:secret@db/shop", "users")
+    >>> as_relation("postgresql://ann:secret@db/shop", "users")
     PostgreSQL(table='users')
-    >>> find("users.csv", "users")
+    >>> as_relation("users.csv", "users")
     Traceback (most recent call last):
     tidegate.types.InputError: 'users.csv' is not a relation; give 'postgresql://...', a file that ends in .duckdb,
     .ddb, .sqlite, .sqlite3, .db, or a relation such as tidegate.relations.DuckDB(...)
     """
     if isinstance(relation, Relation):
         if table is not None:
-            raise InputError(f"table={table!r} with {relation!r}, which names its own table; leave it out")
+            raise InputError(f"table={table!r} with {relation!r}, which has a table already; leave it out")
         return relation
     if not isinstance(relation, str | Path):
         raise InputError(f"a {type(relation).__name__} is not a relation; use one of tidegate.relations")
     if table is None:
-        raise InputError("a relation by its address needs table=, the table or view to look rows up in")
+        raise InputError("a path or URL needs table=, the table or view to look rows up in")
     if str(relation).startswith(("postgresql://", "postgres://")):
         return PostgreSQL(str(relation), table)
-    kind = None if _is_address(str(relation)) else _FILES.get(Path(relation).suffix.lower())
+    kind = None if _is_server(str(relation)) else _FILES.get(Path(relation).suffix.lower())
     if kind is None:
         start = str(relation).partition("://")[0]
         shown = repr(start) if _PLAIN.fullmatch(start) else "this text (not shown, it may contain a password)"
@@ -58,6 +58,6 @@ def find(relation: Relation | str | Path, table: TableName | None = None) -> Rel
     return kind(str(relation), table)
 
 
-def _is_address(text: str) -> bool:
-    """Whether it is the address of a server, whatever its suffix."""
+def _is_server(text: str) -> bool:
+    """Whether the text is an address of a server, with any suffix."""
     return "://" in text or "password=" in text.lower()
