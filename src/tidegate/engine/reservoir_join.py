@@ -44,9 +44,9 @@ def settle(reservoir: RunningJoinReservoir, operator: SamplingOperator) -> Itera
     """
     yield reservoir.offer(np.empty(0), lowest=operator.sampling.fraction)
     if reservoir.grows:
-        yield reservoir.advance(operator.now, operator.sampling.needs())
+        yield reservoir.advance(operator.now, operator.sampling.required_budget())
         operator.limit(Budget(rows=reservoir.demand().rows))
-    operator.sampling.cap(reservoir.demand().fraction)
+    operator.sampling.limit_probability(reservoir.demand().fraction)
 
 
 class ReservoirJoin:
