@@ -118,7 +118,7 @@ def test_an_empty_stream_holds_nothing() -> None:
 
 
 def test_what_leaves_the_join_no_memory_is_refused() -> None:
-    with pytest.raises(InputError, match="leave the join at least one row"):
+    with pytest.raises(InputError, match="to leave the join at least one row"):
         small(0, size=60)
 
 

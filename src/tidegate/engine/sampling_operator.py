@@ -47,7 +47,7 @@ _ROW_BYTES: Final = 32
 
 
 @kernel
-def _due(matches: Array, wait: Array, hits: Array) -> Array:
+def _count_until_drawn(matches: Array, wait: Array, hits: Array) -> Array:
     """Count matches of rows; returns the rows that reach a drawn match, whose matches are not counted here."""
     due = np.empty(len(hits), np.int32)
     n = 0
@@ -270,7 +270,7 @@ class SamplingOperator:
             hits = np.zeros(count, np.int32)
             index.count(axes, (np.zeros(arrivals.stop - arrivals.start, np.int32), hits), watch=watch)
             count_ages = False  # the index has counted them
-            places = _due(rows.matches, wait, hits)
+            places = _count_until_drawn(rows.matches, wait, hits)
             if not len(places):
                 return
             axes = axes_of(rows, places)

@@ -162,7 +162,7 @@ def save(bucket: BucketJoin) -> bytes:
             "sampler": plan.sampling.sampler.name,
             "fraction": running.fraction,
             "lowered": running.control.lowered,
-        } | (bucket.sample.noted() if bucket.sample else {})
+        } | (bucket.sample.model_values() if bucket.sample else {})
         state["sampling"] = json.dumps(described).encode()
     if bucket.sample:
         state |= bucket.sample.snapshot()
@@ -194,7 +194,7 @@ def load(plan: BucketPlan, data: bytes | None, files: WatchedFiles | None = None
             bucket.evicted_partners.until[side] = saved.fields[f"evicted_until.{side}"].copy()
         _measure(bucket, side)
     if bucket.sample and not isinstance(bucket.operator, Operator):
-        bucket.sample.restore(saved.fields).leave(bucket.operator)
+        bucket.sample.restore(saved.fields).limit_join(bucket.operator)
     bucket.valuation.resume(saved.importance)
     return bucket
 
