@@ -176,7 +176,7 @@ class Owners(ABC):
 
     @abstractmethod
     def exhausted(self) -> Array:
-        """A mask of rows of which no further match can be drawn."""
+        """A mask of rows that own no further match that could be drawn."""
 
     def matches(self) -> Array | None:
         """The number of matches of each row, if `draw` counts them; None if the operator does."""
