@@ -132,11 +132,11 @@ class RunningPrintedJoin:
 
     @property
     def refilling(self) -> int:
-        """The number of further results that only refill what has grown."""
+        """The number of further results that refill the reservoir."""
         return self._refill - self._refilled
 
     def demand(self) -> Demand:
-        """What the sampler below should do from now on."""
+        """What the reservoir needs from the sampler from now on."""
         return Demand(self.fraction, self.budget - self.size)
 
     def offer(
