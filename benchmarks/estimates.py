@@ -1,4 +1,4 @@
-"""What answers from a million sampled results cost, by aggregate and design, beside a plain group-by of pandas."""
+"""The cost of estimates from a million sampled results, by aggregate and design, and that of a pandas group-by."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sampled(rows: int = ROWS) -> pa.Table:
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """Of the processor, which others on a shared machine do not add to: the best of some runs."""
+    """The least processor time of several runs."""
     times = []
     for _ in range(REPEATS):
         start = time.process_time()
@@ -50,7 +50,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Print seconds an answer."""
+    """Print the seconds of each estimate."""
     sample = sampled()
     compiled = sample.slice(0, 10)
     for method in METHODS:
@@ -66,7 +66,7 @@ def main() -> None:
         for method in METHODS:
             probability = "share" if method == "counted" else "probability"
 
-            def answer(by: str | None, window: int | None, every: int | None) -> float:
+            def measure(by: str | None, window: int | None, every: int | None) -> float:
                 return seconds(
                     lambda: estimate(
                         sample,
@@ -79,7 +79,7 @@ def main() -> None:
                     )
                 )
 
-            cells = [answer(by, None, None) for by in GROUPS.values()] + [answer(None, 1_000, 500)]
+            cells = [measure(by, None, None) for by in GROUPS.values()] + [measure(None, 1_000, 500)]
             shown.add_row(what, method, *(f"{cell:.3f}" for cell in cells))
     frame: pd.DataFrame = sample.to_pandas()
     plain = [

@@ -1,4 +1,4 @@
-"""What each sampler costs beside fifo, all in one run: only the ratios mean something on a shared machine."""
+"""The cost of each sampler relative to `fifo`, measured in one run: on a shared machine, compare ratios only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidegate.types import Budget, Window
 
 BUDGETS: Final = (1_000, 100_000, 1_000_000)
 STEPS: Final = {1_000: 20, 100_000: 25}
-"""How many steps of each size are measured."""
+"""The number of measured steps of each size."""
 SAMPLERS: Final[dict[str, Sampler]] = {
     "uniform": Uniform(),
     "uniform, p=0.1": Uniform(p=0.1),
@@ -28,15 +28,15 @@ SAMPLERS: Final[dict[str, Sampler]] = {
 
 
 def operators(budget: int) -> dict[str, Operator | SamplingOperator]:
-    """Fifo and every sampler, in half the rows that both windows hold."""
+    """`fifo` and every sampler, with a budget of half the rows of both windows."""
     join = Join(Window(budget, budget), Budget(rows=budget))
     return {"fifo": Operator(join)} | {n: SamplingOperator(join, sampler) for n, sampler in SAMPLERS.items()}
 
 
-def measured(budget: int, size: int, steps: int) -> dict[str, tuple[float, float]]:
-    """Nanoseconds a row of processor and of wall time, with a full buffer; results are formed.
+def measure(budget: int, size: int, steps: int) -> dict[str, tuple[float, float]]:
+    """Processor and wall time in nanoseconds per row, with a full buffer; results are formed.
 
-    All take turns at each step, so that whatever else the machine does burdens all alike.
+    All take turns at each step, so that other load on the machine affects all equally.
     """
     arrivals = recorded(budget, size, steps)
     filling = np.arange(0, 2 * budget, 100_000)[1:].tolist()
@@ -54,7 +54,7 @@ def measured(budget: int, size: int, steps: int) -> dict[str, tuple[float, float
 
 
 def main() -> None:
-    """Print a table a step size: nanoseconds of processor time a row, and times fifo by processor and wall."""
+    """Print a table for each step size: processor time per row, and ratios to `fifo` by processor and wall time."""
     console = Console()
     for size, steps in STEPS.items():
         table = Table("budget", *(f"{budget:,}" for budget in BUDGETS))
@@ -63,7 +63,7 @@ def main() -> None:
             f"processor ns a row (times fifo; by wall) in steps of {size:,} rows, medians of {steps}, "
             f"window = budget, load average {load:.1f}"
         )
-        costs = [measured(budget, size, steps) for budget in BUDGETS]
+        costs = [measure(budget, size, steps) for budget in BUDGETS]
         for name in operators(1):
             ratios = [(some[name][0], *np.divide(some[name], some["fifo"])) for some in costs]
             table.add_row(name, *(f"{ns:,.0f} ({cpu:.1f}; {wall:.1f})" for ns, cpu, wall in ratios))

@@ -118,7 +118,7 @@ def test_an_empty_stream_holds_nothing() -> None:
 
 
 def test_what_leaves_the_join_no_memory_is_refused() -> None:
-    with pytest.raises(InputError, match="leave the join at least one row"):
+    with pytest.raises(InputError, match="to leave the join at least one row"):
         small(0, size=60)
 
 
@@ -130,7 +130,7 @@ def test_rows_of_a_higher_probability_are_thinned_before_it_is_lowered() -> None
     for step in steps[:-1]:
         collected(operator.step(*step))
     before = operator.rows
-    operator.sampling.cap(0.0001)
+    operator.sampling.limit_probability(0.0001)
     operator.limit(Budget(rows=before // 4))
     collected(operator.step(*steps[-1]))
     assert operator.rows <= before // 4

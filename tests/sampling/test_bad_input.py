@@ -1,4 +1,4 @@
-"""What cannot be used is refused at once, with the value and the remedy."""
+"""Invalid input is refused at once, by an error that names the value and the remedy."""
 
 from __future__ import annotations
 
@@ -26,44 +26,46 @@ LEFT, RIGHT = stream(10, 1), stream(10, 2)
         ({"overflow": 0.0}, r"overflow must be a probability .*; got 0.0"),
         ({"overflow": 1}, r"overflow must be a probability .*; got 1"),
         ({"overflow": "0.1"}, r"overflow must be a probability .*; got '0.1'"),
-        ({"model": "keys"}, r"model 'keys' does not tell"),
-        ({"model": (None, 3)}, r"does not tell"),
+        ({"model": "keys"}, r"model must be a Frequency.*; got 'keys'"),
+        ({"model": (None, 3)}, r"model must be a Frequency"),
         ({"rates": (1, 0)}, r"rate on the right is 0"),
     ],
 )
-def test_parameters(sampler: type[tg.sampling.Sampler], given: dict[str, Any], message: str) -> None:
+def test_invalid_parameters_are_refused(
+    sampler: type[tg.sampling.Sampler], given: dict[str, Any], message: str
+) -> None:
     if sampler is PpsCluster and given == {"p": 1.5}:
-        assert PpsCluster(**given).p == 1.5  # it multiplies the matches that a row expects
+        assert PpsCluster(**given).p == 1.5  # it multiplies the expected matches of a row
         given, message = {"p": float("inf")}, r"p must be a number .*; got inf"
     with pytest.raises(tg.InputError, match=message):
         sampler(**given)
 
 
-def test_names() -> None:
+def test_an_unknown_name_lists_similar_ones() -> None:
     assert tg.sampling.names() == ["eq_cluster", "pps_cluster", "uniform"]
     with pytest.raises(tg.InputError, match="did you mean 'uniform'"):
         tg.simulate_sample(LEFT, RIGHT, window=(5, 5), sampler="unifrom")
 
 
-def test_budgets_too_small() -> None:
+def test_budgets_without_room_for_a_row_are_refused() -> None:
     with pytest.raises(tg.InputError, match="budget must be more than 32 bytes"):
         tg.simulate_sample(LEFT, RIGHT, window=(5, 5), budget="20 B")
     with pytest.raises(tg.InputError, match="holds nothing"):
         tg.simulate_sample(LEFT, RIGHT, window=(5, 5), budget=0)
 
 
-def test_joins_that_a_sampler_cannot_work_with() -> None:
-    with pytest.raises(tg.InputError, match="shares of keys tell nothing"):
+def test_joins_that_do_not_suit_the_model_are_refused() -> None:
+    with pytest.raises(tg.InputError, match="a Frequency needs a join on equal keys"):
         tg.simulate_sample(LEFT, RIGHT, window=(5, 5), condition="<", sampler=Uniform(model=MODEL))
-    with pytest.raises(tg.InputError, match="counts rows"):
+    with pytest.raises(tg.InputError, match="is a number of rows"):
         tg.simulate_sample(LEFT, RIGHT, window=(tg.Last(3), 0), sampler=Uniform(model="age"))
-    with pytest.raises(tg.InputError, match="has no end"):
+    with pytest.raises(tg.InputError, match="needs a window of finite length"):
         tg.simulate_sample(LEFT, RIGHT, window=(None, None), sampler=Uniform(model="age"))
     with pytest.raises(tg.InputError, match="split='even'"):
         SamplingOperator(Join(tg.Window(5, 5), tg.Budget(rows=4), split="even"), "uniform")
 
 
-def test_a_sample_cannot_be_thinned_to_more() -> None:
+def test_thinning_to_a_higher_probability_is_refused() -> None:
     found = tg.simulate_sample(LEFT, RIGHT, window=(5, 5), sampler=EqCluster(p=0.5)).pairs
     with pytest.raises(tg.InputError, match=r"at most 0.5"):
-        tg.sampling.thinned(found, 0.6)
+        tg.sampling.thin(found, 0.6)

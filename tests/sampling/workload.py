@@ -12,7 +12,7 @@ MODEL = Frequency(SHARES, SHARES)
 
 
 def stream(rows: int, seed: int) -> Stream:
-    """One row a unit of time."""
+    """A stream with one row per unit of time."""
     rng = np.random.default_rng(seed)
     keys = rng.choice(list(SHARES), rows, p=list(SHARES.values()))
     return {"key": keys.tolist(), "time": list(range(rows))}

@@ -1,6 +1,6 @@
 """A join and the reservoir that holds a sample of its results, within one budget.
 
-After each step the reservoir reports the fraction of results that is still of use, and the memory that it leaves to
+After each step the reservoir reports the fraction of results that is still needed, and the memory that it leaves to
 the join. The sampler lowers its probability to that fraction, and the join removes rows by the end of its next step.
 A reservoir that grows is filled only from then on, so both together never exceed the budget.
 """
@@ -40,13 +40,13 @@ def settle(reservoir: RunningJoinReservoir, operator: SamplingOperator) -> Itera
     """After a step, adapt reservoir and sampler to each other.
 
     The reservoir drops ranks that further results can no longer have. One that grows does so into memory that the
-    join does not need. The sampler draws no more than is of use. Yields which results stay; run it to its end.
+    join does not need. The sampler draws no more than is needed. Yields which results stay; run it to its end.
     """
     yield reservoir.offer(np.empty(0), lowest=operator.sampling.fraction)
     if reservoir.grows:
-        yield reservoir.advance(operator.now, operator.sampling.needs())
+        yield reservoir.advance(operator.now, operator.sampling.required_budget())
         operator.limit(Budget(rows=reservoir.demand().rows))
-    operator.sampling.cap(reservoir.demand().fraction)
+    operator.sampling.limit_probability(reservoir.demand().fraction)
 
 
 class ReservoirJoin:
@@ -132,7 +132,7 @@ class ReservoirReport:
     results
         The estimated number of results of the join so far.
     samples
-        The samples at the times that were asked for.
+        The samples at the times `at`.
     """
 
     times: Array = field(repr=False)
@@ -200,7 +200,7 @@ def simulate_reservoir(
     Deviations
     ----------
     Probabilities and memory are recomputed after each step, rather than after each result. RJS also lowers the
-    fraction to what is of use, which the paper does only in PRJS: that takes nothing from its sample.
+    fraction to what is needed, which the paper does only in PRJS; this does not change its sample.
     """
     return run_reservoir(
         left,
@@ -247,17 +247,17 @@ def run_reservoir(
         left, right = (encoded.source[found[side]] for side in SIDES)
         samples.append(ReservoirSample(when, left, right, found["owner"], found["shown"]))
 
-    due = list(at)
+    pending = list(at)
     for lefts, rights, moment in encoded.arrivals.steps(
         encoded.arrivals.cuts(step), whole_instants=step == "instant"
     ):
-        while due and recorded and moment.now > due[0]:
-            record_sample(due.pop(0))
+        while pending and recorded and moment.now > pending[0]:
+            record_sample(pending.pop(0))
         running.step(lefts, rights, moment)
         kept, join = running.reservoir, running.operator
         recorded.append((moment.now, len(kept), kept.size, join.rows, join.sampling.fraction, kept.results))
     if recorded:
-        for when in due if at else [recorded[-1][0]]:
+        for when in pending if at else [recorded[-1][0]]:
             record_sample(when)
     times, held, size, rows, fraction, results = np.array(recorded).reshape(-1, 6).T
     return ReservoirReport(times, held, size, rows, fraction, results, tuple(samples))

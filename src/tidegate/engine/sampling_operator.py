@@ -1,4 +1,4 @@
-"""The sampled join: an operator that asks a sampler which results to return.
+"""The sampled join: an operator that returns the results that a sampler draws.
 
 Each result belongs to its owner, the older of its two rows. The matches of buffered rows are only counted. Pairs are
 formed only for rows that have reached a match that is drawn, so a small sample costs little more than counting.
@@ -47,7 +47,7 @@ _ROW_BYTES: Final = 32
 
 
 @kernel
-def _due(matches: Array, wait: Array, hits: Array) -> Array:
+def _count_until_drawn(matches: Array, wait: Array, hits: Array) -> Array:
     """Count matches of rows; returns the rows that reach a drawn match, whose matches are not counted here."""
     due = np.empty(len(hits), np.int32)
     n = 0
@@ -185,37 +185,37 @@ class SamplingOperator:
         """
         state = self.state
         fresh = {side: len(buffer) for side, buffer in state.buffers.items()}
-        watched = self.sampling.forecaster.watched(state.candidates())
+        tracked = self.sampling.forecaster.track(state.candidates())
         self.sampling.observe({"left": left, "right": right}, moment.now)
-        spent: dict[Side, list[Array]] = {side: [] for side in SIDES}
+        exhausted: dict[Side, list[Array]] = {side: [] for side in SIDES}
         arriving: dict[Side, Owners] = {}
         for rows in (left, right):
-            noted, arriving[rows.side] = self.sampling.admitted(rows)
-            state.append(noted)
-        before, ages = state.tally.results, Ages(self.sampling.forecaster.watches(), state.now)
-        for sampled in self._sampled(fresh, arriving, spent, ages, chunk, residual):
+            admitted, arriving[rows.side] = self.sampling.admit(rows)
+            state.append(admitted)
+        before, ages = state.tally.results, Ages(self.sampling.forecaster.age_buckets(), state.now)
+        for sampled in self._sampled(fresh, arriving, exhausted, ages, chunk, residual):
             if pairs:
                 yield sampled
         for side, owners in arriving.items():
             owners.end_step()
             self._write(side, owners, slice(fresh[side], len(state.buffers[side])))
-            spent[side].append(fresh[side] + np.flatnonzero(owners.useless()))
+            exhausted[side].append(fresh[side] + np.flatnonzero(owners.exhausted()))
         candidates = state.candidates()
-        self.sampling.forecaster.observe_met(watched, candidates, moment.now)
+        self.sampling.forecaster.observe_tracked(tracked, candidates, moment.now)
         self.sampling.forecaster.observe_matches(candidates, fresh, ages.by_side(), moment.now)
         state.now = moment.now
         removals = StepRemovals({side: len(rows) for side, rows in candidates.items()})
-        self._expire(removals, spent, moment.end)
+        self._expire(removals, exhausted, moment.end)
         self._thin(removals)
         outcome = state.finish_step(state.candidates(), removals, moment.now, state.tally.results - before)
-        self.sampling.settle(moment.now, self.rows, self._room())
+        self.sampling.update_probability(moment.now, self.rows, self._room())
         return outcome
 
     def _sampled(
         self,
         fresh: dict[Side, int],
         arriving: dict[Side, Owners],
-        spent: dict[Side, list[Array]],
+        exhausted: dict[Side, list[Array]],
         ages: Ages,
         chunk: int,
         residual: Residual | None,
@@ -233,7 +233,7 @@ class SamplingOperator:
             if fresh[side] and other in indexes:
                 watch = ages.watch(origin)
                 matching = self._of_buffered(
-                    side, indexes[other], fresh[side], new[other], watch, chunk, residual, spent[side]
+                    side, indexes[other], fresh[side], new[other], watch, chunk, residual, exhausted[side]
                 )
                 yield from self._tallied(origin, matching)
                 ages.add(origin, watch)
@@ -258,36 +258,36 @@ class SamplingOperator:
         watch: Watch,
         chunk: int,
         residual: Residual | None,
-        spent: list[Array],
+        exhausted: list[Array],
     ) -> Iterator[Sampled]:
         """Sample matches that buffered rows of a side own."""
         rows, other = self.state.buffers[side].rows, other_side(side)
         places: Places = slice(0, count)
         axes = axes_of(rows, places)
-        watched = len(watch.counts[0]) > 0
+        count_ages = len(watch.counts[0]) > 0
         wait = rows.notes.get("wait")
         if wait is not None:
             hits = np.zeros(count, np.int32)
             index.count(axes, (np.zeros(arrivals.stop - arrivals.start, np.int32), hits), watch=watch)
-            watched = False
-            places = _due(rows.matches, wait, hits)
+            count_ages = False  # the index has counted them
+            places = _count_until_drawn(rows.matches, wait, hits)
             if not len(places):
                 return
             axes = axes_of(rows, places)
-        owners = self.sampling.begin(rows.take(places))
+        owners = self.sampling.owners_of(rows.take(places))
         at: dict[Side, Places] = {side: places, other: arrivals}
         times = {which: self.state.buffers[which].rows.time for which in SIDES}
         for local in index.pairs(axes, chunk):
             if wait is None:
                 _count(rows.matches, local.left if side == "left" else local.right)
-            if watched:
+            if count_ages:
                 found = {"left": local.left, "right": local.right}
                 at_owner, at_other = (placed(at[which], found[which]) for which in (side, other))
                 note_ages(watch, times[side], times[other], at_owner, at_other)
-            yield from self._leaving(owners, side, local, slice(None), at, residual)
+            yield from self._drawn(owners, side, local, slice(None), at, residual)
         if not isinstance(places, slice):
             self._write(side, owners, places)
-            spent.append(places[owners.useless()])
+            exhausted.append(places[owners.exhausted()])
 
     def _of_arrivals(
         self,
@@ -305,9 +305,9 @@ class SamplingOperator:
             note_ages(watch, arrivals["right"].time, arrivals["left"].time, local.right, local.left)
             owned = _by_owner(arrivals["left"].id, arrivals["right"].id, local.left, local.right)
             for side, mine in zip(SIDES, owned, strict=True):
-                yield from self._leaving(owners[side], side, local, mine, new, residual)
+                yield from self._drawn(owners[side], side, local, mine, new, residual)
 
-    def _leaving(
+    def _drawn(
         self,
         owners: Owners,
         side: Side,
@@ -316,12 +316,26 @@ class SamplingOperator:
         at: Mapping[Side, Places],
         residual: Residual | None,
     ) -> Iterator[Sampled]:
-        """What leaves of those matches, found among the rows at some places, that are owned by this side.
+        """Draw from the matches that rows of this side own.
 
-        A residual condition is asked of what was drawn alone: each draw is by itself, so what it rejects takes
-        nothing from the rest.
+        A residual condition is evaluated for drawn matches only. It does not affect the draws of other matches.
+
+        Parameters
+        ----------
+        owners
+            The owners of the matches.
+        side
+            Their side.
+        local
+            Matches, as positions among the rows at `at`.
+        mine
+            Which of these matches the owners own.
+        at
+            The positions of the rows in the buffers.
+        residual
+            The further condition.
         """
-        found, probability, shown = owners.picked((local.left if side == "left" else local.right)[mine])
+        found, probability, shown = owners.draw((local.left if side == "left" else local.right)[mine])
         if not isinstance(mine, slice):
             found = mine[found]
         left, right = placed(at["left"], local.left[found]), placed(at["right"], local.right[found])
@@ -339,15 +353,15 @@ class SamplingOperator:
         for name, column in owners.notes().items():
             self.state.buffers[side].write(NOTE + name, places, column)
 
-    def _expire(self, removals: StepRemovals, spent: dict[Side, list[Array]], floors: Floors) -> None:
+    def _expire(self, removals: StepRemovals, exhausted: dict[Side, list[Array]], floors: Floors) -> None:
         """Remove rows that have expired, or that own no further match that could be drawn."""
         for side in SIDES:
             rows = self.state.buffers[side].rows
-            gone = np.zeros(len(rows), bool)
-            for places in spent[side]:
-                gone[places] = True
-            gone[self.state.expired(rows, floors)] = True
-            removals.expire(side, np.flatnonzero(gone))
+            removed = np.zeros(len(rows), bool)
+            for places in exhausted[side]:
+                removed[places] = True
+            removed[self.state.expired(rows, floors)] = True
+            removals.expire(side, np.flatnonzero(removed))
 
     def _thin(self, removals: StepRemovals) -> None:
         """Lower the probability, also for buffered rows, until they fit.
@@ -362,18 +376,18 @@ class SamplingOperator:
                 return
             places = {side: removals.staying(side) for side in SIDES}
             staying = {side: rows[side].take(places[side]) for side in SIDES}
-            thinned = self.sampling.thinned(staying, over + budget.limit, budget.limit, lower=lowering)
+            thinned = self.sampling.thin(staying, over + budget.limit, budget.limit, lower=lowering)
             lowering = True
             for side, owners in thinned.items():
                 self._write(side, owners, places[side])
-                removals.evict(side, places[side][owners.useless()])
+                removals.evict(side, places[side][owners.exhausted()])
 
     def thin(self) -> None:
-        """Between steps, thin rows that were drawn with a higher probability than new draws have to that of these."""
+        """Between steps, thin rows that were drawn with a higher probability to that of new draws."""
         rows = self.state.candidates()
-        for side, owners in self.sampling.thinned(rows, self.rows, self._room(), lower=False).items():
+        for side, owners in self.sampling.thin(rows, self.rows, self._room(), lower=False).items():
             self._write(side, owners, slice(0, len(rows[side])))
-            self.state.buffers[side].drop(np.flatnonzero(owners.useless()))
+            self.state.buffers[side].drop(np.flatnonzero(owners.exhausted()))
 
     def _room(self) -> float:
         """How many rows the budget holds."""

@@ -1,4 +1,4 @@
-"""A sample of the join of two recorded streams, measured against the exact one."""
+"""Samples the join of two recorded streams, and compares the sample with the exact join."""
 
 from __future__ import annotations
 
@@ -24,12 +24,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SampleReport:
-    """What was sampled.
+    """The results of `simulate_sample`.
 
-    `pairs` are the results of the sample, as row numbers of the left and the right stream, each with its probability
-    and its owner: the older of its rows, by its number among all rows of both streams in order of arrival. `exact` is
-    how many results the exact join has. `overflows` says how often memory overflowed, so that the probability had to
-    be lowered. At each of `times` the `fraction` was the probability of new draws, and so many `rows` were held.
+    Parameters
+    ----------
+    results, from_left, from_right, from_step
+        The number of sampled results, in all and by where the older row was.
+    exact
+        The number of results of the exact join.
+    peak_rows, peak_bytes
+        The largest memory after a step.
+    overflows
+        How often memory overflowed, so that the probability was lowered.
+    late, null_keys
+        The number of rows that arrived too late, and of rows without a key.
+    pairs
+        The sampled results as row numbers of the left and right stream, each with its probability and its owner. The
+        owner is the older row, as its number among all rows of both streams in order of arrival.
+    times
+        The end of each step. The next two have one value for each.
+    fraction
+        The probability of new draws.
+    rows
+        The number of held rows.
     """
 
     results: int
@@ -49,7 +66,7 @@ class SampleReport:
 
     @property
     def estimate(self) -> float:
-        """The number of the exact results as the sample tells it: each stands for one over its probability."""
+        """The estimated number of exact results: the sum of one over the probability of each sampled result."""
         return float((1 / self.pairs.probability).sum())
 
 
@@ -75,7 +92,7 @@ def simulate_sample(
     left, right, window, budget, step, condition, on, time, lateness
         As in `simulate`.
     sampler
-        Which results leave, by name or as an object; see `tidegate.sampling`.
+        The sampler, by name or as an object; see `tidegate.sampling`.
     seed
         Fixes all draws.
     warmup
@@ -106,7 +123,7 @@ def simulate_sample(
     exact = run(arrivals, Join(join.window, condition=condition), checks, checks, start)
     begin = None if start is None else arrivals.before(start)
     arrived, found = [0, 0], [Sampled.none()]
-    watched: list[tuple[Time, float, int]] = []
+    recorded: list[tuple[Time, float, int]] = []
     lowered = 0
     for lefts, rights, moment in arrivals.steps(cuts, whole_instants=step == "instant"):
         if begin == tuple(arrived):
@@ -118,12 +135,12 @@ def simulate_sample(
             found.append(Sampled(left_ids, right_ids, chunk.probability, chunk.owner, chunk.shown))
         arrived[0] += len(lefts)
         arrived[1] += len(rights)
-        watched.append((moment.now, operator.sampling.fraction, operator.rows))
+        recorded.append((moment.now, operator.sampling.fraction, operator.rows))
     if begin == tuple(arrived):
         operator.state.tally, found = Tally(), found[:1]
     pairs = Sampled.concat(found)
     tally = operator.tally
-    times, fraction, rows = map(np.array, zip(*watched, strict=True)) if watched else (_NONE, _NONE, _NONE)
+    times, fraction, rows = map(np.array, zip(*recorded, strict=True)) if recorded else (_NONE, _NONE, _NONE)
     return SampleReport(
         results=tally.results,
         from_left=tally.from_left,

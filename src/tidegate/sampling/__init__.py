@@ -28,7 +28,7 @@ from tidegate.sampling.reservoirs.uniformity import (
 from tidegate.sampling.samplers.eq_cluster import EqCluster
 from tidegate.sampling.samplers.memory_model import proportional, safe_mean
 from tidegate.sampling.samplers.pps_cluster import PpsCluster
-from tidegate.sampling.samplers.sampler import Owners, RunningSampler, Sampler, find, names, thinned
+from tidegate.sampling.samplers.sampler import Owners, RunningSampler, Sampler, find, names, thin
 from tidegate.sampling.samplers.uniform import Uniform
 
 __all__ = [
@@ -62,6 +62,6 @@ __all__ = [
     "retained_chances",
     "safe_mean",
     "sample_error",
-    "thinned",
+    "thin",
     "uniformity_confidence",
 ]

@@ -1,7 +1,7 @@
-"""Drawn over and over: estimates are right on average, and intervals hold the truth as often as they say.
+"""Over many samples, estimates are unbiased and intervals contain the true value as often as their level states.
 
 The runs of a design are groups of one call. Seeds are fixed; of 200 runs the mean lies within 2 standard errors,
-and of 800 intervals at 90 % between 87 % and 93 % hold the truth (a standard error of that is 1.1 %).
+and of 800 intervals at 90 % between 87 % and 93 % contain the true value (its standard error is 1.1 %).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ METHODS: tuple[Design, ...] = ("uniform", "eq_cluster", "pps_cluster", "counted"
 
 @cache
 def population() -> dict[str, Array]:
-    """Clusters of 1 to 12 results; what they cost is alike within one, and skewed."""
+    """Clusters of 1 to 12 results; prices are similar within a cluster, and skewed."""
     rng = np.random.default_rng(2)
     size = np.minimum(rng.geometric(0.25, CLUSTERS), 12)
     owner = np.repeat(np.arange(CLUSTERS), size)
@@ -35,7 +35,7 @@ def population() -> dict[str, Array]:
 
 @cache
 def samples(method: Design) -> dict[str, Array]:
-    """Many samples of the same population, told apart by `run`."""
+    """Many samples of the same population, numbered by `run`."""
     everything = population()
     owner = everything["owner"]
     rng = np.random.default_rng(11)
@@ -66,7 +66,7 @@ def answers(method: Design, what: str, *by: str) -> dict[str, Array]:
     return {name: found[name].to_numpy() for name in found.column_names}
 
 
-def truth(what: str, price: Array) -> float:
+def true_value(what: str, price: Array) -> float:
     exact: dict[str, Callable[[Array], float]] = {
         "count(*)": len,
         "sum(price)": np.sum,
@@ -78,23 +78,23 @@ def truth(what: str, price: Array) -> float:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("what", WHATS)
-def test_estimates_are_right_on_average(what: str, method: Design) -> None:
-    """AVG and the median are ratios: their bias is there, and below what 200 runs can tell."""
+def test_estimates_are_unbiased(what: str, method: Design) -> None:
+    """AVG and the median are biased, but by less than 200 runs can detect."""
     found = answers(method, what)["estimate"][:200]
-    error = found.mean() - truth(what, population()["price"])
+    error = found.mean() - true_value(what, population()["price"])
     assert abs(error) <= 2 * found.std(ddof=1) / np.sqrt(len(found)) + 1e-9 * found.mean()
 
 
-def holding(found: dict[str, Array], exact: Array | float) -> float:
-    """How many intervals hold the truth; an end that is not known does."""
+def coverage(found: dict[str, Array], exact: Array | float) -> float:
+    """The share of intervals that contain the true value; a missing end counts as infinite."""
     close = 1e-9 * np.abs(exact)
     return float((~(found["low"] > exact + close) & ~(found["high"] < exact - close)).mean())
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("what", WHATS)
-def test_intervals_hold_the_truth_as_often_as_they_say(what: str, method: Design) -> None:
-    whole = holding(answers(method, what), truth(what, population()["price"]))
+def test_intervals_have_their_level(what: str, method: Design) -> None:
+    whole = coverage(answers(method, what), true_value(what, population()["price"]))
     if (what, method) == ("count(*)", "counted"):
         assert whole == 1
     else:
@@ -103,15 +103,15 @@ def test_intervals_hold_the_truth_as_often_as_they_say(what: str, method: Design
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("what", WHATS)
-def test_intervals_of_groups_do_so_too(what: str, method: Design) -> None:
+def test_intervals_of_groups_have_their_level(what: str, method: Design) -> None:
     everything = population()
-    exact = np.array([truth(what, everything["price"][everything["city"] == city]) for city in range(3)])
+    exact = np.array([true_value(what, everything["price"][everything["city"] == city]) for city in range(3)])
     found = answers(method, what, "city")
-    assert 0.87 <= holding(found, exact[found["city"]]) <= 0.93
+    assert 0.87 <= coverage(found, exact[found["city"]]) <= 0.93
 
 
 def test_an_average_of_few_draws_is_biased() -> None:
-    """Of clusters whose size goes along with their value, by about the relative covariance: 1 / (draws) times 0.2."""
+    """If the size of clusters is correlated with their value: by about 0.2 / draws."""
     rng = np.random.default_rng(3)
     size = np.array([1, 9] * 50)
     price, runs = size.astype(float), 4_000
@@ -132,7 +132,7 @@ def test_an_average_of_few_draws_is_biased() -> None:
 
 @cache
 def reservoirs() -> tuple[dict[str, Array], Array]:
-    """What reservoirs hold of results that are all shown to them, and all these results, a row a run."""
+    """Reservoirs that are offered all results, and these results, one row for each run."""
     values = np.random.default_rng(0).normal(100, 20, (RUNS, 2000))
     taken, chance = [], []
     for seed in range(RUNS):
@@ -146,17 +146,19 @@ def reservoirs() -> tuple[dict[str, Array], Array]:
 
 
 @pytest.mark.parametrize("what", ["count(*)", "sum(x)", "avg(x)", "median(x)"])
-def test_intervals_from_the_reservoir_of_a_join_know_that_its_results_are_not_counted(what: str) -> None:
+def test_intervals_of_a_join_reservoir_include_the_uncertainty_of_its_count(what: str) -> None:
     sample, values = reservoirs()
     found = estimate(sample, what, by="run", method="reservoir")
-    exact = np.array([truth(what.replace("x", "price"), run) for run in values])
-    assert 0.87 <= holding({name: found[name].to_numpy() for name in ("low", "high")}, exact) <= 0.93
+    exact = np.array([true_value(what.replace("x", "price"), run) for run in values])
+    assert 0.87 <= coverage({name: found[name].to_numpy() for name in ("low", "high")}, exact) <= 0.93
 
 
-def unequal(size: Array, draws: int, *, alike: bool) -> tuple[dict[str, Array], Array]:
-    """Samples of clusters of these sizes, and all prices: along with the root of the size, unless all are alike."""
+def unequal(size: Array, draws: int, *, independent_prices: bool) -> tuple[dict[str, Array], Array]:
+    """Samples of clusters of these sizes, and all prices: in proportion to the root of the size, or independent."""
     rng, count = np.random.default_rng(3), len(size)
-    cluster = rng.lognormal(0, 0.5, count) if alike else np.sqrt(size) * rng.lognormal(0, 0.3, count)
+    cluster = (
+        rng.lognormal(0, 0.5, count) if independent_prices else np.sqrt(size) * rng.lognormal(0, 0.3, count)
+    )
     price = np.repeat(cluster, size) * rng.lognormal(0, 0.2, size.sum())
     run, drawn = np.nonzero(rng.random((RUNS, count)) < draws / count)
     owner = np.repeat(np.arange(len(drawn)), size[drawn])
@@ -166,13 +168,13 @@ def unequal(size: Array, draws: int, *, alike: bool) -> tuple[dict[str, Array], 
     return sample | {"probability": np.full(len(owner), draws / count)}, price
 
 
-def missing(size: Array, draws: int, what: str, *, alike: bool) -> float:
-    """Which part of the intervals of such samples does not hold the truth."""
-    sample, price = unequal(size, draws, alike=alike)
+def missing(size: Array, draws: int, what: str, *, independent_prices: bool) -> float:
+    """The share of intervals of such samples that do not contain the true value."""
+    sample, price = unequal(size, draws, independent_prices=independent_prices)
     found = estimate(sample, what, by="run")
     ends = {name: found[name].to_numpy() for name in ("low", "high")}
-    exact = float(np.quantile(price, 0.9)) if what.startswith("quantile") else truth(what, price)
-    return 1 - holding(ends, exact)
+    exact = float(np.quantile(price, 0.9)) if what.startswith("quantile") else true_value(what, price)
+    return 1 - coverage(ends, exact)
 
 
 GEOMETRIC = np.minimum(np.random.default_rng(2).geometric(0.25, 2_000), 12)
@@ -180,19 +182,24 @@ TWO_SIZES = np.where(np.arange(2_000) % 10 == 0, 30, 2)
 ZIPF = np.maximum(1, 2_000 // np.arange(1, 2_001))
 
 
-@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("independent_prices", [True, False])
 @pytest.mark.parametrize(
     ("size", "draws"), [(GEOMETRIC, 20), (GEOMETRIC, 200), (TWO_SIZES, 50), (TWO_SIZES, 200)]
 )
 @pytest.mark.parametrize("what", ["count(*)", "avg(price)", "median(price)"])
-def test_some_clusters_may_be_far_larger_than_others(what: str, size: Array, draws: int, alike: bool) -> None:  # noqa: FBT001 - a parameter
-    """Where five or more of those are drawn, intervals miss about as often as they say, or less."""
-    assert 0.02 <= missing(size, draws, what, alike=alike) <= 0.13
+def test_intervals_with_clusters_of_very_unequal_size(
+    what: str,
+    size: Array,
+    draws: int,
+    independent_prices: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """With five or more of the large clusters in the sample, intervals miss at most about as often as they should."""
+    assert 0.02 <= missing(size, draws, what, independent_prices=independent_prices) <= 0.13
 
 
-def test_clusters_of_which_none_is_drawn_are_beyond_all_intervals() -> None:
-    """The one of 30 results that ten draws have in the mean is missed by every third sample, which tells nothing."""
-    assert 0.3 < missing(TWO_SIZES, 10, "count(*)", alike=True) < 0.45
-    assert 0.1 < missing(TWO_SIZES, 20, "count(*)", alike=True) < 0.25
-    assert 0.15 < missing(ZIPF, 200, "count(*)", alike=True) < 0.3
-    assert 0.3 < missing(ZIPF, 200, "avg(price)", alike=False) < 0.6
+def test_intervals_are_too_narrow_if_large_clusters_are_missed() -> None:
+    """Ten draws have one cluster of 30 results on average; every third sample has none."""
+    assert 0.3 < missing(TWO_SIZES, 10, "count(*)", independent_prices=True) < 0.45
+    assert 0.1 < missing(TWO_SIZES, 20, "count(*)", independent_prices=True) < 0.25
+    assert 0.15 < missing(ZIPF, 200, "count(*)", independent_prices=True) < 0.3
+    assert 0.3 < missing(ZIPF, 200, "avg(price)", independent_prices=False) < 0.6

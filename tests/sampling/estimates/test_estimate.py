@@ -1,4 +1,4 @@
-"""What is asked is answered: groups, windows, nulls, a census exactly; what cannot be is refused."""
+"""Estimates for groups, windows and nulls; a sample of everything gives exact values; invalid input is refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sample(rows: int = 200, seed: int = 1) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", ["uniform", "eq_cluster", "counted"])
-def test_with_everything_in_the_sample_answers_are_exact(method: Any) -> None:  # noqa: ANN401
+def test_a_sample_of_everything_gives_exact_values(method: Any) -> None:  # noqa: ANN401
     given = sample() | {"probability": np.ones(200)}
     exactly: dict[str, Callable[[Array], float]] = {
         "count(*)": len,
@@ -73,18 +73,18 @@ def test_nulls_are_skipped_as_in_sql() -> None:
     st.one_of(st.none(), st.integers(1, 20)),
     st.sampled_from([np.int64, np.float64]),
 )
-def test_windows_hold_what_they_should(times: list[int], length: int, every: int | None, kind: type) -> None:
+def test_windows_have_the_right_rows(times: list[int], length: int, every: int | None, kind: type) -> None:
     clock: Array = np.array(times, kind)
     rng = np.random.default_rng(len(times))
     given = sample(len(times)) | {"time": clock, "probability": np.full(len(times), 0.5)}
-    apart = every or length
+    interval = every or length
     expected = {}
-    for number in range(-60 // apart - 1, 60 // apart + 2):
-        inside = (clock >= number * apart - length) & (clock < number * apart)
+    for number in range(-60 // interval - 1, 60 // interval + 2):
+        inside = (clock >= number * interval - length) & (clock < number * interval)
         if inside.any():
             part = {name: column[inside] for name, column in given.items()}
             [row] = estimate(part, "avg(price)").to_pylist()
-            expected[number * apart] = row
+            expected[number * interval] = row
     order = rng.permutation(len(times))
     shuffled = {name: column[order] for name, column in given.items()}
     found = estimate(shuffled, "avg(price)", window=length, every=every).to_pylist()
@@ -93,10 +93,10 @@ def test_windows_hold_what_they_should(times: list[int], length: int, every: int
         assert list(row.values()) == pytest.approx(list(other.values()), nan_ok=True)
 
 
-def test_many_windows_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_windows_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"by": "city", "window": 30, "every": 1}
     whole = estimate(sample(), "sum(price)", **options)
-    monkeypatch.setattr("tidegate.sampling.estimates.time_windows._AT_ONCE", 100)
+    monkeypatch.setattr("tidegate.sampling.estimates.time_windows._PAIRS_PER_PART", 100)
     parts = estimate(sample(), "sum(price)", **options)
     assert parts.select(["city", "window_end", "rows"]).equals(whole.select(["city", "window_end", "rows"]))
     # Sums may differ in the last digit, as rows of one cluster are not in the same order.
@@ -105,7 +105,7 @@ def test_many_windows_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(whole) > 200
 
 
-def test_anything_columnar_will_do() -> None:
+def test_samples_of_every_columnar_type_are_accepted() -> None:
     stamps = [datetime(2026, 1, 1, 0, minute, tzinfo=UTC) for minute in (1, 2, 14)]
     columns = {"at": stamps, "x": [1, 2, 3], "probability": [0.5, 0.25, 1.0], "owner": [1, 2, 3]}
     table = pa.table(columns)
@@ -119,7 +119,7 @@ def test_anything_columnar_will_do() -> None:
     assert estimate(table.slice(0, 0), "avg(x)", by="owner", window=5, time="at").num_rows == 0
 
 
-def test_owners_tell_clusters_unless_results_were_drawn_by_themselves() -> None:
+def test_owners_form_clusters_unless_results_were_drawn_independently() -> None:
     given = {"x": [1.0] * 4, "owner": [1, 1, 1, None], "probability": [0.5] * 4}
 
     def width(**options: Any) -> float:  # noqa: ANN401
@@ -133,25 +133,25 @@ def test_owners_tell_clusters_unless_results_were_drawn_by_themselves() -> None:
     assert row["high"] - row["low"] == width(method="uniform")
 
 
-def test_a_group_of_one_cluster_that_was_certain_has_an_exact_average() -> None:
+def test_a_group_of_one_cluster_with_probability_one_has_an_exact_average() -> None:
     [row] = estimate({"x": [1, 2], "owner": [1, 1], "probability": [1.0, 1.0]}, "avg(x)").to_pylist()
     assert (row["estimate"], row["low"], row["high"]) == (1.5, 1.5, 1.5)
 
 
 @pytest.mark.parametrize("mine", [[True] * 200, [3] * 200])
 @pytest.mark.parametrize("method", [None, "eq_cluster", "reservoir"])
-def test_a_column_of_ones_own_that_is_called_shown_is_left_alone(method: Any, mine: list[int]) -> None:  # noqa: ANN401
+def test_a_user_column_named_shown_is_ignored(method: Any, mine: list[int]) -> None:  # noqa: ANN401
     plain = estimate(sample(), "avg(price)", method=method)
     assert estimate(sample() | {"shown": mine}, "avg(price)", method=method).equals(plain)
 
 
-def test_a_count_is_never_below_what_was_seen() -> None:
+def test_the_lower_end_of_a_count_is_at_least_the_sampled_rows() -> None:
     given = {"probability": [0.9, 0.9]}
     [row] = estimate(given, "count(*)", level=0.999).to_pylist()
     assert row["low"] == 2
 
 
-def test_a_tail_that_the_sample_does_not_reach_has_no_end() -> None:
+def test_an_interval_beyond_the_sample_has_no_upper_end() -> None:
     given = {"x": np.arange(20.0), "probability": np.full(20, 0.1)}
     [row] = estimate(given, "quantile(x, 0.99)").to_pylist()
     assert row["high"] is None
@@ -159,35 +159,37 @@ def test_a_tail_that_the_sample_does_not_reach_has_no_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "complaint"),
+    ("columns", "options", "message"),
     [
-        ({"probability": [0.5, None]}, {}, "'probability' has None at row 1; give the probability"),
-        ({"probability": [0.5, 0.0]}, {}, r"has 0\.0 at row 1"),
-        ({"probability": [1.5, 0.5]}, {}, r"has 1\.5 at row 0"),
-        ({"probability": [NAN, 0.5]}, {}, "has None at row 0"),
-        ({"probability": [None, None]}, {}, "has None at row 0"),
-        ({"probability": ["a", "b"]}, {}, "of type string; give numbers"),
+        (
+            {"probability": [0.5, None]},
+            {},
+            "'probability' must have inclusion probabilities .* got None at row 1",
+        ),
+        ({"probability": [0.5, 0.0]}, {}, r"got 0\.0 at row 1"),
+        ({"probability": [1.5, 0.5]}, {}, r"got 1\.5 at row 0"),
+        ({"probability": [NAN, 0.5]}, {}, "got None at row 0"),
+        ({"probability": [None, None]}, {}, "got None at row 0"),
+        ({"probability": ["a", "b"]}, {}, "must have numbers .* of type string"),
         ({}, {"probability": "weight"}, "no column 'weight'.*probability="),
         ({}, {"what": "avg(prise)"}, "no column 'prise'"),
-        ({"x": ["a", "b"]}, {}, "of type string; give numbers"),
+        ({"x": ["a", "b"]}, {}, "avg needs numbers, but 'x' is of type string"),
         ({}, {"by": "town"}, "no column 'town'.*by="),
         ({}, {"window": 5}, "no column 'time'"),
-        ({"time": [1, 2]}, {"window": 0}, "window=0 is not a length"),
-        ({"time": [1, 2]}, {"window": 5, "every": -1}, "every=-1 is not a length"),
+        ({"time": [1, 2]}, {"window": 0}, "window must be a positive length of time; got 0"),
+        ({"time": [1, 2]}, {"window": 5, "every": -1}, "every must be a positive length of time; got -1"),
         ({"time": [1, None]}, {"window": 5}, "has None at row 1"),
         ({}, {"every": 5}, "needs a window"),
-        ({}, {"level": 90}, r"give 0\.9"),
-        ({}, {"level": "0.9"}, r"level='0\.9' is not between 0 and 1"),
+        ({}, {"level": 90}, r"level must be a number between 0 and 1.*got 90"),
+        ({}, {"level": "0.9"}, r"level must be a number .* got '0\.9'"),
         ({}, {"method": "guess"}, "method 'guess' is not known"),
         ({}, {"method": "eq_cluster"}, "no column 'owner'"),
-        ({}, {"stratum": "x"}, "for method='counted'"),
+        ({}, {"stratum": "x"}, "needs method='counted'"),
         ({"probability": [0.5, 0.25]}, {"method": "counted"}, r"0\.25 and 0\.5.*stratum="),
         ({"probability": [0.5]}, {}, "differ in length"),
     ],
 )
-def test_what_cannot_be_answered_is_refused(
-    columns: dict[str, Any], options: dict[str, Any], complaint: str
-) -> None:
+def test_invalid_input_is_refused(columns: dict[str, Any], options: dict[str, Any], message: str) -> None:
     given = {"x": [1.0, 2.0], "probability": [0.5, 0.5]} | columns
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=message):
         estimate(given, **({"what": "avg(x)"} | options))

@@ -1,4 +1,4 @@
-"""Over all samples that a design can draw, totals and their variances are right on average, exactly."""
+"""Over all possible samples of a design, estimated totals and variances are exactly unbiased."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from tidegate.sampling.estimates.moments import Draws, Moments
+from tidegate.sampling.estimates.moments import Moments, OrderedDraws
 from tidegate.types import Array
 
 CLUSTERS = ([3.0, -1.0, 4.0], [10.0], [0.5, 0.5], [7.0, 2.0])
@@ -15,18 +15,18 @@ CHANCES = (0.3, 0.9, 0.5, 1.0)
 
 
 def moments(rows: list[tuple[int, float, float]], sizes: list[int] | None = None) -> Array:
-    """Those of rows (unit, probability, value), all in one group; shuffled, for the order must not matter."""
+    """The moments of rows (unit, probability, value) of one group; shuffled, since the order must not matter."""
     order = np.random.default_rng(len(rows)).permutation(len(rows))
     unit, chance, value = (np.array([row[i] for row in rows])[order] for i in range(3))
     reservoir = None if sizes is None else np.array(sizes)[unit.astype(int)]
-    draws = Draws.of(np.zeros(len(rows), np.int64), unit.astype(np.int64), chance, reservoir, 1)
+    draws = OrderedDraws.of(np.zeros(len(rows), np.int64), unit.astype(np.int64), chance, reservoir, 1)
     found = draws.moments(value[draws.order])
     assert np.allclose(draws.totals(value[draws.order]), found.total)
     return np.array(found)[:, 0]
 
 
 def test_poisson_clusters() -> None:
-    """The third cumulant and the covariance of total and variance come out, too."""
+    """Also the third cumulant, and the covariance of total and variance."""
     expected = np.zeros(6)
     squares = cubes = together = 0.0
     truth = sum(map(sum, CLUSTERS))
@@ -44,11 +44,11 @@ def test_poisson_clusters() -> None:
     assert by_name.total == pytest.approx(truth)
     assert by_name.variance == pytest.approx(squares)
     assert by_name.third == pytest.approx(cubes)
-    assert by_name.lean == pytest.approx(together)
+    assert by_name.covariance == pytest.approx(together)
 
 
-def test_clusters_that_are_thinned_on_the_way() -> None:
-    """The second half of a cluster is in with a lesser probability, and only if the first is."""
+def test_clusters_that_are_thinned() -> None:
+    """The second half of a cluster has a lower probability, and is drawn only if the first half is."""
     later = (0.1, 0.6, 0.5, 0.4)
     outcomes = []
     for i, cluster in enumerate(CLUSTERS):
@@ -69,8 +69,8 @@ def test_clusters_that_are_thinned_on_the_way() -> None:
     assert variance == pytest.approx(squares)
 
 
-def test_results_drawn_one_by_one_of_clusters_that_were_shown() -> None:
-    """Each result of a shown cluster is held with the chance `keep`, by itself."""
+def test_results_drawn_independently_from_drawn_clusters() -> None:
+    """Each result of a drawn cluster is held independently with probability `keep`."""
     keep, everything = 0.4, [(i, y) for i, cluster in enumerate(CLUSTERS) for y in cluster]
     total = variance = squares = 0.0
     truth = sum(y for _, y in everything)
@@ -82,7 +82,7 @@ def test_results_drawn_one_by_one_of_clusters_that_were_shown() -> None:
             rows = [row for row, h in zip(there, held, strict=True) if h]
             shown = np.array([CHANCES[i] for i, _ in rows])
             unit, value = np.array([i for i, _ in rows], np.int64), np.array([y for _, y in rows])
-            draws = Draws.of(np.zeros(len(rows), np.int64), unit, keep * shown, None, 1, shown)
+            draws = OrderedDraws.of(np.zeros(len(rows), np.int64), unit, keep * shown, None, 1, shown)
             found = draws.moments(value[draws.order])
             total += chance * found.total[0]
             variance += chance * found.variance[0]
@@ -92,7 +92,7 @@ def test_results_drawn_one_by_one_of_clusters_that_were_shown() -> None:
 
 
 def test_merged_reservoirs_and_a_group_of_them() -> None:
-    """Of two reservoirs, only results of one group count; the others are zeros."""
+    """Only results of one group count; the others are zeros."""
     strata = ([3.0, 1.0, 4.0, 1.5, 9.0], [20.0, 60.0, 50.0, 30.0])
     of_group = ([True, False, True, True, True], [True, True, False, True])
     sizes = [3, 2]
@@ -108,25 +108,25 @@ def test_merged_reservoirs_and_a_group_of_them() -> None:
     assert found[:, 1].mean() == pytest.approx(found[:, 0].var())
 
 
-def test_of_a_reservoir_higher_moments_are_about_the_mean() -> None:
-    """With the zeros of other groups: three of eight results are of this one."""
+def test_higher_moments_of_a_reservoir_are_central() -> None:
+    """Including the zeros of other groups: three of eight results are of this group."""
     chance, values = 0.4, [3.0, 1.0, 9.0]
-    apart = np.array([*values, 0, 0, 0, 0, 0]) / chance
-    apart -= apart.mean()
+    deviation = np.array([*values, 0, 0, 0, 0, 0]) / chance
+    deviation -= deviation.mean()
     found = Moments(*moments([(0, chance, value) for value in values], [8]))
     out = 1 - chance
-    assert found.third == pytest.approx(out * (out - chance) * (apart**3).sum())
-    assert found.lean == pytest.approx(out**2 * (apart**3).sum())
-    assert found.fourth == pytest.approx(out**2 * (apart**4).sum())
+    assert found.third == pytest.approx(out * (out - chance) * (deviation**3).sum())
+    assert found.covariance == pytest.approx(out**2 * (deviation**3).sum())
+    assert found.fourth == pytest.approx(out**2 * (deviation**4).sum())
     assert found.draws == 3
 
 
-def test_groups_are_apart() -> None:
+def test_groups_are_independent() -> None:
     group = np.array([1, 0, 1, 0, 1])
     unit = np.array([5, 5, 5, 6, 7])
     chance = np.array([0.5, 0.5, 0.5, 0.25, 0.2])
     value = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    draws = Draws.of(group, unit, chance, None, 2)
+    draws = OrderedDraws.of(group, unit, chance, None, 2)
     both = np.array(draws.moments(value[draws.order]))
     for g in (0, 1):
         ours = group == g

@@ -18,7 +18,7 @@ KEYS = [1 / 50] * 50
 def watched(
     seed: int, results: int, running: RunningJoinReservoir, fractions: Array, parts: int = 1
 ) -> tuple[Array, Array]:
-    """Which of `results` results are shown, each with its own fraction, and which are in the reservoir then."""
+    """Which of `results` results are offered, each with its own probability, and which are then in the reservoir."""
     shown = np.flatnonzero(np.random.default_rng(seed).random(results) < fractions)
     slots = Slots()
     for some in np.array_split(shown, parts):
@@ -28,7 +28,7 @@ def watched(
 
 
 def config(*, use_at: float = 10_000, size: int = 100) -> ProgressiveJoinReservoir:
-    """Section 5's sizes: windows of 500, rates 1 and 5, half the memory for the join."""
+    """The sizes of the paper's section 5: windows of 500, rates 1 and 5, half of the memory for the join."""
     return ProgressiveJoinReservoir(
         size,
         1600,
@@ -42,7 +42,7 @@ def config(*, use_at: float = 10_000, size: int = 100) -> ProgressiveJoinReservo
 def run(
     running: RunningProgressiveJoin | RunningPrintedProgressiveJoin, seed: int, until: int, span: int
 ) -> Array:
-    """Feed it a join with as many results as the model says; returns what it holds, as numbers of results."""
+    """Offer as many results as the model expects; returns the numbers of the held results."""
     rng, slots, number = np.random.default_rng(seed), Slots(), 0
     each = round(expected_results((KEYS, KEYS), span, rates=(1, 5), window=(500, 500)))
     for now in range(0, until, span):

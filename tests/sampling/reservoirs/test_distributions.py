@@ -1,4 +1,4 @@
-"""Probabilities against plain sums."""
+"""Probabilities equal direct sums."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_the_mean_inverse_is_exact(most: int, trials: int, p: float) -> None:
     assert mean_inverse(most, trials, p) == pytest.approx(float(exact), rel=1e-9)
 
 
-def test_the_mean_inverse_of_many_trials_is_near_that_of_their_mean() -> None:
+def test_the_mean_inverse_of_many_trials_is_close_to_the_inverse_mean() -> None:
     assert mean_inverse(10**9, 10**8, 0.01) == pytest.approx(1e-6, rel=1e-5)
     assert mean_inverse(1000, 10**8, 0.01) == pytest.approx(1e-3, rel=1e-12)
 
 
-def test_the_hypergeometric_tail_of_very_many_rows_is_that_of_independent_draws() -> None:
+def test_the_hypergeometric_tail_of_very_many_rows_is_binomial() -> None:
     assert hypergeometric_cdf(100, 10**15, 10**15, 190) == pytest.approx(
         1 - binomial_sf(101, 190, 0.5), rel=1e-9
     )

@@ -1,4 +1,4 @@
-"""Reservoirs of a join with groups: bounded, even, merged rightly, and with weights that are right for all."""
+"""Join reservoirs with groups: bounded size, equal numbers, correct merges and unbiased weights."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tests.sampling.chi_square import deviations
 from tidegate import InputError
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.sampling import GroupedJoinReservoir, estimate
-from tidegate.sampling.reservoirs.grouped_join import RankedGroups, merged_groups
+from tidegate.sampling.reservoirs.grouped_join import RankedGroups, merge_groups
 from tidegate.sampling.reservoirs.ranked import MergedSample
 from tidegate.sampling.reservoirs.slots import Slots
 from tidegate.types import Array
 
 COUNTS = 900, 200, 60, 8, 40, 30, 20
-"""Results of each group; only the first four find a place of their own."""
+"""The number of results of each group; only the first four have their own place."""
 GROUPS = np.repeat(np.arange(len(COUNTS)), COUNTS)
 VALUES = np.random.default_rng(0).normal(10, 3, len(GROUPS)) * (1 + GROUPS)
 SIZE, LEAST = 80, 15
 
 
 def held(config: GroupedJoinReservoir, seed: int, number: int, ids: Array, fractions: Array) -> Held:
-    """A reservoir that was shown some results, in three steps, and what it holds."""
+    """A reservoir that was offered some results in three steps, and the held results."""
     running, slots = config.start(seed, number), Slots()
     rng = np.random.default_rng([seed, number])
     for some, chance in zip(np.array_split(ids, len(fractions)), fractions, strict=True):
@@ -50,14 +50,14 @@ def whole(parts: list[Held], size: int, least: int) -> tuple[Array, Array]:
     ranks, pooled = (
         np.concatenate([getattr(running, name) for running, _ in parts]) for name in ("ranks", "pooled")
     )
-    found: MergedSample = merged_groups(
+    found: MergedSample = merge_groups(
         ranks, GROUPS[ids], pooled, [running.part for running, _ in parts], size, least
     )
     return ids[found.rows], found.chance
 
 
 def sampled(seed: int) -> tuple[Array, Array]:
-    """A sample of all results out of two buckets, one of which sees fewer of them, at a fraction that falls.
+    """A sample from two buckets, one of which has fewer results and a falling probability.
 
     Groups come one after the other in the first, so that the last find no place; they are mixed in the second.
     """
@@ -81,7 +81,7 @@ def samples() -> list[tuple[Array, Array]]:
     return [sampled(seed) for seed in range(400)]
 
 
-def test_every_group_with_a_place_has_its_least(samples: list[tuple[Array, Array]]) -> None:
+def test_every_group_with_its_own_place_has_the_minimum(samples: list[tuple[Array, Array]]) -> None:
     for ids, _ in samples:
         counts = np.bincount(GROUPS[ids], minlength=len(COUNTS))
         assert (counts[:3] >= LEAST).all()
@@ -89,7 +89,7 @@ def test_every_group_with_a_place_has_its_least(samples: list[tuple[Array, Array
         assert len(ids) <= SIZE or counts.max() == LEAST
 
 
-def test_weights_are_right_for_every_group_and_for_all(samples: list[tuple[Array, Array]]) -> None:
+def test_weights_are_unbiased_for_every_group_and_for_all(samples: list[tuple[Array, Array]]) -> None:
     totals = np.array(
         [np.bincount(GROUPS[ids], VALUES[ids] / chance, minlength=len(COUNTS)) for ids, chance in samples]
     )
@@ -100,7 +100,7 @@ def test_weights_are_right_for_every_group_and_for_all(samples: list[tuple[Array
     assert total.mean() == pytest.approx(true.sum(), abs=2 * float(total.std()) / len(samples) ** 0.5)
 
 
-def test_within_a_group_any_result_is_as_likely(samples: list[tuple[Array, Array]]) -> None:
+def test_within_a_group_all_results_are_equally_likely(samples: list[tuple[Array, Array]]) -> None:
     often = np.zeros(len(GROUPS))
     for ids, _ in samples:
         often[ids] += 1
@@ -112,7 +112,7 @@ def test_within_a_group_any_result_is_as_likely(samples: list[tuple[Array, Array
 
 
 @pytest.mark.parametrize("what", ["count(*)", "sum(x)", "avg(x)"])
-def test_intervals_hold_the_truth_as_often_as_they_say(samples: list[tuple[Array, Array]], what: str) -> None:
+def test_intervals_have_their_level(samples: list[tuple[Array, Array]], what: str) -> None:
     true = {"count(*)": np.array(COUNTS), "sum(x)": np.bincount(GROUPS, VALUES)}
     true["avg(x)"] = true["sum(x)"] / true["count(*)"]
     inside = np.zeros(3)
@@ -126,7 +126,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(samples: list[tuple[Array
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=120), st.lists(st.integers(0, 120), max_size=5))
-def test_any_grouping_of_offers_leaves_the_same_results(groups: list[int], cuts: list[int]) -> None:
+def test_the_division_into_offers_has_no_effect(groups: list[int], cuts: list[int]) -> None:
     codes = np.array(groups)
     found = []
     for ends in ([], sorted(min(cut, len(codes)) for cut in cuts)):
@@ -147,7 +147,7 @@ def test_any_grouping_of_offers_leaves_the_same_results(groups: list[int], cuts:
         assert (counts >= np.minimum(np.bincount(codes, minlength=10), 4)).all()
 
 
-def test_a_group_has_its_least_whatever_other_parts_miss() -> None:
+def test_a_group_has_the_minimum_if_other_parts_have_a_lower_bound() -> None:
     config, groups = GroupedJoinReservoir(44, 90, 10), [np.zeros(50, int), 1 + np.arange(3000) % 60]
     parts = [config.start(1, number) for number in range(2)]
     none = np.empty(0, np.int64)
@@ -157,20 +157,20 @@ def test_a_group_has_its_least_whatever_other_parts_miss() -> None:
     ]
     ranks, pooled = (np.concatenate([getattr(part, name) for part in parts]) for name in ("ranks", "pooled"))
     both = np.concatenate(held)
-    found = merged_groups(ranks, both, pooled, [part.part for part in parts], 44, 10)
+    found = merge_groups(ranks, both, pooled, [part.part for part in parts], 44, 10)
     assert (np.bincount(both[found.rows])[:4] >= 10).all()
     assert pooled[found.rows].sum() == 10
-    assert not len(merged_groups(np.empty(0), none, np.empty(0, bool), [config.start().part], 44, 10).rows)
+    assert not len(merge_groups(np.empty(0), none, np.empty(0, bool), [config.start().part], 44, 10).rows)
 
 
-def test_groups_beyond_the_places_are_told() -> None:
+def test_results_of_groups_that_share_a_place_are_counted() -> None:
     groups = np.arange(3000) % 60
     running = GroupedJoinReservoir(404, 900, 100).start(2)
     running.offer(np.ones(3000), groups=(np.empty(0, np.int64), groups))
     assert len(running) <= 404
     # Three groups have a place of their own; four standard errors.
     assert running.sharing == pytest.approx(57 * 50, rel=4 / (running.quota - 2) ** 0.5)
-    with pytest.raises(InputError, match="add the weights up"):
+    with pytest.raises(InputError, match="use the sum of the weights"):
         _ = running.results
 
 
@@ -191,10 +191,10 @@ def test_a_restart_changes_nothing() -> None:
     assert running.sharing == restored.sharing
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_input_is_refused() -> None:
     with pytest.raises(InputError, match="size must be at least 12 for min_per_group=5; got 11"):
         GroupedJoinReservoir(11, 90, 5)
     with pytest.raises(InputError, match="min_per_group is 0"):
         GroupedJoinReservoir(11, 90, 0)
-    with pytest.raises(InputError, match="size is 90, but the budget"):
+    with pytest.raises(InputError, match="size must be below the budget"):
         GroupedJoinReservoir(90, 90)

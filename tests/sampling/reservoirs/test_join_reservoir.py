@@ -1,4 +1,4 @@
-"""Reservoirs over a join that is sampled: uniform, whatever the sampler's fraction does."""
+"""Join reservoirs are uniform, however the probability of the sampler changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tidegate.sampling import (
     refill_confidence,
 )
 from tidegate.sampling.reservoirs.progressive_join import RunningProgressiveJoin
-from tidegate.sampling.reservoirs.ranked import MergedSample, RankedReservoir, merged
+from tidegate.sampling.reservoirs.ranked import MergedSample, RankedReservoir, merge_ranked
 from tidegate.sampling.reservoirs.slots import SlotChanges, Slots
 
 
@@ -42,7 +42,7 @@ def test_every_subset_is_equally_likely_while_the_fraction_falls() -> None:
     assert abs(deviations(counts, full / comb(9, 2))) < 4
 
 
-def test_results_are_equally_likely_if_the_sampler_does_as_it_is_told() -> None:
+def test_results_are_equally_likely_if_the_sampler_follows_the_demand() -> None:
     runs, results, size = 600, 120, 8
     counts = np.zeros(results)
     for seed in range(runs):
@@ -83,7 +83,7 @@ def test_the_number_of_results_is_estimated_without_bias() -> None:
 
 
 @given(st.integers(0, 50), st.integers(1, 30), st.integers(2, 9))
-def test_any_grouping_of_offers_leaves_the_same_results(seed: int, size: int, parts: int) -> None:
+def test_the_division_into_offers_has_no_effect(seed: int, size: int, parts: int) -> None:
     fractions = np.random.default_rng(seed + 1000).uniform(0.3, 1.0, 100)
     held = []
     for pieces in (1, parts):
@@ -93,7 +93,7 @@ def test_any_grouping_of_offers_leaves_the_same_results(seed: int, size: int, pa
 
 
 @given(st.integers(0, 50), st.integers(1, 30), st.integers(2, 9))
-def test_ranks_are_those_of_a_slow_reference(seed: int, size: int, parts: int) -> None:
+def test_ranks_equal_a_slow_reference(seed: int, size: int, parts: int) -> None:
     fractions = np.sort(np.random.default_rng(seed + 1000).uniform(0.3, 1.0, 100))[::-1]
     running = JoinReservoir(size, 500).start(seed)
     shown, held = watched(seed, 100, running, fractions, parts)
@@ -105,7 +105,9 @@ def test_ranks_are_those_of_a_slow_reference(seed: int, size: int, parts: int) -
 
 def whole(parts: list[RankedReservoir], size: int) -> MergedSample:
     """One reservoir of all partitions."""
-    return merged(np.concatenate([part.ranks for part in parts]), [part.fraction for part in parts], size)
+    return merge_ranked(
+        np.concatenate([part.ranks for part in parts]), [part.fraction for part in parts], size
+    )
 
 
 def test_partitions_merge_into_a_uniform_sample() -> None:
@@ -139,7 +141,7 @@ def test_partitions_that_are_not_full_merge_at_the_lowest_fraction() -> None:
     assert held / (20 * runs) == pytest.approx([0.3, 0.3], abs=4 * (0.21 / (20 * runs)) ** 0.5)
 
 
-def test_a_partition_that_holds_nothing_bounds_the_others() -> None:
+def test_the_bound_of_an_empty_partition_limits_the_others() -> None:
     parts = [JoinReservoir(50, 90).start(1, number) for number in range(2)]
     watched(1, 40, parts[0], np.ones(40))
     parts[1].offer(np.empty(0), lowest=0.25)
@@ -188,7 +190,7 @@ def test_the_reservoir_grows_and_is_full_and_uniform_when_it_is_used() -> None:
     assert np.mean(early) == pytest.approx(0.5, abs=4 * float(0.25 / (np.mean(sizes) * len(early))) ** 0.5)
 
 
-def test_it_grows_as_far_as_it_will_be_full() -> None:
+def test_it_grows_as_far_as_it_can_be_refilled() -> None:
     running = config(use_at=10_000).start()
     assert isinstance(running, RunningProgressiveJoin)
     running.offer(np.full(600, 0.1))
@@ -225,7 +227,7 @@ def test_results_expected_of_age_curves() -> None:
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.5, 1.5, np.nan, None])
-def test_what_is_no_probability_is_refused(bad: float) -> None:
+def test_invalid_probabilities_are_refused(bad: float) -> None:
     running = JoinReservoir(3, 9).start()
     with pytest.raises(InputError, match="probability"):
         running.offer(np.array([0.5, bad], float))
@@ -235,18 +237,18 @@ def test_what_is_no_probability_is_refused(bad: float) -> None:
             JoinReservoir(3, 9).start().offer(np.array([0.5]), lowest=bad)
 
 
-def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(InputError, match="size is 9, but the budget of join and reservoir is 9"):
+def test_invalid_input_is_refused() -> None:
+    with pytest.raises(InputError, match="size must be below the budget of join and reservoir, which is 9"):
         JoinReservoir(9, 9)
     with pytest.raises(InputError, match="size is 0"):
         JoinReservoir(0, 9)
-    with pytest.raises(InputError, match="2 numbers for 1 results"):
+    with pytest.raises(InputError, match="one value for each of 1 results; got 2 values"):
         JoinReservoir(3, 9).start().offer(np.array([0.5]), np.arange(2))
-    with pytest.raises(InputError, match="refill is 1"):
+    with pytest.raises(InputError, match=r"refill must be .*; got 1"):
         ProgressiveJoinReservoir(10, 20, 5, (KEYS, KEYS), (1, 5), (5, 5), refill=1)
-    with pytest.raises(InputError, match="threshold is 0"):
+    with pytest.raises(InputError, match=r"threshold must be .*; got 0"):
         ProgressiveJoinReservoir(10, 20, 5, (KEYS, KEYS), (1, 5), (5, 5), threshold=0)
     with pytest.raises(InputError, match="use_at is nan"):
         ProgressiveJoinReservoir(10, 20, float("nan"), (KEYS, KEYS), (1, 5), (5, 5))
-    with pytest.raises(InputError, match="size is 20, but the budget"):
+    with pytest.raises(InputError, match="size must be below the budget"):
         ProgressiveJoinReservoir(20, 20, 5, (KEYS, KEYS), (1, 5), (5, 5))

@@ -35,7 +35,7 @@ def test_the_best_reservoir_is_just_filled() -> None:
     assert size == pytest.approx(fraction * 100_000, rel=0.05)
 
 
-def test_the_error_is_that_of_samples_drawn() -> None:
+def test_the_error_equals_that_of_simulated_samples() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(10, 3, 2000)
     cv = float(values.std() / values.mean())
@@ -45,12 +45,12 @@ def test_the_error_is_that_of_samples_drawn() -> None:
         shown = values[rng.random(2000) < fraction]
         means.append(rng.permutation(shown)[:40].mean())
     found = float(np.sqrt(np.mean((np.array(means) / values.mean() - 1) ** 2)))
-    told = sample_error(40, 90, (KEYS, KEYS), rates=RATES, window=WINDOW, results=2000, cv=cv)
+    computed = sample_error(40, 90, (KEYS, KEYS), rates=RATES, window=WINDOW, results=2000, cv=cv)
     # A standard deviation of 3000 draws is known to 1/sqrt(6000).
-    assert found == pytest.approx(told, rel=4 / 6000**0.5)
+    assert found == pytest.approx(computed, rel=4 / 6000**0.5)
 
 
-def test_a_reservoir_that_grows_comes_close_to_the_best_size() -> None:
+def test_a_progressive_reservoir_approaches_the_best_size() -> None:
     span, results = 1000, 1000 * 2 * 100 / 20
     config = ProgressiveJoinReservoir(5, 80, span, (KEYS, KEYS), RATES, WINDOW)
     running, rng = config.start(1), np.random.default_rng(1)
@@ -63,7 +63,7 @@ def test_a_reservoir_that_grows_comes_close_to_the_best_size() -> None:
     assert 0.85 * best < len(running) <= running.size < 1.15 * best
 
 
-def test_two_queries_share_memory_so_that_the_worse_off_is_as_well_off_as_can_be() -> None:
+def test_two_queries_share_memory_so_that_the_larger_error_is_minimal() -> None:
     curve = AgeCurve([0, 100], [20])
     queries = [
         {"model": (KEYS, KEYS), "rates": RATES, "window": WINDOW, "results": 20_000, "cv": 0.5},
@@ -73,8 +73,8 @@ def test_two_queries_share_memory_so_that_the_worse_off_is_as_well_off_as_can_be
     assert sum(shared.memory) == 300
 
     def error(query: int, rows: int) -> float:
-        told = {name: value for name, value in queries[query].items() if name != "cv"}
-        size = best_size(rows, **told)  # type: ignore[arg-type]
+        query_model = {name: value for name, value in queries[query].items() if name != "cv"}
+        size = best_size(rows, **query_model)  # type: ignore[arg-type]
         return sample_error(size, rows, **queries[query])  # type: ignore[arg-type]
 
     errors = [error(query, rows) for query, rows in enumerate(shared.memory)]
@@ -86,16 +86,16 @@ def test_two_queries_share_memory_so_that_the_worse_off_is_as_well_off_as_can_be
         assert max(error(0, others[0]), error(1, others[1])) > max(errors)
 
 
-def test_with_memory_for_all_nothing_is_lost() -> None:
+def test_with_enough_memory_the_error_is_zero() -> None:
     assert sample_error(500, 2000, (KEYS, KEYS), rates=RATES, window=WINDOW, results=500) == 0
     assert best_size(2000, (KEYS, KEYS), rates=RATES, window=WINDOW, results=500) == 500
 
 
-def test_what_cannot_be_divided_is_refused() -> None:
+def test_invalid_input_is_refused() -> None:
     join = {"model": (KEYS, KEYS), "rates": RATES, "window": WINDOW}
-    with pytest.raises(InputError, match="size is 10, but the budget of join and reservoir is 10"):
+    with pytest.raises(InputError, match="size must be below the budget of join and reservoir, which is 10"):
         sample_error(10, 10, results=5, **join)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="budget is 1; give at least 2 rows"):
+    with pytest.raises(InputError, match=r"budget must be at least 2 rows.*; got 1"):
         best_size(1, results=5, **join)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="results is 0"):
         best_size(10, results=0, **join)  # type: ignore[arg-type]

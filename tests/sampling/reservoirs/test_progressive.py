@@ -1,4 +1,4 @@
-"""A reservoir that grows: how likely old and new rows are to be in it."""
+"""Progressive reservoirs: the inclusion probabilities of rows before and after a growth."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def shown(seed: int, *, until: int, size: int = 10) -> RunningProgressive:
     return running
 
 
-def test_rows_are_as_likely_as_theory_says() -> None:
+def test_inclusion_probabilities_equal_the_formula() -> None:
     k, r, delta, runs = 40, 10, 6, 3000
     m = recovery_count(k, r, delta, 0.6)
     counts, retained = np.zeros(k + m), np.zeros(r + 1)
@@ -52,7 +52,7 @@ def test_rows_are_as_likely_as_theory_says() -> None:
         assert counts[begin:end].mean() / runs == pytest.approx(chance, abs=4 * error / (end - begin) ** 0.5)
 
 
-def test_sampling_goes_on_as_ever_after_the_refill() -> None:
+def test_sampling_is_conventional_after_the_refill() -> None:
     k, r, delta, after, runs = 40, 10, 6, 60, 1500
     m = recovery_count(k, r, delta, 0.6)
     counts = np.zeros(k + m + after)
@@ -66,7 +66,7 @@ def test_sampling_goes_on_as_ever_after_the_refill() -> None:
 
 
 @given(st.lists(st.integers(100, 400), max_size=6), st.integers(0, 9))
-def test_any_grouping_of_offers_leaves_the_same_rows(cuts: list[int], seed: int) -> None:
+def test_the_division_into_offers_has_no_effect(cuts: list[int], seed: int) -> None:
     samples = []
     for points in ([100, 400], [100, *sorted(cuts), 400]):
         running = shown(seed, until=100)
@@ -92,7 +92,7 @@ def test_a_growth_waits_for_the_refill_before_it() -> None:
     assert running.confidence == pytest.approx(expected)
 
 
-def test_a_reservoir_that_holds_all_it_saw_just_grows() -> None:
+def test_a_reservoir_that_holds_all_rows_grows_without_a_refill() -> None:
     running = shown(0, until=10)
     assert running.grow(5) == 0
     running.offer({"x": np.arange(10, 15)})
@@ -101,7 +101,7 @@ def test_a_reservoir_that_holds_all_it_saw_just_grows() -> None:
     assert shown(0, until=99).grow(0) == 0
 
 
-def test_a_restart_amid_a_refill_changes_nothing() -> None:
+def test_a_restart_during_a_refill_changes_nothing() -> None:
     running = shown(1, until=100)
     running.grow(5)
     running.grow(4)
@@ -114,23 +114,23 @@ def test_a_restart_amid_a_refill_changes_nothing() -> None:
     assert (running.size, running.confidence) == (restored.size, restored.confidence)
 
 
-def test_amid_a_refill_it_cannot_be_merged() -> None:
+def test_a_merge_during_a_refill_is_refused() -> None:
     running, other = shown(0, until=100), shown(1, until=100)
     missing = running.grow(5)
-    with pytest.raises(InputError, match=f"refilled, from {missing} more rows.*merge when it is"):
+    with pytest.raises(InputError, match=f"refilled; merge it after {missing} more rows"):
         merge([running.sample(), other.sample()])
     running.offer({"x": np.arange(missing)})
     assert merge([running.sample(), other.sample()]).seen == 200 + missing
 
 
-def test_what_cannot_grow_is_refused() -> None:
+def test_invalid_input_is_refused() -> None:
     running = shown(0, until=100)
     for delta in (-1, 1.5, None, True):
-        with pytest.raises(InputError, match=r"delta is .* at least 0"):
+        with pytest.raises(InputError, match=r"delta must be .* at least 0"):
             running.grow(delta)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="within is 4, too few to fill 5 slots"):
+    with pytest.raises(InputError, match="within must be at least delta, which is 5; got 4"):
         running.grow(5, within=4)
     with pytest.raises(InputError, match="size is 0"):
         ProgressiveReservoir(0)
-    with pytest.raises(InputError, match="threshold is 1"):
+    with pytest.raises(InputError, match=r"threshold must be .*; got 1"):
         ProgressiveReservoir(10, 1)

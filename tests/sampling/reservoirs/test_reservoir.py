@@ -1,4 +1,4 @@
-"""Conventional and merged reservoirs: every set of rows is as likely as any other."""
+"""Conventional and merged reservoirs: all sets of rows are equally likely."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_row_is_equally_likely_in_a_long_stream() -> None:
 
 
 @given(st.lists(st.integers(0, 200), max_size=6), st.integers(1, 40), st.integers(0, 5))
-def test_any_grouping_of_offers_leaves_the_same_rows(cuts: list[int], size: int, seed: int) -> None:
+def test_the_division_into_offers_has_no_effect(cuts: list[int], size: int, seed: int) -> None:
     whole = held(seed, 0, 200, size)
     parts = Reservoir(size).start(seed)
     for begin, end in pairwise([0, *sorted(cuts), 200]):
@@ -99,7 +99,7 @@ def test_merging_makes_every_subset_equally_likely() -> None:
         assert abs(deviations(counts, runs / comb(7, 2))) < 4
 
 
-def test_merging_weights_partitions_by_what_they_saw() -> None:
+def test_merging_weights_partitions_by_their_rows() -> None:
     many, few = Sample(9000, {"x": np.ones(100)}), Sample(1000, {"x": np.zeros(100)})
     shares = [merge([many, few], seed=seed).columns["x"].sum() for seed in range(400)]
     # Hypergeometric: mean 90, variance 100 * 0.9 * 0.1 * 0.9901; four standard errors.
@@ -114,17 +114,17 @@ def test_merging_whole_partitions_keeps_all() -> None:
     assert merge(parts, size=50).seen == 8
 
 
-def test_what_cannot_be_merged_is_refused() -> None:
+def test_invalid_merges_are_refused() -> None:
     full = held(0, 0, 100, 10).sample()
-    with pytest.raises(InputError, match="no samples"):
+    with pytest.raises(InputError, match="samples is empty"):
         merge([])
-    with pytest.raises(InputError, match="size is 11, but a sample holds only 10"):
+    with pytest.raises(InputError, match=r"size must be at most 10, .*; got 11"):
         merge([full, full], size=11)
     with pytest.raises(InputError, match="size is 0"):
         merge([full], size=0)
-    with pytest.raises(InputError, match="differ in their columns"):
+    with pytest.raises(InputError, match="must have the same columns"):
         merge([full, Sample(3, {"y": np.arange(3)})])
-    with pytest.raises(InputError, match="a sample of 3 rows was chosen from 2"):
+    with pytest.raises(InputError, match="seen must be at least the 3 rows of the sample; got 2"):
         Sample(2, {"y": np.arange(3)})
 
 
@@ -134,17 +134,17 @@ def test_a_size_is_a_whole_number_of_rows(size: int) -> None:
         Reservoir(size)
 
 
-def test_blocks_that_do_not_fit_are_refused_and_change_nothing() -> None:
+def test_invalid_blocks_are_refused_and_change_nothing() -> None:
     running = held(0, 0, 5, 3)
     for block, message in [
-        ({"x": np.arange(2)}, "keep to one set"),
-        ({"x": np.arange(2), "name": np.arange(2)}, "column 'name' is of int64"),
-        ({"x": np.arange(2), "name": np.array(["a"])}, "differ in length"),
-        ({"x": [1, 2]}, "give a NumPy array"),
-        ([1, 2], "give a mapping"),
+        ({"x": np.arange(2)}, "rows must have the same columns in every offer"),
+        ({"x": np.arange(2), "name": np.arange(2)}, "column 'name' must have the same type .* got int64"),
+        ({"x": np.arange(2), "name": np.array(["a"])}, "must have the same length"),
+        ({"x": [1, 2]}, "must be a NumPy array"),
+        ([1, 2], "must be a mapping"),
     ]:
         with pytest.raises(InputError, match=message):
             running.offer(block)  # type: ignore[arg-type]
     assert running.seen == 5
-    with pytest.raises(InputError, match="the snapshot holds 3 rows, but size is 2"):
+    with pytest.raises(InputError, match="the snapshot has 3 rows, but size is 2"):
         Reservoir(2).start().restore(running.snapshot())

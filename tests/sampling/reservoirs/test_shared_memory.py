@@ -1,4 +1,4 @@
-"""Two sampled joins share memory: each has what makes their errors equal, as measured with the real sampler."""
+"""Two sampled joins share memory so that their errors are equal, measured with the real sampler."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_allocated_memory_equalises_the_errors_of_samples() -> None:
 
     def error(cv: float, rows: int) -> float:
         """The relative error of AVG over runs; values have the mean 1."""
-        told = []
+        estimates = []
         for seed in range(SEEDS):
             report = tg.simulate_sample(
                 left, right, window=WINDOW, budget=rows, sampler=sampler, step=100, seed=seed
@@ -54,8 +54,8 @@ def test_allocated_memory_equalises_the_errors_of_samples() -> None:
             assert report.peak_rows <= rows
             weight = 1 / report.pairs.probability
             at = number[report.pairs.left, report.pairs.right]
-            told.append(cv * float((weight * values[at]).sum() / weight.sum()))
-        return float(np.sqrt(np.mean(np.square(told))))
+            estimates.append(cv * float((weight * values[at]).sum() / weight.sum()))
+        return float(np.sqrt(np.mean(np.square(estimates))))
 
     calm, wild = (error(cv, rows) for cv, rows in zip(CVS, shared.memory, strict=True))
     even = [error(cv, TOTAL // 2) for cv in CVS]

@@ -1,4 +1,4 @@
-"""Equations 2, 3 and 8 of the reservoir paper against exact arithmetic."""
+"""Equations 2, 3 and 8 of the reservoir paper equal exact arithmetic."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def exact_terms(k: int, r: int, delta: int, m: int) -> list[Fraction]:
 
 
 @given(SMALL)
-def test_confidence_is_equation_2(case: tuple[int, int, int, int]) -> None:
+def test_confidence_equals_equation_2(case: tuple[int, int, int, int]) -> None:
     r, more, delta, later = case
     k, m = r + 1 + more, delta + later
     exact = sum(exact_terms(k, r, delta, m))
@@ -56,9 +56,7 @@ def test_retained_rows_follow_equation_3_normalised(case: tuple[int, int, int, i
 
 
 @given(SMALL, st.floats(0.001, 0.999))
-def test_the_fewest_rows_are_those_of_a_linear_search(
-    case: tuple[int, int, int, int], threshold: float
-) -> None:
+def test_the_recovery_count_equals_a_linear_search(case: tuple[int, int, int, int], threshold: float) -> None:
     r, more, delta, _ = case
     k = r + 1 + more
     if recovery_count(k, r, delta, threshold) < 3000:
@@ -110,20 +108,20 @@ def test_edges() -> None:
 
 @pytest.mark.parametrize("threshold", [0, 1, -0.5, 90, float("nan"), "high", None, True])
 def test_a_threshold_is_between_0_and_1(threshold: float) -> None:
-    with pytest.raises(InputError, match=r"threshold is .* above 0 and below 1"):
+    with pytest.raises(InputError, match=r"threshold must be .* above 0 and below 1"):
         recovery_count(10, 5, 2, threshold)
 
 
-def test_what_is_no_count_is_refused() -> None:
+def test_invalid_counts_are_refused() -> None:
     with pytest.raises(InputError, match="r is 0; give a whole number of rows, at least 1"):
         uniformity_confidence(10, 0, 1, 1)
-    with pytest.raises(InputError, match="delta is -1"):
+    with pytest.raises(InputError, match="delta must be a whole number, at least 0; got -1"):
         uniformity_confidence(10, 5, -1, 1)
-    with pytest.raises(InputError, match=r"k is 1\.5"):
+    with pytest.raises(InputError, match=r"k must be a whole number, at least 0; got 1\.5"):
         uniformity_confidence(1.5, 5, 1, 1)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="2 rows cannot refill 3"):
+    with pytest.raises(InputError, match="m must be at least delta, which is 3; got 2"):
         retained_chances(10, 5, 3, 2)
-    with pytest.raises(InputError, match="only 4 rows were seen"):
+    with pytest.raises(InputError, match=r"k must be at least r, which is .*; got 4"):
         retained_chances(4, 5, 3, 9)
-    with pytest.raises(InputError, match=r"fraction 1\.5"):
+    with pytest.raises(InputError, match=r"fraction must be between 0 and 1; got 1\.5"):
         refill_confidence(10, 1.5, 3)

@@ -1,4 +1,4 @@
-"""Samplers row by row, with the same draws and nothing else of the code they are compared with."""
+"""Reference implementations of the samplers, row by row, that share only the draws with the package."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Expected = Callable[[str, int], float]
 _BITS = 2**64 - 1
 
 
-def scatter(number: int) -> int:
+def splitmix(number: int) -> int:
     z = (number + 0x9E3779B97F4A7C15) & _BITS
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _BITS
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _BITS
     return z ^ (z >> 31)
 
 
-HOLDING, BEYOND = 0x2545F4914F6CDD1D, 0x1D872B41A8E1A2B3
+HOLD_SALT, BEYOND_SALT = 0x2545F4914F6CDD1D, 0x1D872B41A8E1A2B3
 
 
-def draw(seed: int, row: int, nth: int, apart: int = 0) -> float:
-    salt = (scatter(scatter(seed)) >> 1) ^ apart
-    return (scatter(scatter(row ^ salt) ^ nth) >> 11) / 2**53
+def draw(seed: int, row: int, nth: int, stream: int = 0) -> float:
+    salt = (splitmix(splitmix(seed)) >> 1) ^ stream
+    return (splitmix(splitmix(row ^ salt) ^ nth) >> 11) / 2**53
 
 
 def skip(drawn: float, p: float) -> int:
@@ -83,7 +83,7 @@ class Reference:
         return float(min(1.0, 2.0 ** (sixteenths / 16)))
 
     def decide(self, row: Row) -> bool:
-        """Whether a row is (still) of use."""
+        """Whether a row must be held."""
         if self.method != "uniform":
             return draw(self.seed, row.number, 0) < self.chance(row)
         mean = self.expected(row.side, row.key)
@@ -97,8 +97,8 @@ class Reference:
             row.held = self.p * times
             if round(16 * math.log2(times)) >= math.floor(16 * math.log2(1 / self.p)):
                 row.held = 1.0
-            if draw(self.seed, row.number, 0, HOLDING) >= row.held:
+            if draw(self.seed, row.number, 0, HOLD_SALT) >= row.held:
                 return False
             start = max(last, row.num)
-        row.next = start + skip(draw(self.seed, row.number, start, BEYOND), self.p / row.held)
+        row.next = start + skip(draw(self.seed, row.number, start, BEYOND_SALT), self.p / row.held)
         return True

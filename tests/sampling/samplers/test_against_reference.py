@@ -1,4 +1,4 @@
-"""Every sampler gives what the slow reference gives, whatever the steps."""
+"""Every sampler returns the same sample as a slow reference, in steps of any size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METHODS: dict[str, Callable[..., tg.sampling.Sampler]] = {
 
 
 def expected(side: str, key: int) -> float:
-    """Of rows of one time the left one is first, so that it owns their matches too."""
+    """Of two rows of the same time the left one comes first, so that it owns their match."""
     return (WINDOW[0] + 1 if side == "left" else WINDOW[1]) * SHARES[key]
 
 
@@ -44,7 +44,7 @@ def sampled(
 @pytest.mark.parametrize("method", ["uniform", "eq_cluster", "pps_cluster"])
 @pytest.mark.parametrize("step", [1, 7, 1000])
 @pytest.mark.parametrize("p", [1.0, 0.3, 0.02])
-def test_the_sample_is_the_references_in_steps_of_any_size(method: Method, step: int, p: float) -> None:
+def test_samples_equal_the_reference_in_steps_of_any_size(method: Method, step: int, p: float) -> None:
     n, seed = 120, 5
     reference = Reference(method, p, expected, seed=seed).run(stream(n, seed), stream(n, seed + 1), WINDOW)
     found = sampled(method, step, seed, n, p=p)
@@ -60,7 +60,7 @@ def test_the_sample_is_the_references_in_steps_of_any_size(method: Method, step:
     st.booleans(),
     st.integers(0, 60),
 )
-def test_uniform_is_figure_4_with_rows_that_are_held_or_as_printed(
+def test_uniform_and_printed_uniform_equal_the_reference(
     step: int,
     seed: int,
     p: float,

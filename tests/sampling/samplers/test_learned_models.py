@@ -1,4 +1,4 @@
-"""A sample is fair with what samplers learn by themselves, too: whatever keys do, and however large steps are."""
+"""Samples are unbiased with learned models, for keys that come and go and for steps of any size."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tidegate.types import Array, Budget, Rows, Window
 _BIDS = 20
 
 
-def off(sample: tg.SampleReport) -> float:
-    """By how many of its standard errors the estimate is off, as if results were drawn one by one."""
+def z_score(sample: tg.SampleReport) -> float:
+    """The error of the estimate in standard errors, as if results were drawn independently."""
     weights = 1 / sample.pairs.probability
     return float((weights.sum() - sample.exact) / np.sqrt((weights * (weights - 1)).sum()))
 
@@ -37,7 +37,7 @@ def auctions(count: int, lateness: float) -> tuple[dict[str, Array], dict[str, A
 
 @pytest.mark.parametrize("step", [100, 2_000, 100_000])
 @pytest.mark.parametrize("lateness", [1.0, 3.0])
-def test_keys_that_live_for_one_window_lose_nothing(step: int, lateness: float) -> None:
+def test_keys_that_live_for_one_window_are_estimated_without_bias(step: int, lateness: float) -> None:
     streams = auctions(1_500, lateness)
     for budget, p in ((None, 0.2), (100, None)):
         sampler = tg.sampling.Uniform(p=p)
@@ -46,7 +46,7 @@ def test_keys_that_live_for_one_window_lose_nothing(step: int, lateness: float) 
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "pps_cluster"])
-def test_what_rows_in_memory_meet_corrects_what_others_expect(sampler: str) -> None:
+def test_matches_of_buffered_rows_correct_the_forecast_of_others(sampler: str) -> None:
     opened, bids = (Trace.of(side) for side in auctions(1_500, 1.0))
     window = Window(600, 0)
     arrivals = encode(opened, bids, window, "=", None).arrivals
@@ -54,33 +54,33 @@ def test_what_rows_in_memory_meet_corrects_what_others_expect(sampler: str) -> N
     for left, right, moment in arrivals.steps(arrivals.cuts(100), whole_instants=False):
         collected(operator.step(left, right, moment))
     unseen = replace(arrivals.left.take(np.arange(1)), key=np.array([-1]))
-    assert 10 < operator.sampling.forecaster.matches(unseen)[0] < 40
+    assert 10 < operator.sampling.forecaster.expected_matches(unseen)[0] < 40
 
 
-def test_large_steps_of_which_some_rows_are_looked_at_lose_nothing() -> None:
+def test_large_steps_with_subsampled_arrivals_are_estimated_without_bias() -> None:
     rng, rows = np.random.default_rng(0), 200_000
     streams = [{"key": rng.integers(0, 10_000, rows), "time": np.arange(rows)} for _ in range(2)]
     sampler = tg.sampling.Uniform(p=0.1)
     sample = tg.simulate_sample(*streams, window=(50_000, 50_000), sampler=sampler, step=100_000)
-    assert abs(off(sample)) < 4
+    assert abs(z_score(sample)) < 4
 
 
 @pytest.mark.parametrize("window", [(10, -10), (-10, 10), (1, 0), (0, 1), (1, 1), (3, -2)])
-def test_windows_of_a_few_moments_have_all_of_them(window: tuple[int, int]) -> None:
+def test_windows_of_a_few_integer_times_are_estimated_without_bias(window: tuple[int, int]) -> None:
     times = np.repeat(np.arange(75), 40)
     stream = {"key": np.zeros(len(times), np.int64), "time": times}
     sampler = tg.sampling.Uniform(p=0.2)
     sample = tg.simulate_sample(stream, stream, window=window, sampler=sampler, step=100)
-    assert abs(off(sample)) < 4
+    assert abs(z_score(sample)) < 4
 
 
 @pytest.mark.parametrize("cutoff", [62, 63, 64, 65, 200])
-def test_the_first_match_that_leaves_is_geometric_at_every_cutoff(cutoff: int) -> None:
+def test_the_first_drawn_match_is_geometric_at_every_cutoff(cutoff: int) -> None:
     p, rows = 0.001, 100_000
     config = tg.sampling.Uniform(p=p, model=Frequency({1: 1.0}, {1: 1.0}), rates=(1, cutoff / 100))
     sampling = config.start(Join(Window(100.0, 0.0)).setting())
     zeros = np.zeros(rows, np.int64)
-    _, owners = sampling.admitted(Rows("left", zeros + 1, zeros + 0.0, np.arange(rows), zeros))
+    _, owners = sampling.admit(Rows("left", zeros + 1, zeros + 0.0, np.arange(rows), zeros))
     waits, held = owners.notes()["wait"], owners.notes()["hold"]
     within, beyond = 1 - (1 - p) ** cutoff, (1 - p) ** cutoff * p * cutoff / 4
     assert ((waits > 0) & (held == 0)).mean() == pytest.approx(within, abs=4 * np.sqrt(within / rows))
@@ -88,17 +88,17 @@ def test_the_first_match_that_leaves_is_geometric_at_every_cutoff(cutoff: int) -
     assert waits[held == 0].max() <= cutoff < waits[held > 0].min()
 
 
-def test_what_rows_met_is_remembered_and_fades() -> None:
+def test_a_forecast_correction_is_restored_and_decays() -> None:
     correction = ForecastCorrection()
     correction.observe(np.full(50, 0.5), np.full(50, 0.5), np.full(50, 10))
     numbers = np.array([0.001, 0.6, 3.0, np.inf])
-    corrected = correction.of(numbers.copy())
+    corrected = correction.apply(numbers.copy())
     assert corrected[1] > 10
-    # Who expects less than anyone seen so far meets no less; who expects more is believed.
+    # A forecast below all observed ones is raised as far as those; a forecast above all is not changed.
     assert corrected[0] == pytest.approx(corrected[1], rel=1)
     assert corrected[2:].tolist() == [3.0, np.inf]
     again = ForecastCorrection().restore(correction.snapshot())
-    assert again.of(numbers.copy()).tolist() == corrected.tolist()
-    correction.fade(0.0)
+    assert again.apply(numbers.copy()).tolist() == corrected.tolist()
+    correction.decay(0.0)
     correction.observe(np.full(50, 0.5), np.full(50, 1.0), np.ones(50))
-    assert correction.of(numbers.copy())[1] < 2
+    assert correction.apply(numbers.copy())[1] < 2

@@ -1,4 +1,4 @@
-"""What a sampler expects of rows, and learns to expect."""
+"""Forecasts of the matches of rows, from given and learned models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.models import Frequency
 from tidegate.sampling import EqCluster, Sampler, Uniform
-from tidegate.sampling.samplers.match_forecaster import Kinds, MatchForecaster
+from tidegate.sampling.samplers.match_forecaster import MatchForecaster, RowClasses
 from tidegate.types import Array, Rows, Window
 
 WINDOW = Window(5_000, 5_000)
@@ -29,38 +29,38 @@ def arrivals(rows: int) -> tuple[Rows, Rows, Moment]:
     return step
 
 
-def mean(kinds: Kinds | None) -> float:
-    assert kinds is not None
-    return float(kinds.rows @ kinds.matches / kinds.rows.sum())
+def mean(classes: RowClasses | None) -> float:
+    assert classes is not None
+    return float(classes.rows @ classes.matches / classes.rows.sum())
 
 
-def test_some_keys_and_some_arrivals_tell_the_kinds_of_rows() -> None:
+def test_row_classes_follow_from_samples_of_keys_and_of_arrivals() -> None:
     model = Frequency(*(2 * [(np.arange(len(SHARES)), SHARES)]))
     left, right, moment = arrivals(20_000)
-    expecting = MatchForecaster(model, (1.0, 1.0), Join(WINDOW).setting(), 7)
-    expecting.observe({"left": left, "right": right}, moment.now)
+    forecaster = MatchForecaster(model, (1.0, 1.0), Join(WINDOW).setting(), 7)
+    forecaster.observe({"left": left, "right": right}, moment.now)
     truth = 5_000 * float(SHARES @ SHARES)
-    # Some 2,000 rows, or keys that weigh as much, tell a mean to this many standard deviations over sqrt(2,000).
+    # About 2,000 rows or keys are used: four standard errors of their mean.
     spread = 5_000 * float(np.sqrt(SHARES @ SHARES**2 - (SHARES @ SHARES) ** 2))
-    assert mean(expecting.kinds("left")) == pytest.approx(truth, abs=4 * spread / np.sqrt(2_000))
-    assert (expecting.foretold(left) == expecting.matches(left)).all()
-    told = expecting.kinds("left")
-    assert mean(told) == pytest.approx(truth, abs=4 * spread / np.sqrt(2_000))
-    assert told is not None
-    assert told.rows.sum() == pytest.approx(5_000)
-    # What one step's arrivals told is not asked of the next.
-    before = mean(told)
-    expecting.observe({"left": left.take(slice(0)), "right": right.take(slice(0))}, moment.now + 1)
-    assert mean(expecting.kinds("left")) != before
+    assert mean(forecaster.row_classes("left")) == pytest.approx(truth, abs=4 * spread / np.sqrt(2_000))
+    assert (forecaster.forecast_arrivals(left) == forecaster.expected_matches(left)).all()
+    classes = forecaster.row_classes("left")
+    assert mean(classes) == pytest.approx(truth, abs=4 * spread / np.sqrt(2_000))
+    assert classes is not None
+    assert classes.rows.sum() == pytest.approx(5_000)
+    # The arrivals of a step are not used in the next one.
+    before = mean(classes)
+    forecaster.observe({"left": left.take(slice(0)), "right": right.take(slice(0))}, moment.now + 1)
+    assert mean(forecaster.row_classes("left")) != before
 
 
 @pytest.mark.parametrize(
     ("sampler", "learned"), [(Uniform(), True), (EqCluster(), False), (EqCluster(model="frequency"), True)]
 )
-def test_who_has_no_use_for_frequencies_learns_them_only_when_told(
+def test_eq_cluster_learns_frequencies_only_if_its_model_asks_for_them(
     sampler: Sampler, *, learned: bool
 ) -> None:
     operator = SamplingOperator(Join(WINDOW), sampler)
     collected(operator.step(*arrivals(3_000)))
-    assert (operator.sampling.forecaster.believed() is not None) == learned
+    assert (operator.sampling.forecaster.current_model() is not None) == learned
     assert any("share" in name for name in operator.sampling.snapshot()) == learned

@@ -22,8 +22,8 @@ from tidegate.sampling.samplers.memory_model import held_time
     st.lists(st.tuples(st.floats(0.01, 100), st.floats(0.01, 10)), min_size=1, max_size=8),
     st.floats(0.001, 0.999),
 )
-def test_capped_chances_fill_the_room(kinds: list[tuple[float, float]], filled: float) -> None:
-    sizes, rows = np.array(kinds).T
+def test_limited_probabilities_fill_the_room(classes: list[tuple[float, float]], filled: float) -> None:
+    sizes, rows = np.array(classes).T
     room = filled * rows.sum()
     constant = proportional(sizes, rows, room)
     assert rows @ np.minimum(1, constant * sizes) == pytest.approx(room)
@@ -34,13 +34,15 @@ def test_capped_chances_fill_the_room(kinds: list[tuple[float, float]], filled: 
     assert constant == pytest.approx(low, rel=1e-6)
 
 
-def test_room_for_all_takes_all() -> None:
+def test_with_room_for_all_rows_the_constant_is_infinite() -> None:
     assert math.isinf(proportional(np.array([1.0, 2.0]), np.array([3.0, 4.0]), 7))
 
 
 @pytest.mark.parametrize("rows", [1, 10, 1000])
 @pytest.mark.parametrize("overflow", [0.5, 0.1, 0.001])
-def test_a_poisson_variable_of_the_safe_mean_seldom_overflows(rows: int, overflow: float) -> None:
+def test_a_poisson_variable_with_the_safe_mean_overflows_as_rarely_as_required(
+    rows: int, overflow: float
+) -> None:
     mean = safe_mean(rows, overflow)
     assert 0 < mean <= rows * (1 + 1e-9)
     if rows >= 10:
@@ -50,17 +52,17 @@ def test_a_poisson_variable_of_the_safe_mean_seldom_overflows(rows: int, overflo
 
 @pytest.mark.parametrize("matches", [0.3, 4.0, 30.0, 500.0])
 @pytest.mark.parametrize("p", [0.01, 0.2, 1.0])
-def test_rows_are_held_as_long_as_simulated_ones(matches: float, p: float) -> None:
+def test_held_time_equals_the_simulated_mean(matches: float, p: float) -> None:
     widths, reached = np.array([2.0, 5.0, 3.0]), np.array([0.0, 0.5, 0.5, 1.0])
     cutoff = round(1.2 * matches)
     rng, held = np.random.default_rng(7), []
     for _ in range(4000):
         ages = np.sort(np.interp(rng.random(rng.poisson(matches)), reached, [0, 2, 7.000001, 10]))
-        taken = np.flatnonzero(rng.random(cutoff) < p)
-        last = taken[-1] if len(taken) else -1
+        drawn = np.flatnonzero(rng.random(cutoff) < p)
+        last = drawn[-1] if len(drawn) else -1
         held.append(0.0 if last < 0 else ages[last] if last < len(ages) else 10.0)
     error = np.std(held) / math.sqrt(len(held))
-    # With many matches their times are taken as given, which is right within half a percent of the window.
+    # With many matches their times are treated as fixed: an error below half a percent of the window.
     allowed = 4 * error + (0.05 if matches > 200 else 0.0)
     assert held_time(matches, cutoff, p, widths, reached) == pytest.approx(np.mean(held), abs=allowed)
 
@@ -71,16 +73,16 @@ def mean_rows(sampler: tg.sampling.Sampler) -> float:
 
 
 @pytest.mark.parametrize("p", [0.02, 0.1, 0.5])
-def test_memory_is_near_theory(p: float) -> None:
+def test_memory_is_close_to_the_model(p: float) -> None:
     uniform = tg.sampling.Uniform(p, MODEL, (1.0, 1.0))
-    foreseen = uniform.start(tg.engine.Join(tg.Window(200, 100)).setting()).theory()
-    assert foreseen is not None
-    # Measured: within 4 %; steps of 50 rows look at memory when windows are a little emptier.
-    assert mean_rows(uniform) == pytest.approx(foreseen.rows(0), rel=0.04)
+    model = uniform.start(tg.engine.Join(tg.Window(200, 100)).setting()).memory_model()
+    assert model is not None
+    # Measured: within 4 %; after steps of 50 rows the windows are a little emptier than on average.
+    assert mean_rows(uniform) == pytest.approx(model.rows(0), rel=0.04)
 
 
 @pytest.mark.parametrize("p", [0.02, 0.1, 0.5])
-def test_theorem_4_2_is_near_for_the_printed_cutoff(p: float) -> None:
+def test_theorem_4_2_is_close_for_the_printed_cutoff(p: float) -> None:
     shares = list(SHARES.values())
     theorem = sample_rows((shares, shares), p, rates=(1, 1), window=(200, 100))
     found = mean_rows(PrintedUniform(p, MODEL, (1.0, 1.0)))
@@ -88,7 +90,7 @@ def test_theorem_4_2_is_near_for_the_printed_cutoff(p: float) -> None:
     assert 0.88 * theorem < found < 1.02 * theorem
 
 
-def test_the_whole_window_is_what_the_whole_join_takes() -> None:
+def test_a_probability_of_one_holds_the_whole_window() -> None:
     whole = tg.sampling.EqCluster(p=1.0)
     assert mean_rows(whole) == pytest.approx(302, abs=2)
 
@@ -106,8 +108,8 @@ def test_a_learned_fraction_fills_the_budget(sampler: str) -> None:
 
 @pytest.mark.parametrize("overflow", [0.3, 0.1, 0.01])
 @pytest.mark.parametrize("sampler", [Uniform, EqCluster, PpsCluster], ids=lambda sampler: sampler.name)
-def test_memory_overflows_no_more_often_than_was_asked(sampler: type[Sampler], overflow: float) -> None:
-    """The fraction that a budget gives would, were it never lowered, exceed that budget so often."""
+def test_memory_overflows_no_more_often_than_accepted(sampler: type[Sampler], overflow: float) -> None:
+    """Measured without a budget, with the probability that follows from the budget."""
     streams, budget = (stream(6000, 3), stream(6000, 4)), 60
     chosen = sampler(model=MODEL, rates=(1.0, 1.0), overflow=overflow)
     report = tg.simulate_sample(*streams, window=(100, 50), budget=budget, sampler=chosen, step=50)
@@ -117,11 +119,11 @@ def test_memory_overflows_no_more_often_than_was_asked(sampler: type[Sampler], o
     unbounded = tg.simulate_sample(*streams, window=(100, 50), sampler=given, step=50).rows[later]
     exceeded = (unbounded > budget).mean()
     assert exceeded <= overflow
-    # Nor is room left for nothing.
+    # The budget is used: not far fewer overflows than accepted.
     assert overflow < 0.3 or exceeded > 0.1
 
 
-def test_an_age_curve_gives_every_row_the_same_chance() -> None:
+def test_an_age_curve_gives_every_row_the_same_probability() -> None:
     curve = AgeCurve([0, 50, 200], [3, 1])
     report = tg.simulate_sample(
         stream(300, 5),

@@ -1,4 +1,4 @@
-"""The operator that samples: conditions, windows, residuals, bytes, other samplers' state."""
+"""The sampling operator: conditions, windows, residual conditions, budgets in bytes, restored state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEFT, RIGHT = stream(150, 1), stream(150, 2)
 
 
 @pytest.mark.parametrize("window", [(20, 10), (20, 0), (0, 20), (20, -5), (Last(20), Last(9)), (None, 5)])
-def test_a_whole_sample_is_the_join_in_every_window(window: tuple[WindowSpan, WindowSpan]) -> None:
+def test_a_probability_of_one_returns_the_join_in_every_window(window: tuple[WindowSpan, WindowSpan]) -> None:
     exact = tg.simulate(LEFT, RIGHT, window=window, collect=True).pairs
     assert exact is not None
     wanted = sorted(zip(exact.left.tolist(), exact.right.tolist(), strict=True))
@@ -29,7 +29,7 @@ def test_a_whole_sample_is_the_join_in_every_window(window: tuple[WindowSpan, Wi
             assert (found.probability == 1).all()
 
 
-def test_without_a_fraction_and_a_budget_a_burst_is_waited_for_to_its_end() -> None:
+def test_without_probability_and_budget_all_results_of_a_burst_are_returned() -> None:
     rare, burst = np.arange(1000), 2000 + np.arange(1000)
     burst[500:540] = 499
     left, right = ({"key": keys, "time": np.arange(1000)} for keys in (rare, burst))
@@ -38,18 +38,18 @@ def test_without_a_fraction_and_a_budget_a_burst_is_waited_for_to_its_end() -> N
     assert (found.pairs.probability == 1).all()
 
 
-def test_a_reservoir_that_needs_a_part_lets_rows_go_that_would_wait_for_all() -> None:
+def test_a_limited_probability_frees_memory() -> None:
     operator = SamplingOperator(Join(Window(60, 60)), Uniform())
     run(operator, 10)
     whole = operator.rows
     operator = SamplingOperator(Join(Window(60, 60)), Uniform())
-    operator.sampling.cap(0.0005)
+    operator.sampling.limit_probability(0.0005)
     run(operator, 10)
     assert whole > 110
     assert operator.rows < whole / 2
 
 
-def test_a_whole_cluster_sample_is_the_join_by_every_condition() -> None:
+def test_a_probability_of_one_returns_the_join_for_every_condition() -> None:
     conditions: tuple[Condition, ...] = ("<", "!=", tg.Band(-1, 1))
     for condition in conditions:
         exact = tg.simulate(LEFT, RIGHT, window=(9, 9), condition=condition).results
@@ -83,7 +83,7 @@ def run(operator: SamplingOperator, step: int, *, residual: bool = False) -> lis
 
 
 @pytest.mark.parametrize("sampler", [Uniform(p=0.4, rates=(1, 1)), EqCluster(p=0.4)], ids=lambda s: s.name)
-def test_what_a_residual_condition_rejects_is_no_match(sampler: tg.sampling.Sampler) -> None:
+def test_a_residual_condition_filters_the_sample(sampler: tg.sampling.Sampler) -> None:
     join = Join(Window(30, 20), seed=4)
     sample = run(SamplingOperator(join, EqCluster(p=1.0)), 10, residual=True)
     assert all((left + right) % 3 == 1 for left, right in sample)
@@ -94,7 +94,7 @@ def test_what_a_residual_condition_rejects_is_no_match(sampler: tg.sampling.Samp
     assert 0.2 < len(one) / len(sample) < 0.6
 
 
-def test_uniform_takes_three_bytes_a_row_where_they_suffice() -> None:
+def test_uniform_needs_three_bytes_more_per_row() -> None:
     operator = SamplingOperator(Join(Window(30, 20)), Uniform(p=0.4))
     run(operator, 50)
     rows = operator.buffers["left"].rows
@@ -107,12 +107,12 @@ def test_uniform_takes_three_bytes_a_row_where_they_suffice() -> None:
     assert wide.notes["wait"].max() > 255
 
 
-def test_a_budget_in_bytes_is_kept_and_used() -> None:
+def test_a_budget_in_bytes_is_respected_and_used() -> None:
     report = tg.simulate_sample(LEFT, RIGHT, window=(60, 60), budget="1 kB", sampler="uniform", step=10)
     assert 500 < report.peak_bytes <= 1000
 
 
-def test_another_samplers_rows_are_dropped() -> None:
+def test_rows_of_another_sampler_are_dropped_on_restore() -> None:
     join = Join(Window(30, 20), Budget(rows=20))
     first = SamplingOperator(join, "uniform")
     run(first, 50)

@@ -1,4 +1,4 @@
-"""Over many seeds, samples are what they say: fixed seeds, bounds in standard errors."""
+"""Over many seeds, inclusion probabilities are right: fixed seeds, bounds in standard errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Maker: TypeAlias = Callable[..., tg.sampling.Sampler]
 
 
 class Runs(NamedTuple):
-    """For each seed and each result of the exact join, its weight: one over its probability, 0 if it is not there."""
+    """For each seed and result of the exact join, its weight: one over its probability, 0 if it was not drawn."""
 
     weights: Array
     probability: Array
@@ -45,7 +45,7 @@ PLACES = np.full((120, 120), -1)
 
 
 def exact() -> int:
-    """Number the results of the exact join, by their rows' numbers; returns how many there are."""
+    """Number the results of the exact join by their rows' numbers, and return how many there are."""
     pairs = run(ARRIVALS, Join(Window(*WINDOW)), CUTS, CUTS, collect=True).pairs
     assert pairs is not None
     PLACES[pairs.left, pairs.right] = np.arange(len(pairs.left))
@@ -86,9 +86,9 @@ def runs(sampler: tg.sampling.Sampler, budget: int | None) -> Runs:
 
 @cache
 def copies(make: Maker, factor: float = 1.0) -> Runs:
-    """As many copies of the streams, each with keys of its own, joined at once: as good as seeds without a budget.
+    """Join many copies of the streams at once, each with its own keys: equivalent to many seeds without a budget.
 
-    The model expects `factor` times the matches that there are.
+    The model forecasts `factor` times the true number of matches.
     """
     many = [
         {
@@ -115,7 +115,7 @@ def copies(make: Maker, factor: float = 1.0) -> Runs:
 
 
 def deviation(samples: Array, mean: float) -> float:
-    """By how many standard errors the mean of independent samples is off."""
+    """The error of the mean of independent samples, in standard errors."""
     if (samples == mean).all():
         return 0.0
     return float((samples.mean() - mean) / (samples.std(ddof=1) / np.sqrt(len(samples))))
@@ -134,7 +134,7 @@ BUDGETED: list[tuple[tg.sampling.Sampler, int]] = [
 
 
 @pytest.mark.parametrize("make", [UNIFORM, EQUAL, PROPORTIONAL], ids=lambda m: m.func.name)
-def test_each_result_is_there_as_often_as_its_probability_says(make: Maker) -> None:
+def test_each_result_is_drawn_as_often_as_its_probability_states(make: Maker) -> None:
     found = copies(make)
     p = found.probability.max(axis=0)
     often = (found.weights > 0).sum(axis=0)
@@ -159,7 +159,7 @@ def test_uniform_is_uniform_and_independent() -> None:
     assert sizes.var(ddof=1) / (results * p * (1 - p)) == pytest.approx(1, abs=4 * np.sqrt(2 / SEEDS))
 
 
-def test_a_cluster_is_there_as_a_whole_or_not_at_all() -> None:
+def test_a_cluster_is_drawn_as_a_whole_or_not_at_all() -> None:
     found = copies(EQUAL)
     for owner in np.unique(found.owner):
         mine = found.weights[:, found.owner == owner] > 0
@@ -170,27 +170,27 @@ def test_a_cluster_is_there_as_a_whole_or_not_at_all() -> None:
 
 
 @pytest.mark.parametrize(("sampler", "budget"), BUDGETED, ids=lambda v: getattr(v, "name", str(v)))
-def test_weights_are_right_in_the_mean_however_often_memory_overflows(
+def test_weights_are_unbiased_however_often_memory_overflows(
     sampler: tg.sampling.Sampler, budget: int
 ) -> None:
     found = runs(sampler, budget)
     assert found.overflows.mean() > 1
     assert len(np.unique(found.probability)) > 10
     assert abs(deviation(found.weights.sum(axis=1), found.weights.shape[1])) < 2
-    # Also of early and of late results by themselves: together, by chi-square of three, at 95 %.
+    # Early, middle and late results separately: chi-square with three degrees of freedom, at 95 %.
     parts = np.array_split(np.arange(found.weights.shape[1]), 3)
     assert sum(deviation(found.weights[:, part].sum(axis=1), len(part)) ** 2 for part in parts) < 7.81
 
 
-def off(make: Maker, factor: float) -> float:
+def z_score(make: Maker, factor: float) -> float:
     return deviation(copies(make, factor).weights.sum(axis=1), RESULTS)
 
 
 @pytest.mark.parametrize("factor", [0.001, 0.2, 0.5, 2.0, 50.0])
 @pytest.mark.parametrize("make", [UNIFORM, EQUAL, PROPORTIONAL], ids=lambda m: m.func.name)
-def test_no_belief_biases_a_sample(make: Maker, factor: float) -> None:
-    assert abs(off(make, factor)) < 3
-    # Nor any part of it: each result is there as often as it should be.
+def test_a_wrong_model_causes_no_bias(make: Maker, factor: float) -> None:
+    assert abs(z_score(make, factor)) < 3
+    # Nor for any single result.
     found = copies(make, factor)
     p = found.probability.max(axis=0)
     many = (SEEDS * p >= 5) & (p < 1)
@@ -198,12 +198,12 @@ def test_no_belief_biases_a_sample(make: Maker, factor: float) -> None:
     assert abs(score).max(initial=0.0) < 4.5
 
 
-def test_the_printed_cutoff_is_biased_where_it_expects_too_few() -> None:
-    assert abs(off(PRINTED, 2.0)) < 3
-    assert off(PRINTED, 0.5) < -10
+def test_the_printed_cutoff_is_biased_if_the_model_expects_too_few_matches() -> None:
+    assert abs(z_score(PRINTED, 2.0)) < 3
+    assert z_score(PRINTED, 0.5) < -10
 
 
-def test_the_printed_cutoff_loses_what_lies_beyond_the_mean() -> None:
+def test_the_printed_cutoff_is_biased_even_with_the_right_model() -> None:
     assert deviation(copies(PRINTED).weights.sum(axis=1), RESULTS) < -5
 
 
@@ -213,15 +213,15 @@ def test_a_sample_can_be_thinned_to_one_probability() -> None:
     for seed in range(60):
         sample, _ = sampled(sampler, budget, seed)
         p = min(0.01, sample.probability.min(initial=1.0))
-        even = tg.sampling.thinned(sample, p, seed)
+        even = tg.sampling.thin(sample, p, seed)
         assert set(even.probability) <= {p}
         totals.append(len(even.left) / p)
     assert abs(deviation(np.array(totals), RESULTS)) < 3
 
 
 @pytest.mark.parametrize(("expected", "later"), [(40, 40), (40, 10), (40, 0), (10, 40)])
-def test_no_match_is_drawn_twice_when_less_is_expected_as_rows_are_thinned(expected: int, later: int) -> None:
-    """Each of a row's matches has the mean weight 1, early and late ones alike."""
+def test_no_match_is_drawn_twice_if_the_forecast_changes_before_thinning(expected: int, later: int) -> None:
+    """Each match of a row has the mean weight 1, early and late ones."""
     rows, matches = 100_000, 60
     model = Frequency({1: 1.0}, {1: 1.0})
     zeros = np.zeros(rows, np.int64)
@@ -231,15 +231,15 @@ def test_no_match_is_drawn_twice_when_less_is_expected_as_rows_are_thinned(expec
         config = Uniform(p=0.05, model=model, rates=(1, max(matches, 0.1) / 100))
         return config.start(Join(Window(100.0, 0.0), seed=3).setting())
 
-    noted, owners = sampling(expected).admitted(arrivals)
+    admitted, owners = sampling(expected).admit(arrivals)
     thinning = sampling(later)
     thinning.control.level = 16
-    held = replace(noted, matches=owners.matches(), notes=owners.notes())  # type: ignore[arg-type] # counted
-    thinned = thinning.thinned({"left": held}, 0, 0, lower=False)["left"]
+    held = replace(admitted, matches=owners.matches(), notes=owners.notes())  # type: ignore[arg-type] # counted
+    thinned = thinning.thin({"left": held}, 0, 0, lower=False)["left"]
     weights = np.zeros(matches)
     for match in range(matches):
-        found = thinned.picked(np.arange(rows))
+        found = thinned.draw(np.arange(rows))
         weights[match] = (1 / found.probability).sum() / rows
-    # A weight of 40 on one row in 40: four standard errors of the mean of ten matches, held together or not.
+    # A weight of 40 for one row in 40: four standard errors of the mean of ten matches, drawn together or not.
     for part in np.split(weights, 6):
         assert abs(part.mean() - 1) < 4 * np.sqrt(40 / rows)

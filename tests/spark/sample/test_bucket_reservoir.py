@@ -1,4 +1,4 @@
-"""The reservoirs of several buckets as one sample, with the very merge that Spark runs."""
+"""The merge of the reservoirs of several buckets, as it runs on Spark."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import pytest
 from tests.sampling.chi_square import deviations
 from tidegate.sampling import GroupedJoinReservoir, JoinReservoir
 from tidegate.spark.packing.packed_rows import from_bytes, to_bytes
-from tidegate.spark.sample.bucket_reservoir import BucketReservoir, sample_of
+from tidegate.spark.sample.bucket_reservoir import BucketReservoir, merge_buckets
 from tidegate.types import Array
 
 RUNS, SIZE = 400, 6
 BUCKETS = (30, 1.0), (9, 0.7), (0, 0.4)
-"""How many results each has, and with what fraction it is sampled; the last has none but a bound."""
+"""The number of results of each bucket, and its sampling probability; the last has only a bound."""
 RESULTS = sum(count for count, _ in BUCKETS)
 
 
 def results(numbers: Array, fraction: float) -> pa.RecordBatch:
-    """Results as a bucket finds them."""
+    """Results of a bucket, with the columns of a sample."""
     chance = np.full(len(numbers), fraction)
     columns = {"o0": numbers, "probability": chance, "weight": 1 / chance, "owner": numbers // 2}
     columns["shown"] = chance
     return pa.record_batch({name: pa.array(column) for name, column in columns.items()})
 
 
-def told(number: int, seed: int, size: int = SIZE) -> pa.Table:
-    """What a bucket sends after two micro-batches."""
+def packed_bucket(number: int, seed: int, size: int = SIZE) -> pa.Table:
+    """The packed reservoir of a bucket after two micro-batches."""
     held = BucketReservoir(JoinReservoir(size, 1000).start(seed, number))
     first = sum(count for count, _ in BUCKETS[:number])
     count, fraction = BUCKETS[number]
@@ -41,10 +41,10 @@ def told(number: int, seed: int, size: int = SIZE) -> pa.Table:
     return from_bytes(to_bytes(held.packed(1)))
 
 
-def test_every_result_of_every_bucket_is_as_likely() -> None:
+def test_all_results_of_all_buckets_are_equally_likely() -> None:
     counts, totals, full = np.zeros(RESULTS), [], 0
     for seed in range(RUNS, 2 * RUNS):
-        (sample,) = sample_of([told(number, seed) for number in range(3)])
+        (sample,) = merge_buckets([packed_bucket(number, seed) for number in range(3)])
         totals.append(sum(sample.column("weight").to_pylist()))
         if sample.num_rows == SIZE:
             counts[sample.column("o0").to_numpy()] += 1
@@ -57,21 +57,21 @@ def test_every_result_of_every_bucket_is_as_likely() -> None:
 
 
 def test_a_bucket_without_results_bounds_the_others() -> None:
-    (sample,) = sample_of([told(0, 1, 50), told(2, 1, 50)])
+    (sample,) = merge_buckets([packed_bucket(0, 1, 50), packed_bucket(2, 1, 50)])
     assert set(sample.column("probability").to_pylist()) == {0.4}
-    (alone,) = sample_of([told(0, 1, 50)])
+    (alone,) = merge_buckets([packed_bucket(0, 1, 50)])
     assert 0 < sample.num_rows < alone.num_rows == 30
 
 
-def test_the_order_of_buckets_means_nothing() -> None:
-    buckets = [told(number, 7) for number in range(3)]
-    (one,), (other,) = sample_of(buckets), sample_of(buckets[::-1])
+def test_the_order_of_buckets_has_no_effect() -> None:
+    buckets = [packed_bucket(number, 7) for number in range(3)]
+    (one,), (other,) = merge_buckets(buckets), merge_buckets(buckets[::-1])
     assert one.equals(other)
     assert one.schema.names == ["o0", "probability", "weight", "owner", "shown", "batch"]
     assert one.column("batch").to_pylist() == [1] * SIZE
 
 
-def test_groups_are_told_by_their_values_and_saved() -> None:
+def test_groups_are_identified_by_their_values_and_saved() -> None:
     cities = np.array(["Oslo", "Rome", None], object)
     buckets = []
     for number in range(2):
@@ -88,7 +88,7 @@ def test_groups_are_told_by_their_values_and_saved() -> None:
         assert saved is not None
         assert saved.packed(1).equals(held.packed(1), check_metadata=True)
         buckets.append(from_bytes(to_bytes(held.packed(1))))
-    (sample,), (other,) = sample_of(buckets), sample_of(buckets[::-1])
+    (sample,), (other,) = merge_buckets(buckets), merge_buckets(buckets[::-1])
     assert sample.equals(other)
     counts = Counter(sample.column("o1").to_pylist())
     assert set(counts) == {"Oslo", "Rome", None}
@@ -98,5 +98,5 @@ def test_groups_are_told_by_their_values_and_saved() -> None:
 
 
 def test_buckets_without_results_have_no_sample() -> None:
-    assert not list(sample_of([told(2, 0)]))
-    assert not list(sample_of([]))
+    assert not list(merge_buckets([packed_bucket(2, 0)]))
+    assert not list(merge_buckets([]))

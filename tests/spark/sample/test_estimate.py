@@ -1,4 +1,4 @@
-"""On Spark, estimates from a sample are those of the core, batch and streaming."""
+"""Estimates on Spark equal those of the core, batch and streaming."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = ("city", "price", "owner", "probability", "ts")
 
 
 def sampled(rows: int = 400) -> pa.Table:
-    """Clusters of some results each, a null here and there, twenty minutes."""
+    """Clusters of several results within twenty minutes, with some nulls."""
     rng = np.random.default_rng(4)
     owner = np.sort(rng.integers(0, 90, rows))
     chances = rng.uniform(0.2, 1, 90)
@@ -49,7 +49,7 @@ def sampled(rows: int = 400) -> pa.Table:
 
 
 def rounded(rows: list[Any]) -> list[tuple[Any, ...]]:
-    """Rows to compare: sums of floats differ in the last digits by the order in which rows come."""
+    """Rounded rows, since sums of floats depend on the order of rows."""
 
     def plain(value: Any) -> str:  # noqa: ANN401 - a cell
         if isinstance(value, datetime):
@@ -72,7 +72,7 @@ def of_core(table: pa.Table, what: str, **options: Any) -> list[tuple[Any, ...]]
         ("quantile(price, 0.75)", ["city", "owner"], "uniform"),
     ],
 )
-def test_batch_is_as_the_core_has_it(
+def test_batch_equals_the_core(
     spark: SparkSession, what: str, by: str | list[str] | None, method: Design | None
 ) -> None:
     table = sampled()
@@ -88,7 +88,7 @@ def halved() -> pa.Table:
     return table.append_column("half", half).set_column(3, "probability", chances)
 
 
-def test_reservoirs_are_as_the_core_has_them(spark: SparkSession) -> None:
+def test_reservoirs_equal_the_core(spark: SparkSession) -> None:
     table = halved()
     frame = spark.createDataFrame(table)
     found = tg.estimate(frame, "sum(price)", by="city", method="counted", stratum="half").collect()
@@ -96,7 +96,7 @@ def test_reservoirs_are_as_the_core_has_them(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("by", [None, "city"])
-def test_reservoirs_are_counted_as_wholes_however_windows_overlap(
+def test_overlapping_windows_do_not_change_the_size_of_reservoirs(
     spark: SparkSession, by: str | None
 ) -> None:
     table = halved()
@@ -110,7 +110,7 @@ def test_reservoirs_are_counted_as_wholes_however_windows_overlap(
     )
 
 
-def test_windows_of_reservoirs_are_sparks_own_too(spark: SparkSession) -> None:
+def test_windows_of_reservoirs_equal_those_of_spark(spark: SparkSession) -> None:
     frame = spark.createDataFrame(halved())
     cut: dict[str, Any] = {"window": "7 minutes", "every": "4 minutes", "time": "ts"}
     found = tg.estimate(frame, "count(*)", method="counted", stratum="half", **cut)
@@ -127,14 +127,14 @@ def test_a_null_time_stops_the_query(spark: SparkSession, tmp_path: Path) -> Non
     for method in ("uniform", "counted"):
         even = holed.set_column(3, "probability", pa.array(np.full(len(holed), 0.5)))
         found = tg.estimate(spark.createDataFrame(even), "count(*)", method=method, **cut)
-        with pytest.raises(PySparkException, match=r"sample.ts has a null; give the time of each"):
+        with pytest.raises(PySparkException, match=r"sample.ts has a null; set the time of each"):
             found.collect()
     stream = streams.read(spark, streams.write(tmp_path / "in", [holed]), "ts", "1 minute")
-    with pytest.raises(PySparkException, match=r"sample.ts has a null; give the time of each"):
+    with pytest.raises(PySparkException, match=r"sample.ts has a null; set the time of each"):
         streams.run(tg.estimate(stream, "count(*)", **cut), tmp_path / "checkpoint")
 
 
-def test_expressions_and_windows_are_sparks_own(spark: SparkSession) -> None:
+def test_expressions_and_windows_are_those_of_spark(spark: SparkSession) -> None:
     table = sampled()
     frame = spark.createDataFrame(table)
     found = tg.estimate(
@@ -155,7 +155,7 @@ def test_expressions_and_windows_are_sparks_own(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("what", ["sum(price)", "median(price)"])
-def test_streaming_is_as_batch(spark: SparkSession, tmp_path: Path, what: str) -> None:
+def test_streaming_equals_batch(spark: SparkSession, tmp_path: Path, what: str) -> None:
     table = sampled().sort_by("ts")
     late = table.slice(0, 1).set_column(
         4, "ts", pa.array([EPOCH + timedelta(days=1)], table.schema.field("ts").type)
@@ -170,7 +170,7 @@ def test_streaming_is_as_batch(spark: SparkSession, tmp_path: Path, what: str) -
 
 
 def joinable(side: str, batch: int, rows: int = 200) -> pa.Table:
-    """A row a second, of a few keys."""
+    """One row per second, of a few keys."""
     rng = np.random.default_rng(2 * batch + (side == "left"))
     seconds = rows * batch + np.arange(rows)
     return pa.table(
@@ -182,7 +182,7 @@ def joinable(side: str, batch: int, rows: int = 200) -> pa.Table:
     )
 
 
-def test_a_sample_that_streams_is_written_and_estimated_over_sliding_windows(
+def test_a_streaming_sample_is_written_and_estimated_over_sliding_windows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     for side in ("left", "right"):
@@ -198,11 +198,16 @@ def test_a_sample_that_streams_is_written_and_estimated_over_sliding_windows(
 
     query = sample.writeStream.foreachBatch(save).option("checkpointLocation", str(tmp_path / "drawn"))
     query.trigger(availableNow=True).start().awaitTermination()
-    asked: dict[str, Any] = {"window": "4 minutes", "every": "1 minute", "time": "ts", "method": "eq_cluster"}
+    options: dict[str, Any] = {
+        "window": "4 minutes",
+        "every": "1 minute",
+        "time": "ts",
+        "method": "eq_cluster",
+    }
     stream = streams.read(spark, tmp_path / "sample", "ts", "1 minute")
-    answers = tg.estimate(stream, "sum(left_price)", **asked)
+    answers = tg.estimate(stream, "sum(left_price)", **options)
     flat = answers.selectExpr("window.end", "estimate", "low", "high", "rows")
-    found = streams.run(flat, tmp_path / "told")
+    found = streams.run(flat, tmp_path / "estimates")
     written = spark.read.parquet(str(tmp_path / "sample")).toArrow()
     assert sum(counts) == pytest.approx(np.sum(1 / written["probability"].to_numpy()))
     spans: dict[str, Any] = {"window": 240 * 10**6, "every": 60 * 10**6}
@@ -222,13 +227,13 @@ def test_a_sample_that_streams_is_written_and_estimated_over_sliding_windows(
     assert np.mean(hold) > 0.6
 
 
-def test_what_cannot_be_answered_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_input_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.createDataFrame(sampled())
     stream = streams.read(spark, streams.write(tmp_path / "in", [sampled()]), "ts", "1 minute")
     plain = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
     refused: list[tuple[DataFrame, str, dict[str, Any], str]] = [
         (frame, "avg(prise)", {}, "prise.*the sample has city"),
-        (frame, "avg(city)", {}, "of type string; give numbers"),
+        (frame, "avg(city)", {}, "needs numbers, but its argument is of type string"),
         (frame, "avg(sum(price))", {}, "avg"),
         (frame, "avg(price)", {"by": "town"}, "no column 'town'"),
         (frame, "avg(price)", {"window": "1 minute"}, "time="),
@@ -236,18 +241,18 @@ def test_what_cannot_be_answered_is_refused(spark: SparkSession, tmp_path: Path)
         (plain, "avg(price)", {"window": "1 hour", "time": "ts", "lateness": "-1 s"}, "is negative; give"),
         (stream, "avg(price)", {"window": "1 hour", "time": "ts", "lateness": "1 s"}, "already; leave out"),
         (frame, "avg(price)", {"window": "1 minute", "every": "2 minutes", "time": "ts"}, "at most"),
-        (frame, "avg(price)", {"stratum": "city"}, "for method='counted'"),
-        (frame, "avg(price)", {"level": 90}, r"give 0\.9"),
-        (stream, "avg(price)", {}, "give window="),
+        (frame, "avg(price)", {"stratum": "city"}, "needs method='counted'"),
+        (frame, "avg(price)", {"level": 90}, r"level must be a number between 0 and 1"),
+        (stream, "avg(price)", {}, "set window= and time="),
         (stream, "avg(price)", {"method": "counted"}, "foreachBatch"),
         (plain, "avg(price)", {"window": "1 minute", "time": "ts"}, "no watermark on 'ts'"),
     ]
-    for sample, what, options, complaint in refused:
-        with pytest.raises(InputError, match=complaint):
+    for sample, what, options, message in refused:
+        with pytest.raises(InputError, match=message):
             tg.estimate(sample, what, **options)
 
 
-def test_a_probability_that_cannot_be_stops_the_query(spark: SparkSession) -> None:
+def test_an_invalid_probability_stops_the_query(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1.0, 0.0)], "price double, probability double")
-    with pytest.raises(PySparkException, match=r"'probability' has 0\.0 at row 0"):
+    with pytest.raises(PySparkException, match=r"'probability' must have .* got 0\.0 at row 0"):
         tg.estimate(frame, "sum(price)").collect()

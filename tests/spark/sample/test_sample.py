@@ -1,4 +1,4 @@
-"""A sample of a join on Spark: results of the exact join, rightly weighed, the same when run again."""
+"""Samples of a join on Spark: results of the exact join with the right weights, the same after a restart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 ROWS, BATCHES, BUDGET = 500, 3, 120
 SETTINGS: dict[str, Any] = {"on": "k", "time": "t", "window": ("60 seconds", "60 seconds"), "buckets": 2}
-TOLD = {"probability", "weight", "owner", "shown", "batch"}
+SAMPLE_COLUMNS = {"probability", "weight", "owner", "shown", "batch"}
 
 
 def table(side: str, batch: int) -> pa.Table:
@@ -59,8 +59,8 @@ def streamed(spark: SparkSession, folder: Path, **settings: Any) -> DataFrame:  
 
 
 def results(frame: DataFrame) -> Counter[tuple[object, ...]]:
-    """Results without what the sample tells of them."""
-    columns = [name for name in frame.columns if name not in TOLD]
+    """Results without the columns of the sample."""
+    columns = [name for name in frame.columns if name not in SAMPLE_COLUMNS]
     return Counter(tuple(row) for row in frame.select(columns).collect())
 
 
@@ -70,7 +70,7 @@ def exact(spark: SparkSession, folder: Path) -> Counter[tuple[object, ...]]:
     return results(tg.join(*sides(spark, folder), **SETTINGS))
 
 
-def test_with_a_fraction_of_one_it_is_the_join(
+def test_a_probability_of_one_returns_the_join(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]]
 ) -> None:
     whole = tg.sample(*sides(spark, folder), **SETTINGS, p=1.0)
@@ -79,7 +79,7 @@ def test_with_a_fraction_of_one_it_is_the_join(
 
 
 @pytest.mark.parametrize("method", ["uniform", "eq_cluster", "pps_cluster"])
-def test_a_small_budget_gives_a_sample_whose_weights_add_up(
+def test_weights_within_a_small_budget_add_up_to_the_count(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], method: Method
 ) -> None:
     sample = tg.sample(*sides(spark, folder), **SETTINGS, budget=BUDGET, method=method, step=100).cache()
@@ -87,11 +87,11 @@ def test_a_small_budget_gives_a_sample_whose_weights_add_up(
     probability, weight = np.array(sample.select("probability", "weight").collect()).T
     assert 0 < len(weight) < 0.8 * exact.total()
     assert np.allclose(weight * probability, 1)
-    # Clusters of one hot key differ most: six standard errors of those are below a third.
+    # Six standard errors are below a third, also for clusters with a hot key.
     assert abs(weight.sum() / exact.total() - 1) < 1 / 3
 
 
-def test_intervals_hold_the_truth_where_keys_live_for_a_while(spark: SparkSession) -> None:
+def test_intervals_contain_the_true_values_on_sessions(spark: SparkSession) -> None:
     left, right = tg.streams.Sessions().both(4000, seed=1)
     frames = [
         spark.createDataFrame(
@@ -137,7 +137,7 @@ def test_where_applies_to_the_sample(
     assert abs(total / wanted.total() - 1) < 1 / 3
 
 
-def test_a_restart_draws_what_it_would_have_drawn(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+def test_a_restart_draws_the_same_sample(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     straight, partly = tmp_path / "straight", tmp_path / "partly"
     streams.run_to_files(streamed(spark, folder, budget=BUDGET), straight / "checkpoint", straight / "out")
     for batches in (range(2), range(2, BATCHES)):
@@ -149,7 +149,7 @@ def test_a_restart_draws_what_it_would_have_drawn(spark: SparkSession, folder: P
     assert drawn.total() > 0
 
 
-def test_a_reservoir_is_held_shown_and_read(
+def test_a_reservoir_is_returned_and_can_be_read_from_the_checkpoint(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
 ) -> None:
     frame = streamed(spark, folder, budget=400, method="reservoir", size=80)
@@ -160,11 +160,11 @@ def test_a_reservoir_is_held_shown_and_read(
     ]
     last = shown.where(f"batch = {BATCHES - 1}")
     assert not results(last) - exact
-    # The number of results is told by the ranks: five standard errors of 1 / sqrt(80 - 2).
+    # The number of results is estimated from the ranks: five standard errors of 1 / sqrt(80 - 2).
     assert abs(last.groupBy().sum("weight").collect()[0][0] / exact.total() - 1) < 5 / 78**0.5
     held = tg.reservoir(tmp_path / "checkpoint")
-    told = held.columns
-    assert Counter(map(tuple, held.collect())) == Counter(map(tuple, last.select(told).collect()))
+    columns = held.columns
+    assert Counter(map(tuple, held.collect())) == Counter(map(tuple, last.select(columns).collect()))
     assert tg.reservoir(tmp_path / "checkpoint", size=10).count() == 10
     models = {row.model for row in tg.inspect(tmp_path / "checkpoint", "model").collect()}
     assert {"fraction", "lowered"} <= models
@@ -174,7 +174,7 @@ def test_a_reservoir_is_held_shown_and_read(
         tg.reservoir(tmp_path / "checkpoint", size=81)
 
 
-def test_a_batch_gives_one_reservoir_of_all_buckets(
+def test_a_batch_query_returns_one_reservoir_of_all_buckets(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]]
 ) -> None:
     sample = tg.sample(*sides(spark, folder), **SETTINGS, method="reservoir", size=80, step=200).cache()
@@ -184,10 +184,10 @@ def test_a_batch_gives_one_reservoir_of_all_buckets(
     assert answer.low < exact.total() < answer.high
 
 
-def test_the_sampler_below_a_reservoir_can_be_chosen(
+def test_the_sampler_of_a_reservoir_can_be_chosen(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
 ) -> None:
-    """Rows are shown with all their results or with none; with what probability is told, and an estimate knows."""
+    """Rows are drawn with all results or none; the column `shown` has the probability, and estimates use it."""
     frame = streamed(spark, folder, budget=260, method="reservoir", size=80, sampler="eq_cluster")
     assert frame.columns[-5:] == ["probability", "weight", "owner", "shown", "batch"]
     whole = streams.Running.start(frame, tmp_path / "checkpoint").table()
@@ -205,12 +205,12 @@ def test_the_sampler_below_a_reservoir_can_be_chosen(
         [row] = tg.estimate(frame, "count(*)", method="reservoir").collect()
         return float(row.high - row.low)
 
-    [told] = tg.sampling.estimate(sample.toArrow(), "count(*)", method="reservoir").to_pylist()
-    assert width(sample) == pytest.approx(told["high"] - told["low"])
+    [core] = tg.sampling.estimate(sample.toArrow(), "count(*)", method="reservoir").to_pylist()
+    assert width(sample) == pytest.approx(core["high"] - core["low"])
     assert width(sample) > width(sample.drop("shown"))
 
 
-def test_a_progressive_reservoir_takes_over_memory(
+def test_a_progressive_reservoir_grows_into_free_memory(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
 ) -> None:
     frame = streamed(
@@ -224,7 +224,7 @@ def test_a_progressive_reservoir_takes_over_memory(
     assert buffered + held.count() <= 400
 
 
-def test_a_reservoir_with_groups_has_enough_of_each(
+def test_a_reservoir_with_groups_has_enough_results_of_each(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]], tmp_path: Path
 ) -> None:
     keys = Counter(str(row[0]) for row in exact.elements())
@@ -245,24 +245,24 @@ def test_a_reservoir_with_groups_has_enough_of_each(
     assert sum(row.low <= keys[row.k] <= row.high for row in counts) >= len(keys) - 1
     held = tg.reservoir(tmp_path / "checkpoint")
     assert Counter(map(tuple, held.collect())) == Counter(map(tuple, last.select(held.columns).collect()))
-    told = tg.inspect(tmp_path / "checkpoint", "model").where("model = 'sharing'").collect()
-    assert [row.value for row in told] == [0.0, 0.0]
+    sharing = tg.inspect(tmp_path / "checkpoint", "model").where("model = 'sharing'").collect()
+    assert [row.value for row in sharing] == [0.0, 0.0]
 
 
-def test_groups_without_a_place_are_weighed_rightly(
+def test_groups_that_share_a_place_have_the_right_weights(
     spark: SparkSession, folder: Path, exact: Counter[tuple[object, ...]]
 ) -> None:
     settings: dict[str, Any] = {"method": "reservoir", "size": 60, "by": ["k", "t"], "min_per_group": 4}
     sample = tg.sample(*sides(spark, folder), **SETTINGS | settings).cache()
     assert 60 <= sample.count() <= 120
-    # Eleven groups of each bucket have a place; hardly any would have so many by chance.
+    # Eleven groups of each bucket have their own place; by chance hardly any would have four results.
     assert sample.groupBy("k", "t").count().where("count >= 4").count() > 11
     assert not results(sample) - exact
     answer = tg.estimate(sample, "count(*)", method="reservoir", level=0.999).collect()[0]
     assert answer.low < exact.total() < answer.high
 
 
-def test_another_fraction_needs_a_new_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+def test_another_probability_needs_a_new_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     for side in SIDES:
         streams.write(tmp_path / side, [table(side, 0)])
     streams.run_to_files(streamed(spark, tmp_path, p=0.5), tmp_path / "checkpoint", tmp_path / "out")
@@ -272,7 +272,9 @@ def test_another_fraction_needs_a_new_checkpoint(spark: SparkSession, tmp_path: 
         streams.run_to_files(streamed(spark, tmp_path, p=0.4), tmp_path / "checkpoint", tmp_path / "out")
 
 
-def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_reservoir_is_refused(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
     streams.run(streamed(spark, folder, budget=BUDGET), tmp_path)
     with pytest.raises(InputError, match="holds no reservoir; give the checkpointLocation"):
         tg.reservoir(tmp_path)
@@ -284,34 +286,34 @@ def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp
         ({"p": 0.0}, r"p must be a number above 0 and at most 1, or None to follow the budget; got 0.0"),
         ({"method": "unifrom"}, "did you mean 'uniform'"),
         ({"method": "reservoir"}, "needs size=, the number of results to hold"),
-        ({"size": 10}, "size=10 is for method='reservoir' or 'progressive', and this is 'uniform'"),
-        ({"sampler": "uniform"}, "sampler='uniform' is for method='reservoir'"),
+        ({"size": 10}, "size=10 needs method='reservoir' or 'progressive', but method is 'uniform'"),
+        ({"sampler": "uniform"}, "sampler='uniform' needs method='reservoir'"),
         ({"method": "reservoir", "size": 10, "sampler": "equal"}, "sampler 'equal' is not known"),
         ({"method": "reservoir", "size": 10, "sampler": "pps_cluster"}, "use 'uniform' or 'eq_cluster'"),
         (
             {"method": "reservoir", "size": 10, "sampler": tg.sampling.Uniform(), "p": 0.1},
-            "p=0.1 was given beside",
+            "p=0.1 cannot be combined with",
         ),
         ({"method": "progressive", "size": 10, "budget": 90}, "needs use_at=, a time such as .* got None"),
         (
             {"method": "progressive", "size": 10, "use_at": "2026-01-02"},
-            "needs a budget, which join and reservoir",
+            "needs budget=, the number of rows",
         ),
-        ({"method": "reservoir", "size": 10, "use_at": "2026-01-02"}, "is for method='progressive'"),
+        ({"method": "reservoir", "size": 10, "use_at": "2026-01-02"}, "needs method='progressive'"),
         (
             {"method": "reservoir", "size": 100, "budget": 150},
-            "leaves the join nothing of a budget of 150 rows; give at least 202, or fewer buckets",
+            "leaves the join no memory of a budget of 150 rows; set a budget of at least 202, or fewer buckets",
         ),
-        ({"method": "reservoir", "size": 100, "budget": "1 MB"}, "a reservoir counts results"),
+        ({"method": "reservoir", "size": 100, "budget": "1 MB"}, "a reservoir needs a budget in rows"),
         ({"method": "reservoir", "size": 0}, "size"),
         (
             {"method": "reservoir", "size": 10, "where": "concat(l.k, r.k) like '%1%'"},
             "can only be asked of whole results",
         ),
-        ({"by": "k"}, "by='k' is for method='reservoir', with by=, and this is 'uniform'"),
+        ({"by": "k"}, "by='k' needs method='reservoir', with by=, but method is 'uniform'"),
         (
             {"method": "reservoir", "size": 10, "min_per_group": 3},
-            "min_per_group=3 is for method='reservoir', with by=",
+            "min_per_group=3 needs method='reservoir', with by=",
         ),
         (
             {"method": "reservoir", "size": 10, "by": "k"},
@@ -321,10 +323,10 @@ def test_a_checkpoint_without_a_reservoir(spark: SparkSession, folder: Path, tmp
             {"method": "reservoir", "size": 90, "by": "city"},
             "by='city' is no column of the result; it has k, t",
         ),
-        ({"method": tg.sampling.EqCluster(p=0.5), "p": 0.1}, "p=0.1 was given beside EqCluster"),
+        ({"method": tg.sampling.EqCluster(p=0.5), "p": 0.1}, "p=0.1 cannot be combined with EqCluster"),
     ],
 )
-def test_bad_input_is_refused_before_anything_runs(
+def test_invalid_input_is_refused_before_the_query_starts(
     spark: SparkSession, folder: Path, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):

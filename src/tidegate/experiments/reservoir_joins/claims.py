@@ -51,20 +51,20 @@ def _last(results: Results) -> float:
     return float(max(results.values("time")))
 
 
-def _used(results: Results) -> float:
+def _time_of_use(results: Results) -> float:
     """The recorded time that is closest to the time of use, by default half of the run."""
     (use_at, *_) = results.values("use_at") or [_last(results) / 2]
     return float(min(results.values("time"), key=lambda time: abs(time - use_at)))
 
 
-def _apart(first: Mapping[int, float], second: Mapping[int, float]) -> Array:
-    """How much one number is above another, for the runs that have both."""
+def _difference(first: Mapping[int, float], second: Mapping[int, float]) -> Array:
+    """The difference of two values, for the runs that have both."""
     return np.array([first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())])
 
 
 def claims_of_sizes(results: Results) -> tuple[Claim, ...]:
     """The claims of the paper about Figure 5."""
-    last, used = _last(results), _used(results)
+    last, used = _last(results), _time_of_use(results)
     ahead, within, full = {}, {}, {}
     for form, suffix in FORMS.items():
         rjs, prjs = f"RJS{suffix}", f"PRJS{suffix}"
@@ -106,7 +106,7 @@ def claims_of_results(results: Results) -> tuple[Claim, ...]:
     for form, suffix in FORMS.items():
         sizes = {span: results.by_seed("size", algorithm=f"PRJS{suffix}", use_at=span) for span in spans}
         for place, (a, b) in enumerate(itertools.pairwise(spans)):
-            rise = _apart(sizes[b], sizes[a])
+            rise = _difference(sizes[b], sizes[a])
             if place < len(spans) // 2:
                 rises[f"{form}, {a} to {b}"] = MeanInterval.of(rise)
             else:
@@ -119,7 +119,7 @@ def claims_of_results(results: Results) -> tuple[Claim, ...]:
                 }
                 for a, b in (spans[:2], spans[-2:])
             )
-            flattens[form] = MeanInterval.of(_apart(first, final))
+            flattens[form] = MeanInterval.of(_difference(first, final))
     claims = [judge("the more results are to come, the more the reservoir grows", rises, unit="results")]
     if stays:
         claims.append(
@@ -168,7 +168,7 @@ def _begun(results: Results, algorithm: str) -> dict[int, float]:
 
 def claims_of_uniformity(results: Results) -> tuple[Claim, ...]:
     """The claims of the paper about Figure 8. `chi-square` is 1 for a uniform sample and higher for a worse one."""
-    used = _used(results)
+    used = _time_of_use(results)
     claims = []
     for number, label in (
         ("chi-square", "by keys"),
@@ -182,14 +182,16 @@ def claims_of_uniformity(results: Results) -> tuple[Claim, ...]:
             since = (min(begun.values(), default=used), np.inf)
             grown = _recorded(results, number, prjs, begun)
             worse[form] = MeanInterval.of(
-                _apart(_recorded(results, number, prjs, since), _recorded(results, number, rjs, since))
+                _difference(_recorded(results, number, prjs, since), _recorded(results, number, rjs, since))
             )
-            damaged[form] = MeanInterval.of(_apart(grown, _recorded(results, number, rjs, begun)))
-            recovers[form] = MeanInterval.of(_apart(grown, _recorded(results, number, prjs, (used, used))))
+            damaged[form] = MeanInterval.of(_difference(grown, _recorded(results, number, rjs, begun)))
+            recovers[form] = MeanInterval.of(
+                _difference(grown, _recorded(results, number, prjs, (used, used)))
+            )
             early, late = (
                 _recorded(results, number, rjs, when) for when in ((since[0], used), (used, np.inf))
             )
-            stable[form] = within(STABLE, _apart(early, late))
+            stable[form] = within(STABLE, _difference(early, late))
         claims += [
             judge(f"RJS is more uniform than PRJS, {label}", worse, unit="chi-square"),
             judge(f"PRJS is less uniform than RJS once it has grown, {label}", damaged, unit="chi-square"),
@@ -218,9 +220,9 @@ def claims_of_order(results: Results) -> tuple[Claim, ...]:
                 for fanout in fanouts
             ]
             for (a, more), (b, less) in itertools.pairwise(zip(fanouts, means, strict=True)):
-                apart = _apart(more, less)
+                difference = _difference(more, less)
                 margins[f"{form}, fanout {a} and {b}"] = (
-                    MeanInterval.of(apart) if name == "PRJS" else within(STABLE, apart)
+                    MeanInterval.of(difference) if name == "PRJS" else within(STABLE, difference)
                 )
         claims.append(judge(text, margins, unit="chi-square"))
     return tuple(claims)
@@ -228,17 +230,17 @@ def claims_of_order(results: Results) -> tuple[Claim, ...]:
 
 def claims_of_averages(results: Results) -> tuple[Claim, ...]:
     """The claims of the paper about Figure 10."""
-    used, last = _used(results), _last(results)
+    used, last = _time_of_use(results), _last(results)
     shortly = [time for time in sorted(results.values("time")) if time < used][-SHORTLY:] or [used]
     before, crossed, closer, falls = {}, {}, {}, {}
     for form, suffix in FORMS.items():
         rjs, prjs = (partial(_recorded, results, "off", f"{name}{suffix}") for name in ("RJS", "PRJS"))
         begun = _begun(results, f"PRJS{suffix}")
-        before[form] = MeanInterval.of(_apart(prjs(begun), rjs(begun)))
+        before[form] = MeanInterval.of(_difference(prjs(begun), rjs(begun)))
         span = (shortly[0], shortly[-1])
-        crossed[form] = MeanInterval.of(_apart(rjs(span), prjs(span)))
-        closer[form] = MeanInterval.of(_apart(rjs((used, used)), prjs((used, used))))
-        falls[form] = MeanInterval.of(_apart(prjs(begun), prjs((last, last))))
+        crossed[form] = MeanInterval.of(_difference(rjs(span), prjs(span)))
+        closer[form] = MeanInterval.of(_difference(rjs((used, used)), prjs((used, used))))
+        falls[form] = MeanInterval.of(_difference(prjs(begun), prjs((last, last))))
     return (
         judge("right after it grew, PRJS's average is further off than RJS's", before, unit="of 1000"),
         judge(

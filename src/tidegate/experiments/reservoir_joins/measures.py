@@ -48,7 +48,7 @@ _PARTS: Final = 10
 
 
 class Exact(NamedTuple):
-    """All results of the join by time: when each came, the index of its key in `keys`, the left row's value."""
+    """All results of the join by time: when each arrived, the index of its key in `keys`, the left row's value."""
 
     keys: Array
     time: Array
@@ -73,7 +73,7 @@ def _streams(units: int, fanout: int, seed: int) -> tuple[Trace, Trace, Exact]:
     return left, right, Exact(keys, time[order], key, left.value[pairs.left][order])
 
 
-def held_by(
+def run_algorithm(
     algorithm: str,
     *,
     units: int,
@@ -124,7 +124,7 @@ def sizes(
     *, algorithm: str, units: int, use_at: int, every: int, step: int, seed: int
 ) -> list[dict[str, float]]:
     """Figures 5 and 6: the size of the sample over time."""
-    report, _, _, _ = held_by(
+    report, _, _, _ = run_algorithm(
         algorithm, units=units, use_at=use_at, fanout=0, seed=seed, every=every, step=step
     )
     at = np.searchsorted(report.times, np.arange(every, units + 1, every), "right") - 1
@@ -141,7 +141,7 @@ def sizes(
 
 def by_results(*, algorithm: str, use_at: int, seed: int, initial: int = SIZE) -> dict[str, float]:
     """Figure 7: the size at the time of use, by the number of expected results or by the initial size."""
-    report, _, _, _ = held_by(
+    report, _, _, _ = run_algorithm(
         algorithm, units=use_at, use_at=use_at, fanout=0, seed=seed, every=use_at, initial=initial
     )
     shares = stream_of(0).shares
@@ -151,7 +151,7 @@ def by_results(*, algorithm: str, use_at: int, seed: int, initial: int = SIZE) -
 
 def over_time(*, algorithm: str, units: int, every: int, fanout: int, seed: int) -> list[dict[str, float]]:
     """Figures 8 to 10: the uniformity of the sample by keys and by time, and the error of its average."""
-    report, left, right, results = held_by(
+    report, left, right, results = run_algorithm(
         algorithm, units=units, use_at=units / 2, fanout=fanout, seed=seed, every=every
     )
     assert left.value is not None  # noqa: S101 - the stream has it
@@ -186,18 +186,18 @@ def chi_square(counts: Array, expected: Array) -> float:
     >>> chi_square(np.array([2, 4, 0]), np.array([3.0, 3.0, 0.0]))
     0.666...
     """
-    there = expected > 0
-    apart = float(((counts[there] - expected[there]) ** 2 / expected[there]).sum())
-    return apart / max(1, int(there.sum()) - 1)
+    possible = expected > 0
+    total = float(((counts[possible] - expected[possible]) ** 2 / expected[possible]).sum())
+    return total / max(1, int(possible.sum()) - 1)
 
 
 def _by_time(sample: ReservoirSample, left: Trace, right: Trace, times: Array) -> float:
-    """Chi-square over periods with equally many results, by the time when results came."""
+    """Chi-square over periods with equally many results, by the time when results arrived."""
     edges = times[(np.arange(1, _PARTS) * len(times)) // _PARTS]
-    came = np.maximum(left.time[sample.left], right.time[sample.right])
-    counts = np.bincount(np.searchsorted(edges, came, "right"), minlength=_PARTS)
+    arrived = np.maximum(left.time[sample.left], right.time[sample.right])
+    counts = np.bincount(np.searchsorted(edges, arrived, "right"), minlength=_PARTS)
     share = np.bincount(np.searchsorted(edges, times, "right"), minlength=_PARTS) / len(times)
-    return chi_square(counts, len(came) * share)
+    return chi_square(counts, len(arrived) * share)
 
 
 def _grown(report: ReservoirReport) -> dict[str, float]:

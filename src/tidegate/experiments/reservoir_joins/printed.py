@@ -24,10 +24,10 @@ from tidegate.engine.reservoir_join import ReservoirJoin
 from tidegate.models.validation import positive
 from tidegate.sampling import Demand, SlotChanges, refill_confidence, uniformity_confidence
 from tidegate.sampling.reservoirs.join_reservoir import check_within
-from tidegate.sampling.reservoirs.merge import at_random
+from tidegate.sampling.reservoirs.merge import draw_rows
 from tidegate.sampling.reservoirs.progressive_join import ProgressiveJoinReservoir, largest_number
-from tidegate.sampling.reservoirs.ranked import Memory, checked
-from tidegate.sampling.reservoirs.reservoir import places, salt_of
+from tidegate.sampling.reservoirs.ranked import Memory, check_probabilities
+from tidegate.sampling.reservoirs.reservoir import draw_slots, salt_of
 from tidegate.sampling.reservoirs.uniformity import retained
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class PrintedReservoirJoin(ReservoirJoin):
     """A running join with its reservoir, in which all rows have the probability of new draws.
 
-    A printed reservoir does not ask for the probability of each result, so all must have the same.
+    A printed reservoir does not use the probability of each result, so all must be equal.
     """
 
     def step(self, left: Rows, right: Rows, moment: Moment) -> None:
@@ -77,9 +77,9 @@ class PrintedProgressiveJoinReservoir:
     Parameters
     ----------
     config
-        Sizes, thresholds, and what the join is believed to be; it must have a model.
+        Sizes, thresholds and the model of the join, which is required.
     decrement
-        By how much the fraction is lowered at a time. The paper does not say.
+        The amount by which the fraction is lowered at a time. The paper does not state it.
     """
 
     config: ProgressiveJoinReservoir
@@ -132,11 +132,11 @@ class RunningPrintedJoin:
 
     @property
     def refilling(self) -> int:
-        """The number of further results that only refill what has grown."""
+        """The number of further results that refill the reservoir."""
         return self._refill - self._refilled
 
     def demand(self) -> Demand:
-        """What the sampler below should do from now on."""
+        """What the reservoir needs from the sampler from now on."""
         return Demand(self.fraction, self.budget - self.size)
 
     def offer(
@@ -146,9 +146,11 @@ class RunningPrintedJoin:
         lowest: float | None = None,  # noqa: ARG002 - results are not ranked
     ) -> SlotChanges:
         """Offer results; returns which of them are in the reservoir now, and in which slots."""
-        offered = checked(probability)
+        offered = check_probabilities(probability)
         part = min(self.refilling, len(offered))
-        slots, rows = places(self._refilled, part, max(1, self.size - self._kept), derive_salt(self._salt, 1))
+        slots, rows = draw_slots(
+            self._refilled, part, max(1, self.size - self._kept), derive_salt(self._salt, 1)
+        )
         slots += self._kept
         self._filled = max(self._filled, 1 + int(slots.max(initial=-1)))
         self._refilled += part
@@ -170,7 +172,7 @@ class RunningPrintedJoin:
         seen = round(self._count)
         self._kept = retained(seen, self.size, delta, refill, draw)
         self.confidence = uniformity_confidence(seen, self.size, delta, refill)
-        kept = at_random(self._filled, self._kept, derive_salt(salted, 1))
+        kept = draw_rows(self._filled, self._kept, derive_salt(salted, 1))
         self.size += delta
         self._filled, self._refilled, self._refill, self._lowest = len(kept), 0, refill, fraction
         return SlotChanges.none(kept)
@@ -216,7 +218,7 @@ class RunningPrintedProgressiveJoin(RunningPrintedJoin):
 
 
 def recovers(k: float, m: float, size: int, fraction: float) -> bool:
-    """Whether conventional sampling can continue after `m` sampled results: none is wanted that was not sampled.
+    """Whether conventional sampling can continue after `m` sampled results: no result is needed that was not sampled.
 
     References
     ----------

@@ -44,7 +44,7 @@ class PrintedUniform(Uniform):
     """
 
     def start(self, setting: Setting) -> RunningSampler:
-        """Bind to a join and return what runs."""
+        """Bind to a join and return a running sampler."""
         return _RunningPrintedUniform(self, setting)
 
 
@@ -52,12 +52,12 @@ class _RunningPrintedUniform(RunningUniform):
     def cutoffs(self, matches: Array) -> Array:
         return np.floor(np.minimum(matches, 2.0**31)).astype(np.int64)
 
-    def holds(self, cutoffs: Array, level: int | None = None) -> Array:  # noqa: ARG002 - none is held
+    def hold_levels(self, cutoffs: Array, level: int | None = None) -> Array:  # noqa: ARG002 - rows are never kept
         return np.full(len(cutoffs), _NEVER)
 
-    def theory(self) -> MemoryModel | None:
-        believed = self.forecaster.believed()
-        return None if believed is None else _PrintedMemory(self.base, *believed)
+    def memory_model(self) -> MemoryModel | None:
+        current = self.forecaster.current_model()
+        return None if current is None else _PrintedMemory(self.base, *current)
 
 
 class _PrintedMemory(MemoryModel):
@@ -70,4 +70,4 @@ class _PrintedMemory(MemoryModel):
 
     def rows(self, level: int) -> float:
         p = min(1.0, probability_at(self._base, level))
-        return sample_rows(self._model, p, rates=self._rates, window=self._window)  # type: ignore[arg-type]  # as believed
+        return sample_rows(self._model, p, rates=self._rates, window=self._window)  # type: ignore[arg-type]  # of one of the types it takes

@@ -1,4 +1,4 @@
-"""What is asked of a sample: one aggregate, written as in SQL."""
+"""The aggregates that can be estimated, written as in SQL."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _HINT: Final = "write count(*), count(x), sum(x), avg(x), median(x) or quantile(
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A count, a sum, an average or a quantile, and of what.
+    """A count, a sum, an average or a quantile of a column.
 
     Parameters
     ----------
     kind
-        Which.
+        The function.
     of
         The column, or on Spark an expression; None for `count(*)`.
     q
-        Which quantile, between 0 and 1.
+        The quantile, between 0 and 1.
 
     Examples
     --------
@@ -44,11 +44,11 @@ class Aggregate:
 
     @classmethod
     def parse(cls, text: str) -> Aggregate:
-        """Read what the user wrote."""
-        found = _CALL.fullmatch(text) if isinstance(text, str) else None
-        if found is None or not _balanced(found[2]):
+        """Parse a text such as `avg(price)`."""
+        call = _CALL.fullmatch(text) if isinstance(text, str) else None
+        if call is None or not _balanced(call[2]):
             raise InputError(f"{text!r} is not one aggregate; {_HINT}")
-        name, inside = found[1].lower(), found[2].strip()
+        name, inside = call[1].lower(), call[2].strip()
         name = _ALIASES.get(name, name)
         q = "0.5"
         if name == "median":
@@ -56,15 +56,15 @@ class Aggregate:
         elif name == "quantile":
             inside, comma, q = inside.rpartition(",")
             if not comma:
-                raise InputError(f"{text!r} does not say which quantile; write quantile(x, 0.9)")
+                raise InputError(f"{text!r} needs a fraction as second argument; write quantile(x, 0.9)")
         if name not in get_args(Kind):
-            raise InputError(f"{found[1]!r} in {text!r} is not an aggregate that can be estimated; {_HINT}")
+            raise InputError(f"{call[1]!r} in {text!r} is not an aggregate that can be estimated; {_HINT}")
         if re.match(r"distinct\b", inside, re.IGNORECASE):
-            raise InputError(f"{text!r}: distinct values cannot be told from a sample; leave DISTINCT out")
+            raise InputError(f"{text!r}: DISTINCT cannot be estimated from a sample; remove it")
         if not inside.strip() or (inside == "*" and name != "count"):
-            raise InputError(f"{text!r} does not say of what; {_HINT}")
-        # Ready by now: the name is one of Kind.
-        return cls(name, None if inside == "*" else inside.strip(), _fraction(q, text))  # type: ignore[arg-type]
+            raise InputError(f"{text!r} needs a column; {_HINT}")
+        column = None if inside == "*" else inside.strip()
+        return cls(name, column, _fraction(q, text))  # type: ignore[arg-type] # checked above
 
 
 def _fraction(q: str, text: str) -> float:

@@ -1,4 +1,4 @@
-"""Answers about a join from a sample of it, each with an interval that holds the truth as often as it says."""
+"""Estimates of aggregates over a join from a sample of it, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tidegate.sampling.estimates.aggregate import Aggregate
 from tidegate.sampling.estimates.intervals import check_level, of_mean, of_total
-from tidegate.sampling.estimates.moments import Draws
+from tidegate.sampling.estimates.moments import OrderedDraws
 from tidegate.sampling.estimates.quantiles import quantiles
 from tidegate.sampling.estimates.sample_design import Design, GroupCodes, SampleDesign, column, listed
 from tidegate.sampling.estimates.time_windows import WindowRows, windowed
@@ -37,31 +37,15 @@ def estimate(
 ) -> pa.Table:
     """Estimate an aggregate over all results of a join from a sample of them.
 
-    A sampled result stands for `1 / probability` results. That makes COUNT and SUM unbiased (Horvitz and Thompson).
-    AVG is the ratio of the two (Hajek), biased in small samples where large clusters have other values than small
-    ones: with sizes 1 and 9 and values to match, by 2 % on 10 clusters (a fifth of its standard error) and by 0.2 %
-    on 50; with sizes of Zipf's law and values that grow with their root, by 11 % on 30 clusters and by 2 % on 100.
-    A quantile has no estimator without bias, whatever the distribution; here most of the bias is taken off
-    (see `tidegate.sampling.estimates.quantiles`). Of lognormal values (a spread of 0.5 in the logarithm), from 10
-    draws on and with four or more on either side of the quantile, the mean of 200 samples was within about one
-    standard error; with fewer it is off by up to 4 %, a fifth of the standard error of one sample (9 % of 6 draws).
-    Groups of a population with gaps (200 results of a few rows) stay off by 1.5 %. The average of values that are all
-    equal has an interval of no width: such a sample does not show how far others differ.
+    A sampled result represents `1 / probability` results. That makes COUNT and SUM unbiased (Horvitz and Thompson).
+    AVG is the ratio of the two (Hajek). It is biased in small samples if large clusters have other values than small
+    ones. Quantiles have no estimator that is unbiased for every distribution; most of the bias is removed here (see
+    `tidegate.sampling.estimates.quantiles`). The page on sampling in the documentation has measured biases, and the
+    share of intervals that contain the true value.
 
-    Intervals at 90 % held the truth in 87 to 93 of 100 samples of 120 draws: COUNT, SUM, AVG and median, all designs,
-    the whole and groups of a fifth to a half of it. Those of quantiles of 10 to 40 independent draws did in 88 to 93;
-    where a sample is too small to tell one end, there is none, and the other takes all of the error. From what the
-    samplers draw, with given fractions, within a budget, and in a reservoir of 50 to 200 results, above whatever
-    sampler, all five aggregates did in 87 to 93 of 100 runs; so did groups of 9 results and more.
-
-    The exception are clusters of very unequal size drawn with equal chances, of which the few largest may all be
-    missed: no interval can know of them. As a rule, five of those that together hold half of all results (or of the
-    sum) have to be in the sample. Where one cluster in ten has 30 results and the others 2, COUNT was held in 61, 82,
-    96 and 90 of 100 samples of 10, 20, 50 and 200 clusters, and AVG, with values that grow with the size, in 60, 85,
-    97 and 95. With 2,000 clusters of Zipf's law, of which 27 hold half of all results, 20, 50 and 200 clusters gave
-    70, 68 and 76 for COUNT; 76, 74 and 57 for AVG if values have nothing to do with the size, and 31, 42 and 58 if
-    they go along with it. Draw such clusters by their (guessed) size: then COUNT, SUM and the median were held in 89
-    to 92, AVG in 86 to 95, and the quantile at 0.9, of which one end is then often not told, in 94 or more.
+    Intervals are too narrow if clusters of very unequal size are drawn with equal probability and the sample has
+    fewer than five of the clusters that hold half of all results (or of the sum). The average of equal values has an
+    interval of width 0, since such a sample does not show how much values differ.
 
     Parameters
     ----------
@@ -71,31 +55,38 @@ def estimate(
         `count(*)`, `count(x)`, `sum(x)`, `avg(x)`, `median(x)` or `quantile(x, 0.9)`, where `x` is a column. Nulls
         are skipped, as in SQL.
     by
-        One estimate for each value of this column, or of these; null is a value. A group of which no result was
-        sampled is not in the answer: absent does not mean zero.
+        Columns: one estimate for each of their values; null is a value. A group without a sampled result is not
+        returned, which does not mean that it has no results.
     window
-        One estimate for each span of event time `[end - window, end)`, too; not for one without a sampled result.
+        The length of windows of event time: one estimate for each window `[end - window, end)` with a sampled result.
     every
-        How far the ends of these are apart, counted from 0; `window` by default, so that each time is in one.
+        The interval between the ends of windows, which are multiples of it; by default `window`.
     level
-        How often the interval shall hold the truth.
+        The confidence level: the probability with which the interval contains the true value.
     method
-        How the sample was drawn. By default as the columns `owner` and `shown` say; without `shown`, results were
-        in or out with all of their owner's, and without `owner` each was drawn by itself. "reservoir",
-        "progressive": those of `tidegate.sample`, whose probabilities are estimates, too. "counted": one of known
-        size from a known number of results (`Reservoir`, `merge`), each of probability size / number.
+        How the sample was drawn; by default the columns `owner` and `shown` decide.
+
+        | columns | how results were drawn |
+        |---|---|
+        | `owner` and `shown` | together with results of the same owner, as far as `shown` states |
+        | `owner` | together with all results of the same owner |
+        | neither | independently |
+
+        "reservoir" and "progressive" are the reservoirs of `tidegate.sample`, whose probabilities are estimates
+        themselves. "counted" is a sample of known size from a known number of results (`Reservoir`, `merge`), each
+        with probability size / number.
     time, probability, owner, stratum
-        Names of columns: event time; the probability with which the result came into the sample; whose match it is
-        (null: drawn by itself); and, where several reservoirs were merged, the one that the result was in.
+        Names of columns: the event time; the inclusion probability of the result; the row that owns the result (null:
+        the result was drawn independently); the reservoir of the result, if several reservoirs were merged.
     shown
-        The name of a column that there need not be: the probability with which its owner was kept for the result, as
-        floating-point numbers. With it, results of one owner count as drawn together as far as they were.
+        The name of an optional column of floating-point numbers: the probability with which the owner of the result
+        was kept.
 
     Returns
     -------
     pyarrow.Table
-        The columns `by`, `window_end`, then `estimate`, `low`, `high`, and `rows`: how many sampled results with a
-        value are behind it. An end that the sample is too small to tell is null.
+        The columns `by`, `window_end`, then `estimate`, `low`, `high`, and `rows`: the number of sampled results with
+        a value. `low` or `high` is null if the sample is too small for it.
 
     Examples
     --------
@@ -111,8 +102,8 @@ def estimate(
 
     Deviations
     ----------
-    The paper weighs clusters by the inverse of their size; the inverse of the probability is what makes it unbiased,
-    also where that is capped at 1. It gives no intervals.
+    The paper weights clusters by the inverse of their size. The inverse of the probability makes estimates unbiased,
+    also if probabilities are limited to 1. The paper has no intervals.
     """
     aggregate = Aggregate.parse(what)
     check_level(level)
@@ -121,20 +112,20 @@ def estimate(
     table = columnar(sample, "sample")
     names = listed(by)
     clock = None if window is None else column(table, time, "time")
-    drawn = SampleDesign.of(table, method, probability, owner, stratum, shown)
-    asked = _Asked(aggregate, level, *_values(table, aggregate))
+    design = SampleDesign.of(table, method, probability, owner, stratum, shown)
+    request = _Request(aggregate, level, *_values(table, aggregate))
     groups = GroupCodes.of([column(table, name, "by") for name in names], table.num_rows)
     if clock is None or window is None:
         parts: Iterable[WindowRows] = [WindowRows(np.arange(table.num_rows), None)]
     else:
         parts = windowed(times_of(clock, f"sample.{time}"), window, every)
-    found = [_answer(asked, drawn, groups, part) for part in parts]
-    return _assembled(table, names, groups, clock, found)
+    found = [_estimate_part(request, design, groups, part) for part in parts]
+    return _to_table(table, names, groups, clock, found)
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """An aggregate, and the values of its column; `valid` tells which are not null, None if all are."""
+class _Request:
+    """An aggregate, and the values of its column; `valid` is a mask of those that are not null, None if all are."""
 
     aggregate: Aggregate
     level: float
@@ -142,8 +133,11 @@ class _Asked:
     valid: Array | None
 
 
-class _Answer(NamedTuple):
-    """One row a group and window; of the figures, one column each for estimate, low and high."""
+class _PartEstimates(NamedTuple):
+    """Estimates of some windows: for each group and window, its codes, estimate and interval, and rows.
+
+    `figures` has three rows: estimate, low and high.
+    """
 
     code: Array
     end: Array | None
@@ -152,7 +146,7 @@ class _Answer(NamedTuple):
 
 
 def _values(table: pa.Table, aggregate: Aggregate) -> tuple[Array, Array | None]:
-    """The numbers that are asked for, 1 for a count, and which of them are there."""
+    """The values to aggregate, 1 for a count, and a mask of those that are not null (None if all)."""
     if aggregate.of is None:
         return np.ones(table.num_rows), None
     values = one_chunk(column(table, aggregate.of, "what"))
@@ -162,42 +156,46 @@ def _values(table: pa.Table, aggregate: Aggregate) -> tuple[Array, Array | None]
     kind = values.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         if not pa.types.is_null(kind):
-            raise InputError(f"{aggregate.kind} of {aggregate.of!r}, which is of type {kind}; give numbers")
+            raise InputError(
+                f"{aggregate.kind} needs numbers, but {aggregate.of!r} is of type {kind}; cast it to a number"
+            )
         valid = np.zeros(len(values), dtype=bool)
     return pc.cast(values, pa.float64(), safe=False).fill_null(0.0).to_numpy(), valid
 
 
-def _answer(asked: _Asked, drawn: SampleDesign, groups: GroupCodes, part: WindowRows) -> _Answer:
+def _estimate_part(
+    request: _Request, design: SampleDesign, groups: GroupCodes, part: WindowRows
+) -> _PartEstimates:
     """Estimate for each group and window that has a row."""
     rows, group = part.rows, groups.codes[part.rows]
     count = len(groups.first)
     if part.ends is not None:
-        # Windows come one after another, so they are numbered where the end changes.
+        # Rows are ordered by window, so a new window begins where the end changes.
         group = group + count * np.insert(np.cumsum(np.diff(part.ends) != 0), 0, 0)
     present, group = _dense(group)
-    if asked.valid is not None:
-        group, rows = group[asked.valid[rows]], rows[asked.valid[rows]]
-    behind = np.bincount(group, minlength=len(present))
-    have = behind > 0
-    unit = None if drawn.unit is None else drawn.unit[rows]
-    reservoir = None if drawn.reservoir is None else drawn.reservoir[rows]
-    dense = (np.cumsum(have) - 1)[group]
-    shown = None if drawn.shown is None else drawn.shown[rows]
-    draws = Draws.of(dense, unit, drawn.probability[rows], reservoir, int(have.sum()), shown)
-    empty = 0.0 if asked.aggregate.kind == "count" else np.nan
+    if request.valid is not None:
+        group, rows = group[request.valid[rows]], rows[request.valid[rows]]
+    sizes = np.bincount(group, minlength=len(present))
+    filled = sizes > 0
+    unit = None if design.unit is None else design.unit[rows]
+    reservoir = None if design.reservoir is None else design.reservoir[rows]
+    dense = (np.cumsum(filled) - 1)[group]
+    shown = None if design.shown is None else design.shown[rows]
+    draws = OrderedDraws.of(dense, unit, design.probability[rows], reservoir, int(filled.sum()), shown)
+    empty = 0.0 if request.aggregate.kind == "count" else np.nan
     figures = np.full((3, len(present)), np.nan)
     figures[0] = empty
-    if have.any():
-        figures[:, have] = _figures(asked, draws, asked.values[rows][draws.order])
+    if filled.any():
+        figures[:, filled] = _figures(request, draws, request.values[rows][draws.order])
     windows, codes = np.divmod(present, count)
     ends = (
         None if part.ends is None else part.ends[np.insert(np.diff(part.ends) != 0, 0, values=True)][windows]
     )
-    return _Answer(codes, ends, figures, behind)
+    return _PartEstimates(codes, ends, figures, sizes)
 
 
 def _dense(codes: Array) -> tuple[Array, Array]:
-    """The codes that occur, in order, and each code's place among them."""
+    """The distinct codes in order, and the position of each code among them."""
     span = int(codes.max(initial=-1)) + 1
     if span > 4 * len(codes):
         return np.unique(codes, return_inverse=True)
@@ -205,16 +203,16 @@ def _dense(codes: Array) -> tuple[Array, Array]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
 
-def _figures(asked: _Asked, draws: Draws, values: Array) -> tuple[Array, Array, Array]:
-    """The estimates and the ends of their intervals."""
-    kind, level = asked.aggregate.kind, asked.level
+def _figures(request: _Request, draws: OrderedDraws, values: Array) -> tuple[Array, Array, Array]:
+    """The estimates and the ends of their intervals, by group."""
+    kind, level = request.aggregate.kind, request.level
     if kind == "quantile":
-        return quantiles(draws, values, asked.aggregate.q, level)
+        return quantiles(draws, values, request.aggregate.q, level)
     if kind == "avg":
         weight = draws.totals(np.ones(len(values)))
         mean = draws.totals(values) / weight
         with np.errstate(divide="ignore", invalid="ignore"):
-            # As far as each draw lies from the mean of all others: a large one has drawn the mean to itself.
+            # The distance of each draw from the mean of all others, since a large draw shifts the mean to itself.
             residuals = (values - mean[draws.group]) / (weight[draws.group] * draws.others())
         return mean, *of_mean(mean, draws.moments(np.where(np.isfinite(residuals), residuals, 0.0)), level)
     moments = draws.moments(values)
@@ -224,10 +222,14 @@ def _figures(asked: _Asked, draws: Draws, values: Array) -> tuple[Array, Array, 
     return moments.total, low, high
 
 
-def _assembled(
-    table: pa.Table, names: list[str], groups: GroupCodes, clock: pa.ChunkedArray | None, found: list[_Answer]
+def _to_table(
+    table: pa.Table,
+    names: list[str],
+    groups: GroupCodes,
+    clock: pa.ChunkedArray | None,
+    found: list[_PartEstimates],
 ) -> pa.Table:
-    """One table of all answers, with the values that groups stand for."""
+    """One table of all estimates, with the values of the columns `by`."""
     none = np.empty(0, np.int64)
     first = groups.first[np.concatenate([none, *(part.code for part in found)])]
     columns = {name: table.column(name).take(pa.array(first)) for name in names}

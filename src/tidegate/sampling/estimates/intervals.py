@@ -1,19 +1,19 @@
-"""From moments to intervals that hold the truth as often as they say.
+"""Confidence intervals from moments.
 
-The textbook's `estimate +- z * standard error` fails on samples of a join: where few or only small clusters were
-drawn, the estimated total and its estimated error are both too small, so that such intervals miss on one side. What
-is done about it depends on what is estimated:
+The usual interval, `estimate +- z * standard error`, is wrong for samples of a join. If few or only small clusters
+were drawn, the estimated total and its estimated error are both too small, so that such intervals miss on one side.
+The correction depends on the aggregate:
 
-- a total (COUNT, SUM) leans: its error is skewed and goes along with its estimated variance. The ends of the
-  interval are moved by the first terms of the Edgeworth expansion, in a form that is monotone in z. For a count
-  of independent results these are, but for small terms, the mid-P limits of a Poisson variable;
-- a mean (AVG) is drawn towards large clusters, so that these seem to lie near it: each is compared with the mean of
-  all others (the jackknife). Its variance is uncertain: Student's t takes the place of z, with as many degrees of
-  freedom as the fourth moments say. It leans where large clusters have other values than small ones, and of few
-  clusters nobody can tell: the interval reaches to the farther of the ends with and without a lean.
+- The error of a total (COUNT, SUM) is skewed and correlated with its estimated variance. The ends of the interval are
+  moved by the first terms of the Edgeworth expansion, in a form that is monotone in z. For a count of independent
+  results they are close to the mid-P limits of a Poisson variable.
+- A mean (AVG) is shifted towards large clusters, so that these seem closer to it than they are. Each cluster is
+  compared with the mean of all others (the jackknife). The variance is uncertain, so Student's t replaces z, with
+  degrees of freedom from the fourth moments. The error is skewed if large clusters have other values than small ones,
+  which few clusters do not show. So the interval extends to the farther of the ends with and without skewness.
 
-What a sample has nothing of, no interval can know. If some clusters hold half of all results, some five of them have
-to be in the sample for any of this to hold.
+No interval accounts for clusters that the sample does not represent. If some clusters hold half of all results, about
+five of them must be in the sample for these intervals to be right.
 
 References
 ----------
@@ -39,55 +39,55 @@ if TYPE_CHECKING:
 
 
 def check_level(level: float) -> None:
-    """Refuse what an interval cannot promise."""
+    """Refuse a confidence level that is not between 0 and 1."""
     if not is_number(level) or not 0 < level < 1:
-        raise InputError(f"level={level!r} is not between 0 and 1; for nine times in ten give 0.9")
+        raise InputError(f"level must be a number between 0 and 1, such as 0.9; got {level!r}")
 
 
 def of_total(moments: Moments, level: float) -> tuple[Array, Array]:
     """The interval of a total.
 
-    A total less the truth, over its estimated standard error, lies below `x` with a probability of about
-    `N(x) + (a + b x^2) n(x)`. The cubic `t + a + b t^2 + b^2 t^3 / 3` of it is nearly normal and never falls; its
-    inverse at -z and z gives the ends.
+    The error of a total, divided by its estimated standard error, is below `x` with a probability of about
+    `N(x) + (a + b x^2) n(x)`. Its transform `t + a + b t^2 + b^2 t^3 / 3` is nearly normal and monotone; the inverse
+    of that at -z and z gives the ends.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     error = np.sqrt(moments.variance)
-    below, above = _leaning(moments, z)
+    below, above = _skewed_limits(moments, z)
     return moments.total - error * below, moments.total - error * above
 
 
 def of_mean(mean: Array, residuals: Moments, level: float) -> tuple[Array, Array]:
-    """The interval of a mean, from the moments of how far each draw lies from the mean of all others.
+    """The interval of a mean, from the moments of the distance of each draw from the mean of all others.
 
-    Without ends if one draw is all there is, and without width if all are alike: nothing in such a sample tells how
-    far others may be apart.
+    The ends are NaN for a single draw. The width is 0 if all values are equal, since such a sample does not show how
+    much values differ.
     """
     draws, variance = residuals.draws, residuals.variance
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Twice the squared mean of an estimated variance over its own variance.
-        uncertain = residuals.fourth / variance**2 - 1 / draws
-        freedom = np.minimum(2 / np.fmax(uncertain, 1e-9), draws - 1)  # no number if all draws are alike
-        # As the jackknife counts.
+        # Satterthwaite: twice the squared mean of the estimated variance, divided by its own variance.
+        relative_variance = residuals.fourth / variance**2 - 1 / draws
+        freedom = np.minimum(2 / np.fmax(relative_variance, 1e-9), draws - 1)  # NaN if all draws are equal
+        # The jackknife's factor.
         error = np.sqrt(variance * (draws - 1) / draws)
     error = np.where(draws > 1, error, np.where(draws > 0, np.nan, 0.0))
     t = np.nan_to_num(student_quantile(freedom, level))
-    below, above = _leaning(residuals, t)
+    below, above = _skewed_limits(residuals, t)
     return mean - error * np.maximum(below, t), mean - error * np.minimum(above, -t)
 
 
-def _leaning(moments: Moments, far: float | Array) -> tuple[Array, Array]:
-    """How many standard errors above the truth an estimate lies, at most and at least; without a lean, `far`."""
+def _skewed_limits(moments: Moments, limit: float | Array) -> tuple[Array, Array]:
+    """The upper and lower limit of the error in standard errors; without skewness, `limit` and `-limit`."""
     error = np.sqrt(moments.variance)
     cubed = np.where(error > 0, error, 1.0) ** 3
-    b = (3 * moments.lean - moments.third) / (6 * cubed)
-    a = moments.lean / (2 * cubed) - b
-    return _uncubed(far - a, b), _uncubed(-far - a, b)
+    b = (3 * moments.covariance - moments.third) / (6 * cubed)
+    a = moments.covariance / (2 * cubed) - b
+    return _solve_cubic(limit - a, b), _solve_cubic(-limit - a, b)
 
 
-def _uncubed(x: Array, b: Array) -> Array:
+def _solve_cubic(x: Array, b: Array) -> Array:
     """Solve `t + b t^2 + b^2 t^3 / 3 = x`."""
-    small = np.abs(b) < 1e-6  # noqa: PLR2004 - where the quotient would lose digits, the line is as good
+    small = np.abs(b) < 1e-6  # noqa: PLR2004 - there the quotient would lose digits, and the equation is linear
     safe = np.where(small, 1.0, b)
     return np.where(small, x, (np.cbrt(1 + 3 * safe * x) - 1) / safe)
 

@@ -1,19 +1,18 @@
-"""What the design of a sample says of a total that is estimated from it: its variance, and how it leans.
+"""The moments of an estimated total, from the design of the sample.
 
-A sample is made of draws. Of a Poisson design, each draw is a cluster: the sampled results that came or stayed away
-together; of a reservoir, each draw is a result, and every set of that many results was as likely. A result that was
-in with probability p stands for 1/p results (Horvitz and Thompson). A total is a sum over the draws, so everything
-about its error is a sum over them, too.
+A sample consists of draws. In a Poisson design, each draw is a cluster: results that are in the sample together or
+not at all. In a reservoir, each draw is a result, and all sets of the same size are equally likely. A result with
+inclusion probability p represents 1/p results (Horvitz and Thompson). A total is a sum over draws, and so are the
+moments of its error.
 
-Of the results of one cluster some may have been in with a lesser probability than others: where the fraction is
-lowered on the way, a cluster that was in may be dropped. One that is in at the lesser probability was in at the
-greater, so two of its results were in together with the lesser of theirs, which adds `(1 - the greater) x y / (p q)`
-to the variance for every pair of them. If all are alike, that is the well-known `(1 - p) / p^2` times the square of
-the cluster's total.
+Results of one cluster may have different probabilities, because a cluster may be dropped when the sampling
+probability is lowered. A cluster that is in the sample at the lower probability is also in it at the higher one. So
+two of its results with probabilities p and q, p <= q, are in the sample together with probability p. That adds
+`(1 - q) x y / (p q)` to the variance for every pair. If all probabilities are equal, the sum is the well-known
+`(1 - p) / p^2` times the square of the cluster's total.
 
-A reservoir above a sampler of clusters draws once more: of what that showed, some results each by itself. Two of one
-cluster are then in together as often as its being shown allows, so that it is the probability of that, and not the
-one of their own, which counts for every pair. For a result and itself it is its own.
+A reservoir that is filled from a cluster sample draws again: some results of each drawn cluster, independently. Then
+the probability of the cluster (`shown`) takes the place of q for every pair of different results.
 """
 
 from __future__ import annotations
@@ -28,50 +27,50 @@ from tidegate.types import Array
 
 
 class Moments(NamedTuple):
-    """Of one total a group.
+    """The moments of one total for each group.
 
     Parameters
     ----------
     total
         The estimated total.
     variance
-        The estimated variance of that.
+        The estimated variance of `total`.
     third
-        Its estimated third cumulant.
-    lean
-        The covariance of `total` and `variance`: both are small together where values are skewed.
+        The estimated third cumulant of `total`.
+    covariance
+        The covariance of `total` and `variance`; positive if values are skewed to the right.
     fourth
-        The sum of the squares of what each draw adds to the variance: how uncertain `variance` itself is.
+        The sum of the squared contributions of the draws to `variance`; it gives the uncertainty of `variance`.
     draws
-        How many draws have a part in it.
+        The number of draws with an inclusion probability below 1.
     """
 
     total: Array
     variance: Array
     third: Array
-    lean: Array
+    covariance: Array
     fourth: Array
     draws: Array
 
 
 @dataclass(frozen=True)
-class Draws:
-    """Sampled results, those of one group and one draw (or stratum) side by side.
+class OrderedDraws:
+    """Sampled results, ordered so that those of one group and one draw (or stratum) are adjacent.
 
     Parameters
     ----------
     order
-        Which results these are, by their places among those given.
+        The position of each result in the sample.
     group, unit
-        The group of each result, and the cluster or the stratum.
+        The group of each result, and its cluster or stratum.
     probability
-        That of its inclusion.
+        The inclusion probability of each result.
     shown
-        That of its cluster being in, before results were drawn of it one by one; the same where none were.
+        The probability of its cluster; `probability` if all results of a drawn cluster are in the sample.
     reservoir
-        How many results its stratum holds in the sample, groups aside; None for a Poisson design.
+        The number of results of its stratum in the sample, over all groups; None for a Poisson design.
     groups
-        How many groups there are.
+        The number of groups.
     """
 
     order: Array
@@ -92,7 +91,7 @@ class Draws:
         groups: int,
         shown: Array | None = None,
     ) -> Self:
-        """Bring results into order; without units, each is a draw of its own."""
+        """Order results; without units, each result is a draw of its own."""
         if shown is None:
             shown = probability
         if unit is None:
@@ -101,8 +100,8 @@ class Draws:
         span = int(unit.max(initial=0)) + 1
         key = group * span + unit
         order = np.argsort(key)
-        key, chances = key[order], shown[order]
-        if ((key[1:] == key[:-1]) & (chances[1:] != chances[:-1])).any():
+        key, ordered = key[order], shown[order]
+        if ((key[1:] == key[:-1]) & (ordered[1:] != ordered[:-1])).any():
             order = np.lexsort((shown, group * span + unit))
         return cls(
             order,
@@ -119,21 +118,23 @@ class Draws:
         return np.bincount(self.group, values / self.probability, self.groups)
 
     def others(self) -> Array:
-        """For each result, which part of its group's weight the other draws have: without its own, what is left."""
+        """For each result, the part of its group's weight that belongs to other draws."""
         unit = self.unit if self.reservoir is None else np.arange(len(self.unit))
         return _others(self.group, unit, self.probability, self.totals(np.ones(len(unit))))
 
-    def alone(self) -> Array:
-        """The variance of each group's count, had each result been drawn by itself."""
+    def independent_variance(self) -> Array:
+        """The variance of each group's count if all results had been drawn independently."""
         return np.bincount(self.group, (1 - self.probability) / self.probability**2, self.groups)
 
     def moments(self, values: Array) -> Moments:
-        """Estimate the total of each group, and how far off it may be."""
+        """The moments of the estimated total of each group."""
         if self.reservoir is None:
-            found = _poisson(self.group, self.unit, self.probability, self.shown, values, self.groups)
-        else:
-            found = _reservoir(self.group, self.unit, self.probability, values, self.reservoir, self.groups)
-        return Moments(*found)
+            return Moments(
+                *_poisson_moments(self.group, self.unit, self.probability, self.shown, values, self.groups)
+            )
+        return Moments(
+            *_reservoir_moments(self.group, self.unit, self.probability, values, self.reservoir, self.groups)
+        )
 
 
 @kernel
@@ -152,8 +153,10 @@ def _others(group: Array, unit: Array, probability: Array, weight: Array) -> Arr
 
 
 @kernel
-def _poisson(group: Array, unit: Array, probability: Array, shown: Array, value: Array, groups: int) -> Array:
-    """Add up over clusters; within one, the probabilities of being shown rise."""
+def _poisson_moments(
+    group: Array, unit: Array, probability: Array, shown: Array, value: Array, groups: int
+) -> Array:
+    """Sum over clusters; within a cluster, `shown` is ascending."""
     sums = np.zeros((6, groups))
     row = 0
     while row < len(group):
@@ -168,7 +171,7 @@ def _poisson(group: Array, unit: Array, probability: Array, shown: Array, value:
             total += x
             row += 1
         if out > 0:
-            # All together or each by itself, or in between.
+            # Interpolates between results drawn together (hidden = out) and independently (hidden = 0).
             cubes += hidden / out * (total**3 - cubes)
         sums[0, g] += total
         sums[1, g] += variance
@@ -180,10 +183,10 @@ def _poisson(group: Array, unit: Array, probability: Array, shown: Array, value:
 
 
 @kernel
-def _reservoir(
+def _reservoir_moments(
     group: Array, stratum: Array, probability: Array, value: Array, reservoir: Array, groups: int
 ) -> Array:
-    """Add up over strata; a result of another group is a zero in this one."""
+    """Sum over strata; results of other groups count as zeros."""
     sums = np.zeros((6, groups))
     begin = 0
     while begin < len(group):
@@ -199,10 +202,10 @@ def _reservoir(
         others = size - (end - begin)
         second, third, fourth = others * mean**2, -others * mean**3, others * mean**4
         for row in range(begin, end):
-            apart = value[row] / probability[row] - mean
-            second += apart**2
-            third += apart**3
-            fourth += apart**4
+            deviation = value[row] / probability[row] - mean
+            second += deviation**2
+            third += deviation**3
+            fourth += deviation**4
         sums[0, g] += total
         if out > 0:
             sums[1, g] += out * second * size / (size - 1)

@@ -1,4 +1,4 @@
-"""How each result came into a sample: its probability, and what it was drawn together with."""
+"""The design of a sample: the probability of each result, and which results were drawn together."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tidegate.streams.trace import one_chunk
 from tidegate.types import Array, InputError, check_choice, first_missing
 
 Method = Literal["uniform", "eq_cluster", "pps_cluster", "reservoir", "progressive"]
-"""How `tidegate.sample` draws."""
+"""The methods of `tidegate.sample`."""
 Design = Literal[Method, "counted"]
-"""How a sample that is to be estimated from was drawn."""
-ALONE: Final = ("uniform", "reservoir", "progressive")
-"""Where each result is drawn by itself, unless a column of numbers beside owners (`shown`) tells otherwise."""
-_ROUNDED: Final = 1e-9
+"""The designs that estimates can be made from."""
+INDEPENDENT: Final = ("uniform", "reservoir", "progressive")
+"""Designs in which each result is drawn independently, unless the column `shown` states otherwise."""
+_ROUNDING: Final = 1e-9
 
 
 def listed(names: str | Sequence[str] | None) -> list[str]:
@@ -27,7 +27,7 @@ def listed(names: str | Sequence[str] | None) -> list[str]:
 
 
 def column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
-    """A column of the sample, or a word on which there are."""
+    """A column of the sample; an error lists the columns that exist."""
     absent = first_missing([name], table.column_names)
     if absent is not None:
         have = ", ".join(table.column_names) or "none"
@@ -39,7 +39,7 @@ def column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
 
 @dataclass(frozen=True)
 class GroupCodes:
-    """Rows by the values of some columns: a code for each row, and for each code the first row that has it.
+    """Groups of rows by the values of some columns: the code of each row, and the first row of each code.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class GroupCodes:
 
     @classmethod
     def of(cls, columns: Sequence[pa.ChunkedArray], rows: int) -> Self:
-        """Number what occurs; null is a value."""
+        """Number the distinct values; null is a value."""
         codes = np.zeros(rows, np.int64)
         count = 1
         for values in columns:
@@ -75,18 +75,19 @@ class GroupCodes:
 
 @dataclass(frozen=True)
 class SampleDesign:
-    """How each result came into the sample.
+    """How each result of a sample was drawn.
 
     Parameters
     ----------
     probability
-        That of its inclusion.
+        The inclusion probability of each result.
     unit
-        The cluster or the reservoir of each; None where each was drawn by itself.
+        The cluster or the reservoir of each result; None if each was drawn independently.
     reservoir
-        How many results its reservoir holds; None for clusters.
+        The number of results in the reservoir of each result; None for clusters.
     shown
-        With what probability its cluster was in before some of its results were drawn; None where all of it is.
+        The probability with which the cluster of each result was drawn, if only some of its results were drawn in
+        turn; None if all of them were.
     """
 
     probability: Array
@@ -104,59 +105,63 @@ class SampleDesign:
         stratum: str | Sequence[str] | None,
         shown: str = "shown",
     ) -> Self:
-        """Read the columns that tell, and refuse what cannot be."""
+        """Read the design from the columns of a sample; invalid columns are refused."""
         if method is not None:
             check_choice(method, Design, "method")
-        chance = _probabilities(column(table, probability, "probability"), probability)
+        inclusion = _probabilities(column(table, probability, "probability"), probability)
         if method == "counted":
             unit = GroupCodes.of(
                 [column(table, name, "stratum") for name in listed(stratum)], table.num_rows
             ).codes
-            return cls(chance, unit, _sizes(unit, chance))
+            return cls(inclusion, unit, _reservoir_sizes(unit, inclusion))
         if stratum is not None:
-            raise InputError(f"stratum={stratum!r} is for method='counted'; choose that, or leave it out")
+            raise InputError(f"stratum={stratum!r} needs method='counted'; set that, or remove stratum=")
         owners = listed(owner)
-        owned = first_missing(owners, table.column_names) is None
-        told = shown in table.column_names and pa.types.is_floating(table.schema.field(shown).type)
-        clusters_shown = method in (None, *ALONE) and owned and told
-        if (method in ALONE and not clusters_shown) or (method is None and not owned):
-            return cls(chance, None, None)
+        has_owners = first_missing(owners, table.column_names) is None
+        has_shown = shown in table.column_names and pa.types.is_floating(table.schema.field(shown).type)
+        uses_shown = method in (None, *INDEPENDENT) and has_owners and has_shown
+        if (method in INDEPENDENT and not uses_shown) or (method is None and not has_owners):
+            return cls(inclusion, None, None)
         columns = [column(table, name, "owner") for name in owners]
         clusters = GroupCodes.of(columns, table.num_rows).codes
         for values in columns:
             if values.null_count:
-                alone = np.flatnonzero(values.is_null().to_numpy())
-                clusters[alone] = len(clusters) + alone
-        if not clusters_shown:
-            return cls(chance, clusters, None)
-        return cls(chance, clusters, None, np.maximum(_probabilities(table.column(shown), shown), chance))
+                independent = np.flatnonzero(values.is_null().to_numpy())
+                clusters[independent] = len(clusters) + independent
+        if not uses_shown:
+            return cls(inclusion, clusters, None)
+        return cls(
+            inclusion, clusters, None, np.maximum(_probabilities(table.column(shown), shown), inclusion)
+        )
 
 
 def _probabilities(values: pa.ChunkedArray, name: str) -> Array:
     try:
-        chance: Array = values.cast(pa.float64()).to_numpy()
+        probability: Array = values.cast(pa.float64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"{name!r} is of type {values.type}; give numbers above 0, up to 1") from error
-    bad = np.flatnonzero(~((chance > 0) & (chance <= 1 + _ROUNDED)))
+        raise InputError(
+            f"{name!r} must have numbers above 0 and at most 1, but it is of type {values.type}"
+        ) from error
+    bad = np.flatnonzero(~((probability > 0) & (probability <= 1 + _ROUNDING)))
     if len(bad):
         at = int(bad[0])
         raise InputError(
-            f"{name!r} has {values[at].as_py()!r} at row {at}; give the probability with which each result came "
-            "into the sample, above 0 and at most 1, or leave such rows out"
+            f"{name!r} must have inclusion probabilities above 0 and at most 1; got {values[at].as_py()!r} at row "
+            f"{at}; correct or remove such rows"
         )
-    return np.minimum(chance, 1.0)
+    return np.minimum(probability, 1.0)
 
 
-def _sizes(unit: Array, chance: Array) -> Array:
-    """How many results each result's reservoir holds."""
+def _reservoir_sizes(unit: Array, probability: Array) -> Array:
+    """The number of results in the reservoir of each result."""
     counts = np.bincount(unit)
-    least, most = np.full(len(counts), np.inf), np.zeros(len(counts))
-    np.minimum.at(least, unit, chance)
-    np.maximum.at(most, unit, chance)
-    mixed = np.flatnonzero(most > least * (1 + _ROUNDED))
+    lowest, highest = np.full(len(counts), np.inf), np.zeros(len(counts))
+    np.minimum.at(lowest, unit, probability)
+    np.maximum.at(highest, unit, probability)
+    mixed = np.flatnonzero(highest > lowest * (1 + _ROUNDING))
     if len(mixed):
         raise InputError(
-            f"one reservoir has results of probability {least[mixed[0]]:g} and {most[mixed[0]]:g}; where several "
-            "were merged, name the column that tells them apart with stratum="
+            f"a reservoir has results of probability {lowest[mixed[0]]:g} and {highest[mixed[0]]:g}; if several "
+            "reservoirs were merged, name the column that identifies them with stratum="
         )
     return counts[unit]

@@ -1,4 +1,4 @@
-"""Sliding windows of event time, by columns."""
+"""Assigns rows to sliding windows of event time."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 
 from tidegate.types import Array, InputError, Time
 
-_AT_ONCE: Final = 1 << 22
-"""How many pairs of a row and a window are held at once."""
+_PAIRS_PER_PART: Final = 1 << 22
+"""The number of pairs of a row and a window that are in memory at a time."""
 
 
 class WindowRows(NamedTuple):
-    """Which rows lie in which windows: the rows' places, and the ends of the windows; None where there are none."""
+    """Pairs of a row and a window: the position of the row, and the end of the window (None without windows)."""
 
     rows: Array
     ends: Array | None
 
 
 def windowed(times: Array, length: Time, every: Time | None) -> Iterator[WindowRows]:
-    """Tell for each window `[end - length, end)` that holds a row which rows it holds, some windows at a time.
+    """Yield the rows of each window `[end - length, end)` that has one, several windows at a time.
 
-    Ends are multiples of `every`; `length` if that is None.
+    Ends are multiples of `every`, by default of `length`.
 
     Examples
     --------
@@ -31,17 +31,17 @@ def windowed(times: Array, length: Time, every: Time | None) -> Iterator[WindowR
     >>> spans.rows.tolist(), spans.ends.tolist()
     ([0, 0, 1, 2, 1, 2], [5, 10, 15, 15, 20, 20])
     """
-    apart = length if every is None else every
-    for name, span in (("window", length), ("every", apart)):
+    interval = length if every is None else every
+    for name, span in (("window", length), ("every", interval)):
         if isinstance(span, bool) or not isinstance(span, int | float | np.number) or not 0 < span < np.inf:
-            raise InputError(f"{name}={span!r} is not a length of time; give a number above 0")
+            raise InputError(f"{name} must be a positive length of time; got {span!r}")
     order = np.argsort(times, kind="stable")
-    clock = times[order]
-    ends = _ends(clock, length, apart)
-    begins, stops = np.searchsorted(clock, ends - length), np.searchsorted(clock, ends)
+    ordered = times[order]
+    ends = _ends(ordered, length, interval)
+    begins, stops = np.searchsorted(ordered, ends - length), np.searchsorted(ordered, ends)
     ends, begins, stops = (column[stops > begins] for column in (ends, begins, stops))
     sizes = stops - begins
-    parts = np.cumsum(sizes) // _AT_ONCE
+    parts = np.cumsum(sizes) // _PAIRS_PER_PART
     for part in np.split(np.arange(len(ends)), np.flatnonzero(np.diff(parts)) + 1):
         if len(part):
             size = sizes[part]
@@ -49,13 +49,13 @@ def windowed(times: Array, length: Time, every: Time | None) -> Iterator[WindowR
             yield WindowRows(order[np.repeat(begins[part], size) + within], np.repeat(ends[part], size))
 
 
-def _ends(clock: Array, length: Time, apart: Time) -> Array:
-    """The ends of all windows that may hold a row, in order."""
-    first = np.unique(np.floor_divide(clock, apart)) + 1
-    last = first + int(np.ceil(length / apart))
-    # Each run of ends stops where the next one takes over.
+def _ends(ordered: Array, length: Time, interval: Time) -> Array:
+    """The ends of all windows that may have a row, in order."""
+    first = np.unique(np.floor_divide(ordered, interval)) + 1
+    last = first + int(np.ceil(length / interval))
+    # Each run of ends stops where the next one begins.
     last[:-1] = np.minimum(last[:-1], first[1:])
     count = (last - first).astype(np.int64)
     steps = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    found: Array = (np.repeat(first, count) + steps) * apart
-    return found
+    ends: Array = (np.repeat(first, count) + steps) * interval
+    return ends

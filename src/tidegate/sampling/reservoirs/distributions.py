@@ -22,26 +22,26 @@ _DEVIATIONS: Final = 40
 """Beyond this number of standard deviations a binomial variable has no probability that a float can hold."""
 
 
-def hypergeometric_cdf(most: int, old: int, new: int, taken: int) -> float:
-    """The probability that at most `most` of `taken` rows are old, drawn at random from `old` and `new` rows.
+def hypergeometric_cdf(most: int, old: int, new: int, size: int) -> float:
+    """The probability that a sample of `size` from `old` and `new` rows has at most `most` old rows.
 
     Examples
     --------
-    >>> hypergeometric_cdf(1, old=2, new=2, taken=2)
+    >>> hypergeometric_cdf(1, old=2, new=2, size=2)
     0.833...
     """
-    return _hypergeometric_cdf(most, old, new, taken)
+    return _hypergeometric_cdf(most, old, new, size)
 
 
-def hypergeometric_weights(most: int, old: int, new: int, taken: int) -> Array:
-    """The probabilities that 0, 1, ... `most` of the rows are old, given that no more are.
+def hypergeometric_weights(most: int, old: int, new: int, size: int) -> Array:
+    """The probabilities that the sample has 0, 1, ... `most` old rows, under the condition that it has no more.
 
     Examples
     --------
-    >>> hypergeometric_weights(1, old=2, new=2, taken=2)
+    >>> hypergeometric_weights(1, old=2, new=2, size=2)
     array([0.2, 0.8])
     """
-    return _hypergeometric_weights(most, old, new, taken)
+    return _hypergeometric_weights(most, old, new, size)
 
 
 def binomial_sf(least: int, trials: int, probability: float) -> float:
@@ -84,55 +84,55 @@ def mean_inverse(most: int, trials: int, probability: float) -> float:
 
 
 def weighted_choice(weights: Array, draw: float) -> int:
-    """The position that a draw from 0 to 1 selects, where positions have these weights."""
+    """The position that a draw from 0 to 1 selects, if positions have these weights."""
     ends = np.cumsum(weights)
     return min(int(np.searchsorted(ends, draw * ends[-1], side="right")), int(np.flatnonzero(weights)[-1]))
 
 
 @kernel
-def _ratio(x: int, old: int, new: int, taken: int) -> float:
-    """The probability of x + 1 old rows over that of x."""
-    return (float(old - x) / float(x + 1)) * (float(taken - x) / float(new - taken + x + 1))
+def _ratio(x: int, old: int, new: int, size: int) -> float:
+    """The probability of x + 1 old rows divided by that of x."""
+    return (float(old - x) / float(x + 1)) * (float(size - x) / float(new - size + x + 1))
 
 
 @kernel
-def _likeliest(old: int, new: int, taken: int) -> int:
-    middle = int(float(taken + 1) * (float(old + 1) / float(old + new + 2)))
-    return max(0, taken - new, min(middle, old, taken))
+def _mode(old: int, new: int, size: int) -> int:
+    middle = int(float(size + 1) * (float(old + 1) / float(old + new + 2)))
+    return max(0, size - new, min(middle, old, size))
 
 
 @kernel
-def _hypergeometric_cdf(most: int, old: int, new: int, taken: int) -> float:
-    likeliest = _likeliest(old, new, taken)
+def _hypergeometric_cdf(most: int, old: int, new: int, size: int) -> float:
+    mode = _mode(old, new, size)
     within, beyond = 0.0, 0.0
-    weight, x = 1.0, likeliest
-    while x >= max(0, taken - new) and weight > _NEGLIGIBLE:
+    weight, x = 1.0, mode
+    while x >= max(0, size - new) and weight > _NEGLIGIBLE:
         if x <= most:
             within += weight
         else:
             beyond += weight
         x -= 1
         if x >= 0:
-            weight /= _ratio(x, old, new, taken)
-    weight, x = _ratio(likeliest, old, new, taken), likeliest + 1
-    while x <= min(old, taken) and weight > _NEGLIGIBLE:
+            weight /= _ratio(x, old, new, size)
+    weight, x = _ratio(mode, old, new, size), mode + 1
+    while x <= min(old, size) and weight > _NEGLIGIBLE:
         if x <= most:
             within += weight
         else:
             beyond += weight
-        weight *= _ratio(x, old, new, taken)
+        weight *= _ratio(x, old, new, size)
         x += 1
     return within / (within + beyond)
 
 
 @kernel
-def _hypergeometric_weights(most: int, old: int, new: int, taken: int) -> Array:
+def _hypergeometric_weights(most: int, old: int, new: int, size: int) -> Array:
     weights = np.zeros(most + 1)
-    start = min(most, _likeliest(old, new, taken))
+    start = min(most, _mode(old, new, size))
     weights[start] = 1.0
-    for x in range(start - 1, max(0, taken - new) - 1, -1):
-        weights[x] = weights[x + 1] / _ratio(x, old, new, taken)
-    for x in range(start, min(most, old, taken)):
-        weights[x + 1] = weights[x] * _ratio(x, old, new, taken)
+    for x in range(start - 1, max(0, size - new) - 1, -1):
+        weights[x] = weights[x + 1] / _ratio(x, old, new, size)
+    for x in range(start, min(most, old, size)):
+        weights[x + 1] = weights[x] * _ratio(x, old, new, size)
     weights /= weights.sum()
     return weights

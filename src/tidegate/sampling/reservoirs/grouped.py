@@ -1,4 +1,4 @@
-"""A sample that has enough rows of every group."""
+"""A reservoir with enough rows of every group."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 
 from tidegate.draws import draws
 from tidegate.models.validation import at_least_one
-from tidegate.sampling.reservoirs.ranked import checked
+from tidegate.sampling.reservoirs.ranked import check_probabilities
 from tidegate.sampling.reservoirs.reservoir import salt_of
 from tidegate.sampling.reservoirs.slots import SlotChanges, Slots, length_of
 from tidegate.types import Array, InputError, as_part, parts_of
 
-_OWN = "group", "draw", "shown"  # what it notes of each row, beside the row's own columns
+_OWN = "group", "draw", "shown"  # the reservoir's own columns of each row
 
 
 @dataclass(frozen=True)
 class GroupedSample:
-    """Rows of many groups, with how likely each was to be chosen.
+    """A sample with rows of every group, and their probabilities.
 
     Parameters
     ----------
     columns
         The rows.
     group
-        The group of each.
+        The group of each row.
     probability
-        How likely each was to be in the sample; weight it by the inverse for sums over all rows.
+        The inclusion probability of each row. Its inverse is the weight of the row in sums over all rows.
     """
 
     columns: Mapping[str, Array]
@@ -44,17 +44,17 @@ class GroupedSample:
 class GroupedReservoir:
     """A reservoir for queries with groups: equal numbers of rows of each group.
 
-    A uniform sample has few rows of a small group, and its mean is poor. Here a quota holds for all groups: the
-    largest at which all groups together fit, where small groups take only what they have. Within each group the
-    sample is uniform. As rows and groups come, the quota falls, and what leaves is chosen at random. Rows offered in
-    any grouping leave the same rows in the reservoir.
+    A uniform sample has few rows of a small group, so that estimates for it are poor. Here each group has the same
+    quota, the largest at which all groups together fit; groups with fewer rows are held whole. Within each group the
+    sample is uniform. As rows and groups arrive, the quota falls, and random rows are removed. The sample does not
+    depend on how rows are divided into offers.
 
     Parameters
     ----------
     size
-        Rows to hold, of all groups together; never more.
+        The number of rows to hold, of all groups together; never more.
     min_per_group
-        Rows that each group is to have, if it has that many. Groups that come when this can no longer be are refused
+        The number of rows that each group has in the sample, if it has that many. More groups than fit are refused
         with an error.
 
     Examples
@@ -70,7 +70,7 @@ class GroupedReservoir:
 
     References
     ----------
-    Reservoir Sampling over Memory-Limited Stream Joins, section 7, asks for it: a sample that is biased "to collect
+    Reservoir Sampling over Memory-Limited Stream Joins, section 7 (future work): a sample that is biased "to collect
     an equal number of tuples as possible from each group".
     """
 
@@ -86,14 +86,14 @@ class GroupedReservoir:
             )
 
     def start(self, seed: int = 0, partition: int = 0) -> RunningGroups:
-        """An empty reservoir; seed and partition fix its draws."""
+        """Return an empty reservoir; seed and partition fix its draws."""
         return RunningGroups(self, salt_of(seed, partition))
 
 
 class RunningGroups:
     """A running `GroupedReservoir`.
 
-    A row's draw is a hash of its number; each group holds those of its rows with the lowest draws.
+    The draw of a row is a hash of its number. Each group holds its rows with the lowest draws.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class RunningGroups:
         self.seen, self.quota = 0, config.size
         self._groups: Array = np.empty(0, np.int64)
         self._counts: Array = np.empty(0, np.int64)
-        self._highest: Array = np.empty(0)  # of the draws a group can still take
+        self._highest: Array = np.empty(0)  # the highest draw that each group still accepts
         self._slots = Slots()
 
     def __len__(self) -> int:
@@ -124,33 +124,33 @@ class RunningGroups:
         group
             The group of each row: whole numbers, or anything that can be sorted.
         probability
-            With which each row was shown, where it comes from a sample; by default all were shown.
+            The inclusion probability of each row, if the rows are a sample themselves; by default 1.
         """
         count = length_of(rows)
         groups = np.asarray(group)
-        shown = np.ones(count) if probability is None else checked(probability)
+        shown = np.ones(count) if probability is None else check_probabilities(probability)
         if groups.shape != (count,) or len(shown) != count:
             raise InputError(
-                f"{count} rows came with {len(groups)} groups and {len(shown)} probabilities; give one each"
+                f"group and probability need one value for each of {count} rows; got {len(groups)} and {len(shown)}"
             )
-        if taken := set(_OWN) & rows.keys():
-            raise InputError(f"columns {sorted(taken)} have names that are used here; rename them")
+        if reserved := set(_OWN) & rows.keys():
+            raise InputError(f"column names {sorted(reserved)} are reserved; rename these columns")
         if not count:
             return
         drawn = draws(np.arange(self.seen, self.seen + count), self._salt)
         block = dict(rows) | dict(zip(_OWN, (groups, drawn, shown), strict=True))
         self._slots.check(block)
-        places = self._known(groups)
+        places = self._add_groups(groups)
         counts = self._counts + np.bincount(places, minlength=len(self._counts))
         self.seen += count
         self._counts, self.quota = counts, quota_of(counts, self.config.size)
         new = np.flatnonzero(drawn < self._highest[places])
         held = np.arange(self._slots.filled, self._slots.filled + len(new))
         self._slots.put(block, SlotChanges(held, new))
-        self._settle()
+        self._apply_quota()
 
-    def _known(self, groups: Array) -> Array:
-        """Where each row's group stands among all, new ones included."""
+    def _add_groups(self, groups: Array) -> Array:
+        """Add new groups; returns the position of each row's group."""
         places = np.minimum(np.searchsorted(self._groups, groups), max(0, len(self._groups) - 1))
         fresh = self._groups[places] != groups if len(self._groups) else np.ones(len(groups), np.bool_)
         if not fresh.any():
@@ -159,7 +159,7 @@ class RunningGroups:
         if (len(self._groups) + len(new)) * self.config.min_per_group > self.config.size:
             raise InputError(
                 f"{len(self._groups) + len(new)} groups of at least {self.config.min_per_group} rows do not fit into "
-                f"{self.config.size}; give a larger size or a smaller min_per_group"
+                f"size {self.config.size}; set a larger size or a smaller min_per_group"
             )
         at = np.searchsorted(self._groups, new)
         wide = np.promote_types(self._groups.dtype, new.dtype) if len(self._groups) else new.dtype
@@ -168,8 +168,8 @@ class RunningGroups:
         self._highest = np.insert(self._highest, at, 1.0)
         return np.searchsorted(self._groups, groups)
 
-    def _settle(self) -> None:
-        """Let go of what is beyond a group's quota."""
+    def _apply_quota(self) -> None:
+        """Remove the rows beyond the quota of each group."""
         columns = self._slots.columns()
         places = np.searchsorted(self._groups, columns["group"])
         order = np.lexsort((columns["draw"], places))
@@ -180,14 +180,14 @@ class RunningGroups:
         self._highest[places[last]] = columns["draw"][last]
 
     def sample(self) -> GroupedSample:
-        """The rows it holds, with how likely each was to be held."""
+        """The held rows, with their probabilities."""
         columns = self._slots.columns()
         group, _, shown = (columns.pop(name, np.empty(0)) for name in _OWN)
         of_group = self._counts[np.searchsorted(self._groups, group)] if len(group) else np.empty(0)
         return GroupedSample(columns, group, shown * np.minimum(1.0, self.quota / of_group))
 
     def snapshot(self) -> dict[str, Array]:
-        """The rows it holds, and how many of each group were seen."""
+        """The held rows, and the number of rows seen of each group."""
         own = {"groups": self._groups, "counts": self._counts, "highest": self._highest}
         return own | {"seen": np.array([self.seen, self.quota])} | as_part("row", self._slots.columns())
 
@@ -201,10 +201,10 @@ class RunningGroups:
 
 
 def quota_of(counts: Array, size: int) -> int:
-    """The most rows a group that all may have, so that together they have no more than `size`."""
+    """The largest quota per group with which all groups together have at most `size` rows."""
     ascending = np.sort(counts)
     before = np.cumsum(ascending) - ascending
-    # If the i smallest groups are held whole, the rest share what they leave.
+    # If the i smallest groups are held whole, the others share the rest.
     shares = (size - before) // np.arange(len(counts), 0, -1)
     short = np.flatnonzero(ascending > shares)
     return int(shares[short[0]]) if len(short) else size

@@ -1,4 +1,4 @@
-"""A sample of a join's results that has enough of every group."""
+"""A reservoir of a join's results with enough of every group."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidegate.types import Array, InputError
 
 @dataclass(frozen=True)
 class GroupedJoinReservoir:
-    """Hold results of a join, equal numbers of each group.
+    """A reservoir of join results: equal numbers of each group.
 
     Every result has a random rank, as in `JoinReservoir`, and each group holds its lowest ranks, up to a quota. The
     quota is the largest at which all groups together fit; small groups hold all that they have. The highest rank of a
@@ -48,7 +48,7 @@ class GroupedJoinReservoir:
 
     References
     ----------
-    Reservoir Sampling over Memory-Limited Stream Joins, section 7, asks for it; see `GroupedReservoir`.
+    Reservoir Sampling over Memory-Limited Stream Joins, section 7 (future work); see `GroupedReservoir`.
     """
 
     size: int
@@ -65,7 +65,7 @@ class GroupedJoinReservoir:
             )
 
     def start(self, seed: int = 0, partition: int = 0) -> RankedGroups:
-        """An empty reservoir; seed and partition fix its draws."""
+        """Return an empty reservoir; seed and partition fix its draws."""
         return RankedGroups(self.size, self.budget, salt_of(seed, partition), self.min_per_group)
 
 
@@ -90,7 +90,7 @@ class RankedGroups(RankedReservoir):
 
     @property
     def fraction(self) -> float:
-        """All ranks are of use: a new group may have any."""
+        """All ranks are needed: a new group may have any."""
         return self._lowest
 
     @property
@@ -101,7 +101,7 @@ class RankedGroups(RankedReservoir):
     @property
     def results(self) -> float:
         """Not available: the weights of each group add up to the number of its results."""
-        raise InputError("a reservoir with groups counts them one by one; add the weights up")
+        raise InputError("a reservoir with groups has no total count; use the sum of the weights")
 
     @property
     def sharing(self) -> float:
@@ -112,7 +112,7 @@ class RankedGroups(RankedReservoir):
 
     @property
     def part(self) -> GroupedPart:
-        """What a merge needs to know of it."""
+        """The numbers that a merge needs."""
         return GroupedPart(len(self), self._lowest, self.quota)
 
     def offer(
@@ -138,17 +138,17 @@ class RankedGroups(RankedReservoir):
         if groups is None or not len(rows):
             return SlotChanges.none(kept)
         both = np.concatenate([groups[0][stay], groups[1][rows]])
-        all_ranks, pooled = np.concatenate([self._ranks, ranks]), self._placed(both)
+        all_ranks, pooled = np.concatenate([self._ranks, ranks]), self._assign_places(both)
         strata = np.where(pooled, both.max() + 1, both)
         sizes = np.bincount(strata)
         self.quota = min(self.quota, quota_of(sizes[sizes > 0], self.size))
-        remain = np.flatnonzero(_place(strata, all_ranks) < self.quota)
+        remain = np.flatnonzero(_position(strata, all_ranks) < self.quota)
         self._ranks, self._pooled = all_ranks[remain], pooled[remain]
         held = int(np.searchsorted(remain, len(stay)))
         return SlotChanges(np.arange(held, len(remain)), rows[remain[held:] - len(stay)], stay[remain[:held]])
 
-    def _placed(self, groups: Array) -> Array:
-        """Which results belong to groups that share a place: of those held, then of those offered."""
+    def _assign_places(self, groups: Array) -> Array:
+        """A mask of results of groups that share a place: those held, then those offered."""
         held = len(self._pooled)
         shares, owns = np.zeros((2, groups.max() + 1), np.bool_)
         shares[groups[:held][self._pooled]] = True
@@ -163,7 +163,7 @@ class RankedGroups(RankedReservoir):
         return pooled
 
     def snapshot(self) -> dict[str, Array]:
-        """The ranks of the results it holds, by slot, and what bounds them."""
+        """The ranks of the held results, by slot, and their bounds."""
         own = np.array([self.min_per_group, self.quota, self.pools])
         return super().snapshot() | {"pooled": self._pooled, "quota": own}
 
@@ -177,32 +177,33 @@ class RankedGroups(RankedReservoir):
 
 
 class GroupedPart(NamedTuple):
-    """One of several reservoirs with groups: the number of results that it holds, and what bounds them."""
+    """One of several reservoirs with groups: the number of held results, the bound of their ranks, and the quota."""
 
     held: int
     bound: float
     quota: int
 
 
-def merged_groups(
+def merge_groups(
     ranks: Array, groups: Array, pooled: Array, parts: Sequence[GroupedPart], size: int, min_per_group: int
 ) -> MergedSample:
-    """Make one sample of the reservoirs with groups of disjoint parts of a join.
+    """Merge the reservoirs with groups of disjoint parts of a join into one sample.
 
-    Of each group it has those of the lowest ranks, up to a quota. A result's probability is the rank where that ends,
-    or the one that bounds it in its own part if that is lower: results of one group may differ where parts do.
+    It has the results of each group with the lowest ranks, up to a quota. The probability of a result is the first
+    rank beyond the quota, or the bound of its own part if that is lower. So results of one group may have different
+    probabilities.
 
     Parameters
     ----------
     ranks, groups, pooled
-        Of all results that are held, part by part: the rank, the group as a number from 0, and whether the group
-        shares a place there.
+        For all held results, part by part: the rank, the group as a number from 0, and whether the group shares a
+        place there.
     parts
         The reservoirs, empty ones included.
     size
-        How many results are wanted in all, as long as `min_per_group` of each group may stay.
+        The number of results to return; more if `min_per_group` of each group are more.
     min_per_group
-        How many results a group keeps at least, of those that are there.
+        The number of results that each group keeps, if it has that many.
     """
     starts = np.cumsum([0, *(part.held for part in parts)])
     bounds = np.empty(len(ranks))
@@ -212,16 +213,16 @@ def merged_groups(
     below = np.flatnonzero(ranks < bounds)
     sizes = np.bincount(groups[below], minlength=1)
     quota = max(min_per_group, quota_of(sizes[sizes > 0], size))
-    place = _place(groups[below], ranks[below])
-    ends, ending = np.ones(len(sizes)), below[place == quota]
+    position = _position(groups[below], ranks[below])
+    ends, ending = np.ones(len(sizes)), below[position == quota]
     ends[groups[ending]] = ranks[ending]
-    rows = below[place < quota]
+    rows = below[position < quota]
     rows = rows[np.argsort(ranks[rows], kind="stable")]
     return MergedSample(rows, np.minimum(bounds[rows], ends[groups[rows]]))
 
 
 def _bounds(ranks: Array, groups: Array, pooled: Array, part: GroupedPart) -> Array:
-    """Below which rank a part holds all that are in one place with each of its results."""
+    """For each result, the rank below which its part holds all results of the same place."""
     places = np.where(pooled, groups.max(initial=0) + 1, groups)
     last = np.zeros(places.max(initial=0) + 1)
     np.maximum.at(last, places, ranks)
@@ -231,14 +232,14 @@ def _bounds(ranks: Array, groups: Array, pooled: Array, part: GroupedPart) -> Ar
 
 
 def _places(size: int, min_per_group: int) -> int:
-    """How many groups have a place of their own, of one result more than is shown, beside the one that is shared."""
+    """The number of groups with their own place; a place has one result more than is returned, and one is shared."""
     return max(0, size // (min_per_group + 1) - 1)
 
 
-def _place(strata: Array, ranks: Array) -> Array:
-    """The place of each among those of its stratum, by rank, from 0."""
+def _position(strata: Array, ranks: Array) -> Array:
+    """The position of each result among those of its stratum, by rank, from 0."""
     order = np.lexsort((ranks, strata))
     sizes = np.bincount(strata)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return place
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return position

@@ -1,4 +1,4 @@
-"""A uniform sample of a join's results, of fixed size, from a sampler whose fraction falls."""
+"""A reservoir of a join's results: a uniform sample of fixed size."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tidegate.types import InputError
 class JoinReservoir:
     """Reservoir join-sampling (RJS): hold `size` results of a join, all equally likely.
 
-    The sampler below draws each result of the join with some probability. Every result, drawn or not, has a random
+    A sampler draws each result of the join with some probability. Every result, drawn or not, has a random
     rank from 0 to 1, and those with a rank below their probability are drawn. So a drawn result has a random rank
     from 0 to its probability. The reservoir holds the lowest ranks. Ranks do not depend on the result or its time, so
     the sample is uniform as long as all results with lower ranks were drawn: ranks stay below every probability.
 
-    Once the reservoir is full, its highest rank is the fraction of the join's results that is still of use. It
-    falls as results come, and the sampler below may lower its probability to it, and hold fewer rows, without loss.
+    Once the reservoir is full, its highest rank is the fraction of the join's results that is still needed. It falls
+    as results arrive. The sampler may lower its probability to it, and hold fewer rows, without loss.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ class JoinReservoir:
 
     >>> import numpy as np
     >>> running = JoinReservoir(size=100, budget=1000).start()
-    >>> taken = running.offer(np.full(5000, 0.5))
-    >>> len(taken.rows), running.demand().rows
+    >>> changes = running.offer(np.full(5000, 0.5))
+    >>> len(changes.rows), running.demand().rows
     (100, 900)
 
     The estimated number of results, and the part of them that must be drawn from now on:
@@ -50,12 +50,12 @@ class JoinReservoir:
 
     Deviations
     ----------
-    The paper counts `1/p1` results of the join for each that is shown, and lets the next take a random one's place
-    with probability `r / (k + 1) / p1`. That `k` is an estimate, made of the sample itself, so that the sample is
-    uniform only about. Ranks need no estimate.
+    The paper counts `1/p1` results of the join for each drawn one, and lets the next one replace a random one with
+    probability `r / (k + 1) / p1`. That `k` is an estimate from the sample itself, so that the sample is only
+    approximately uniform. Ranks need no estimate.
 
-    If probabilities fall below the highest rank held, or before the reservoir is full, results with ranks above
-    must leave, and it holds fewer than it could: the sample is uniform, but of the size that such a fraction gives.
+    If probabilities fall below the highest rank, or before the reservoir is full, results with higher ranks are
+    removed. The sample is then uniform but smaller than `size`.
     """
 
     size: int
@@ -65,7 +65,7 @@ class JoinReservoir:
         check_within(self.size, self.budget)
 
     def start(self, seed: int = 0, partition: int = 0) -> RankedReservoir:
-        """An empty reservoir; seed and partition fix its draws."""
+        """Return an empty reservoir; seed and partition fix its draws."""
         return RankedReservoir(self.size, self.budget, salt_of(seed, partition))
 
 
@@ -75,5 +75,6 @@ def check_within(size: int, budget: int) -> None:
     at_least_one(budget, "budget", "rows")
     if size >= budget:
         raise InputError(
-            f"size is {size}, but the budget of join and reservoir is {budget}; leave the join at least one row"
+            f"size must be below the budget of join and reservoir, which is {budget}, to leave the join at least one "
+            f"row; got {size}"
         )

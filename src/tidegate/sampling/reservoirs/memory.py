@@ -1,4 +1,4 @@
-"""How much of a memory the reservoir should have, and how much the join below it."""
+"""How to divide memory between a reservoir and the join that fills it."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ def sample_error(
     results: float,
     cv: float = 1.0,
 ) -> float:
-    """The relative standard error of a mean over a join's results, from a reservoir and a join that share a budget.
+    """The relative standard error of a mean over a join's results, if reservoir and join share a budget.
 
-    What the reservoir does not take goes to the join, which is sampled at the fraction `p` that this allows. When
-    the sample is used, it has `n` results: as many as were sampled, a binomial number, but no more than the reservoir
-    holds. The error is `cv * sqrt(E[1/n] - 1/results)`.
+    The join gets the memory that the reservoir leaves, and is sampled at the fraction `p` that this allows. When the
+    sample is used, it has `n` results: a binomial number, but at most the size of the reservoir. The error is
+    `cv * sqrt(E[1/n] - 1/results)`.
 
     Parameters
     ----------
     size
-        Results that the reservoir holds.
+        The number of results that the reservoir holds.
     budget
-        Rows that join and reservoir hold together; a result counts as one row.
+        The number of rows that join and reservoir hold together; a result counts as one row.
     model, rates, window
         As in `models.sample_rows`.
     results
-        Results of the join by the time the sample is used (`expected_results`).
+        The number of results of the join when the sample is used (`expected_results`).
     cv
-        Their coefficient of variation: standard deviation by mean.
+        The coefficient of variation of the results: standard deviation divided by mean.
 
     Examples
     --------
@@ -52,11 +52,11 @@ def sample_error(
     [0.0999, 0.0315, 0.028, 0.0505]
     """
     check_within(size, budget)
-    many, spread = int(positive(results, "results")), positive(cv, "cv")
-    at_least_one(many, "results", "results")
+    count, variation = int(positive(results, "results")), positive(cv, "cv")
+    at_least_one(count, "results", "results")
     fraction = _fraction(budget - size, model, rates, window)
-    inverse = mean_inverse(size, many, fraction)
-    return float(spread * max(0.0, inverse - 1 / many) ** 0.5)
+    inverse = mean_inverse(size, count, fraction)
+    return float(variation * max(0.0, inverse - 1 / count) ** 0.5)
 
 
 def best_size(
@@ -67,10 +67,10 @@ def best_size(
     window: Window | tuple[WindowSpan, WindowSpan],
     results: float,
 ) -> int:
-    """The size of a reservoir with which the error of a mean is least; parameters are those of `sample_error`.
+    """The size of a reservoir with the smallest error of a mean; parameters as in `sample_error`.
 
-    A small reservoir has few results; a large one leaves the join so little memory that fewer are sampled than it
-    holds. The best lies where it is just filled. It does not depend on how much the results vary.
+    A small reservoir has few results. A large one leaves the join so little memory that it is not filled. The best
+    one is just filled. It does not depend on the variation of the results.
 
     Examples
     --------
@@ -80,17 +80,16 @@ def best_size(
 
     References
     ----------
-    Reservoir Sampling over Memory-Limited Stream Joins, section 3, leaves it open ("an interesting future research
-    problem").
+    Reservoir Sampling over Memory-Limited Stream Joins, section 3: "an interesting future research problem".
     """
     if at_least_one(budget, "budget", "rows") < len(("join", "reservoir")):
-        raise InputError(f"budget is {budget}; give at least 2 rows, for the join and for the reservoir")
+        raise InputError(f"budget must be at least 2 rows, for the join and for the reservoir; got {budget}")
 
     @cache
     def error(size: int) -> float:
         return sample_error(size, budget, model, rates=rates, window=window, results=results)
 
-    # The error falls until the reservoir is no longer filled, and rises from there.
+    # The error falls with the size until the reservoir is no longer filled, then it rises.
     low, high = 1, budget - 1
     while low < high:
         middle = (low + high) // 2
@@ -106,10 +105,10 @@ def reservoir_memory(
     results: float,
     cv: float,
 ) -> Requirement:
-    """The least memory of a join and its reservoir by the error of a mean, for `allocate(metric="error")`.
+    """The smallest memory of a join and its reservoir for an error of a mean, for `allocate(metric="error")`.
 
-    For each error there is a fraction to sample (`allocation.sampling_memory`); the reservoir holds that fraction of
-    the results. `best_size` gives the part of a query's memory that its reservoir should have.
+    Each error needs a sampling fraction (`allocation.sampling_memory`); the reservoir holds that fraction of the
+    results. `best_size` returns the part of a query's memory for its reservoir.
 
     Examples
     --------
@@ -124,15 +123,15 @@ def reservoir_memory(
 
     References
     ----------
-    Reservoir Sampling over Memory-Limited Stream Joins, section 7, asks for it: "the developed algorithm should
+    Reservoir Sampling over Memory-Limited Stream Joins, section 7 (future work): "the developed algorithm should
     optimally allocate the memory between reservoirs and join buffers of all participating queries".
     """
     join = sampling_memory(model, rates=rates, window=window, results=results, cv=cv)
 
-    def least(error: float) -> float:
+    def memory(error: float) -> float:
         return join(error) + results / (1 + results * (error / cv) ** 2)
 
-    return least
+    return memory
 
 
 def _fraction(

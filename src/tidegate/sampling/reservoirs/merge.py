@@ -1,4 +1,4 @@
-"""One sample of all partitions from a sample of each."""
+"""Merges samples of partitions into one sample."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tidegate.types import Array, InputError
 def merge(samples: Sequence[Sample], size: int | None = None, seed: int = 0) -> Sample:
     """Merge samples of disjoint sets of rows into a sample of all of them.
 
-    A sample of `size` rows drawn from all rows together would hold a random number of each partition's, more of
-    those that saw more. These numbers are drawn first (they are hypergeometric); then as many are chosen at random
-    from each sample. What results is uniform if all samples are, and can be merged on: in whatever order
-    partitions are merged, every set of rows is equally likely.
+    In a sample of `size` rows of all partitions, the number of rows of each partition is random (hypergeometric).
+    These numbers are drawn first; then as many rows are drawn from each sample. The result is uniform if all samples
+    are. It can be merged again, in any order of partitions.
 
     Parameters
     ----------
     samples
-        One a partition, with the number of rows that it was chosen from.
+        One sample for each partition.
     size
-        Rows wanted, no more than any sample holds that does not hold all it saw; by default as many as that allows.
+        The number of rows to return; by default the most that is possible. A sample that does not have all rows of
+        its partition must have at least this number.
     seed
-        Fixes the draws. Merging what was merged before takes another seed.
+        Fixes the draws. To merge merged samples, use another seed.
 
     Examples
     --------
@@ -41,32 +41,28 @@ def merge(samples: Sequence[Sample], size: int | None = None, seed: int = 0) -> 
 
     References
     ----------
-    Reservoir Sampling over Memory-Limited Stream Joins leaves partitions aside; the reservoir of a query that
-    runs in several is this merge of theirs.
+    Reservoir Sampling over Memory-Limited Stream Joins does not treat partitions. The reservoir of a partitioned
+    query is the merge of the reservoirs of its partitions.
     """
     if not samples:
-        raise InputError("no samples to merge; give at least one")
+        raise InputError("samples is empty; give at least one sample")
     unready = next((sample for sample in samples if sample.refilling), None)
     if unready is not None:
         raise InputError(
-            f"a reservoir that has grown is being refilled, from {unready.refilling} more rows, and until then no "
-            "uniform sample; merge when it is"
+            f"a sample is not uniform while its reservoir is refilled; merge it after {unready.refilling} more rows"
         )
     names = {tuple(sorted(sample.columns)) for sample in samples if len(sample)}
     if len(names) > 1:
-        raise InputError(f"the samples differ in their columns: {sorted(names)}; give all the same")
+        raise InputError(f"all samples must have the same columns; got {sorted(names)}")
     seen = [sample.seen for sample in samples]
     most = min([sum(seen), *(len(sample) for sample in samples if len(sample) < sample.seen)])
     wanted = most if size is None else min(at_least_one(size, "size", "rows"), sum(seen))
     if wanted > most:
-        raise InputError(
-            f"size is {size}, but a sample holds only {most} of the rows that it saw; "
-            f"ask for {most} at most, or let every partition hold {size}"
-        )
+        raise InputError(f"size must be at most {most}, the rows of the smallest sample; got {size}")
     salted = salt_of(seed, 0)
-    shares = _allocated(seen, wanted, salted)
+    shares = _draw_shares(seen, wanted, salted)
     parts = [
-        (sample, at_random(len(sample), share, derive_salt(salted, 1 + place)))
+        (sample, draw_rows(len(sample), share, derive_salt(salted, 1 + place)))
         for place, (sample, share) in enumerate(zip(samples, shares, strict=True))
         if share
     ]
@@ -77,13 +73,13 @@ def merge(samples: Sequence[Sample], size: int | None = None, seed: int = 0) -> 
     return Sample(sum(seen), columns)
 
 
-def at_random(count: int, wanted: int, salted: int) -> Array:
-    """Which of `count` rows are chosen, in order, any `wanted` as likely as any others."""
+def draw_rows(count: int, wanted: int, salted: int) -> Array:
+    """Draw `wanted` of `count` rows at random; returns their positions in order."""
     return np.sort(np.argsort(draws(np.arange(count), salted), kind="stable")[:wanted])
 
 
-def _allocated(seen: Sequence[int], wanted: int, salted: int) -> list[int]:
-    """How many rows of each partition a uniform sample of all would hold."""
+def _draw_shares(seen: Sequence[int], wanted: int, salted: int) -> list[int]:
+    """Draw the number of rows of each partition in a uniform sample of all."""
     shares, rest = [], sum(seen)
     for rows, draw in zip(seen, draws(np.arange(len(seen)), derive_salt(salted, 0)).tolist(), strict=True):
         rest -= rows

@@ -1,4 +1,4 @@
-"""A sample of a size that grows while rows are seen."""
+"""A reservoir that can grow while rows arrive."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from tidegate.draws import derive_salt, draws
 from tidegate.models.validation import at_least_one
-from tidegate.sampling.reservoirs.merge import at_random
-from tidegate.sampling.reservoirs.reservoir import places, salt_of
+from tidegate.sampling.reservoirs.merge import draw_rows
+from tidegate.sampling.reservoirs.reservoir import draw_slots, salt_of
 from tidegate.sampling.reservoirs.slots import Sample, SlotChanges, Slots, length_of
 from tidegate.sampling.reservoirs.uniformity import (
     check_threshold,
@@ -26,15 +26,15 @@ from tidegate.types import Array, InputError, as_part, parts_of
 class ProgressiveReservoir:
     """Reservoir sampling with a reservoir that may grow at any time.
 
-    The room that is new cannot be filled from rows that have passed by. When the reservoir grows, it is decided at
-    random how many of its rows would be in a uniform sample of what is seen so far and of the next `m` rows; so many
-    stay, the others leave, and the room is filled by conventional sampling from those `m` rows alone. They are as
-    many as it takes for the uniformity confidence to reach a threshold. After them, sampling goes on as ever.
+    New slots cannot be filled from earlier rows. When the reservoir grows, it draws how many of its rows would be in
+    a uniform sample of all rows so far and the next `m` rows. That number of rows stays, and the other slots are
+    filled by conventional sampling from the next `m` rows only. `m` is the smallest number at which the uniformity
+    confidence reaches a threshold. After that, conventional sampling continues.
 
     Parameters
     ----------
     size
-        Rows to hold at first.
+        The initial number of rows to hold.
     threshold
         The uniformity confidence to reach after each growth, above 0 and below 1.
 
@@ -57,9 +57,9 @@ class ProgressiveReservoir:
 
     Deviations
     ----------
-    A reservoir that holds all it saw simply grows. One that is still being refilled grows when that is done.
-    Equation 3 is normalised. The sample is uniform among the old rows and among the new ones; how likely each of the
-    two are is in `inclusion_chances`.
+    A reservoir that holds all rows so far only changes its size. One that is being refilled grows after that.
+    Equation 3 is normalized. The sample is uniform among the old rows and among the new ones; `inclusion_chances`
+    returns the probabilities of both.
     """
 
     size: int
@@ -70,7 +70,7 @@ class ProgressiveReservoir:
         check_threshold(self.threshold, "threshold")
 
     def start(self, seed: int = 0, partition: int = 0) -> RunningProgressive:
-        """An empty reservoir; seed and partition fix its draws."""
+        """Return an empty reservoir; seed and partition fix its draws."""
         return RunningProgressive(self, salt_of(seed, partition))
 
 
@@ -80,11 +80,11 @@ class RunningProgressive:
     Attributes
     ----------
     seen
-        How many rows it was offered.
+        The number of rows that it was offered.
     size
-        Rows that it has room for.
+        The number of rows that it has room for.
     confidence
-        How uniform it can be once it is refilled: 1 before it grows, the product of all growths thereafter.
+        The uniformity confidence once it is refilled: 1 before it grows, then the product over all growths.
     """
 
     def __init__(self, config: ProgressiveReservoir, salted: int) -> None:
@@ -99,21 +99,21 @@ class RunningProgressive:
 
     @property
     def refilling(self) -> int:
-        """How many more rows only refill what has grown; 0 while sampling is conventional."""
+        """The number of further rows that refill the reservoir; 0 while sampling is conventional."""
         return self._refill - self._refilled
 
     def grow(self, delta: int, within: int | None = None) -> int:
-        """Make room for `delta` more rows; returns how many rows will refill it.
+        """Make room for `delta` more rows; returns the number of rows that will refill it.
 
         Parameters
         ----------
         delta
-            Rows, at least 0.
+            The number of additional rows, at least 0.
         within
-            The rows to refill it from, at least `delta`; by default as many as the threshold demands.
+            The number of rows to refill it from, at least `delta`; by default it follows from the threshold.
         """
         if isinstance(delta, bool) or not isinstance(delta, int | np.integer) or delta < 0:
-            raise InputError(f"delta is {delta!r}; give a whole number of rows, at least 0")
+            raise InputError(f"delta must be a whole number of rows, at least 0; got {delta!r}")
         if self.refilling:
             self._waiting += int(delta)
             return self.refilling
@@ -123,7 +123,7 @@ class RunningProgressive:
         demanded = recovery_count(self.seen, self.size, delta, self.config.threshold)
         refill = demanded if within is None else at_least_one(within, "within", "rows")
         if refill < delta:
-            raise InputError(f"within is {refill}, too few to fill {delta} slots; give at least that many")
+            raise InputError(f"within must be at least delta, which is {delta}; got {refill}")
         self._growths += 1
         self._evict(int(delta), refill)
         return refill
@@ -132,7 +132,7 @@ class RunningProgressive:
         salted = derive_salt(self._salt, 2 * self._growths)
         draw = float(draws(np.array([0]), derive_salt(salted, 0))[0])
         self._kept = retained(self.seen, self.size, delta, refill, draw)
-        self._slots.keep(at_random(self.size, self._kept, derive_salt(salted, 1)))
+        self._slots.keep(draw_rows(self.size, self._kept, derive_salt(salted, 1)))
         self.confidence *= uniformity_confidence(self.seen, self.size, delta, refill)
         self.size += delta
         self._refilled, self._refill = 0, refill
@@ -143,8 +143,8 @@ class RunningProgressive:
         self._slots.check(rows)
         while done < count:
             part = min(self.refilling or count, count - done)
-            taken = self._taken(part)
-            self._slots.put(rows, SlotChanges(taken.slots, taken.rows + done))
+            changes = self._draw_changes(part)
+            self._slots.put(rows, SlotChanges(changes.slots, changes.rows + done))
             self.seen += part
             done += part
             if self._refill and not self.refilling:
@@ -152,11 +152,11 @@ class RunningProgressive:
                 waiting, self._waiting = self._waiting, 0
                 self.grow(waiting)
 
-    def _taken(self, count: int) -> SlotChanges:
+    def _draw_changes(self, count: int) -> SlotChanges:
         if not self.refilling:
-            return SlotChanges.last(*places(self.seen, count, self.size, self._salt))
+            return SlotChanges.last(*draw_slots(self.seen, count, self.size, self._salt))
         salted = derive_salt(self._salt, 2 * self._growths + 1)
-        slots, rows = places(self._refilled, count, self.size - self._kept, salted)
+        slots, rows = draw_slots(self._refilled, count, self.size - self._kept, salted)
         self._refilled += count
         return SlotChanges.last(slots + self._kept, rows)
 
@@ -165,7 +165,7 @@ class RunningProgressive:
         return Sample(self.seen, self._slots.columns(), self.refilling)
 
     def snapshot(self) -> dict[str, Array]:
-        """The rows it holds, and how far it is."""
+        """The held rows, and the progress of refilling."""
         counts = [
             self.seen,
             self.size,

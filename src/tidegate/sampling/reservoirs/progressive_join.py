@@ -1,4 +1,4 @@
-"""A sample of a join's results that takes over the memory which the join no longer needs."""
+"""A reservoir of a join's results that grows into memory which the join no longer needs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tidegate.sampling.reservoirs.uniformity import (
 from tidegate.types import Array, Time, Window, WindowSpan
 
 _HALVINGS = 50
-_STEADY = 0.5
-"""Which part of the results that a steady stream would bring is counted on, where nothing else is known of it."""
+_CAUTION = 0.5
+"""Without a model, this part of the results so far per unit of time is expected in the future."""
 
 
 def expected_results(
@@ -34,7 +34,7 @@ def expected_results(
     rates: tuple[float, float],
     window: Window | tuple[WindowSpan, WindowSpan],
 ) -> float:
-    """Results that a join is expected to have in a span of time; parameters are those of `models.sample_rows`.
+    """The expected number of results of a join in a span of time; parameters as in `models.sample_rows`.
 
     Examples
     --------
@@ -58,25 +58,25 @@ def expected_results(
 class ProgressiveJoinReservoir:
     """Progressive reservoir join-sampling (PRJS): a `JoinReservoir` that grows until its sample is used.
 
-    As results come, a smaller and smaller fraction of them is of use, and a join that is sampled at a lower fraction
-    holds fewer rows. The reservoir takes over that memory. The fraction is lowered further still, and the reservoir
-    grows by what that frees, as far as it will be full again at the time of use with the confidence asked for.
+    As results arrive, a smaller and smaller fraction of them is needed, and a join that is sampled at a lower
+    fraction holds fewer rows. The reservoir grows into that memory. It lowers the fraction further and grows by the
+    memory that this frees, as long as it will be full again at the time of use with the required confidence.
 
     Parameters
     ----------
     size
-        Results to hold at first.
+        The initial number of results to hold.
     budget
-        Rows that join and reservoir may hold together; a result counts as one row.
+        The number of rows that join and reservoir may hold together; a result counts as one row.
     use_at
-        When the sample is to be used.
+        The time at which the sample is used.
     model, rates, window
-        As in `models.sample_rows`: what the join is believed to be. Without them half as many results are
-        expected as came so far in as much time, and `advance` must be given what memory the join needs.
+        As in `models.sample_rows`. Without them, half as many results per unit of time are expected as so far, and
+        `advance` needs the memory of the join.
     threshold
-        The least uniformity confidence after a growth.
+        The smallest accepted uniformity confidence after a growth.
     refill
-        The least confidence that the reservoir is full when it is used.
+        The smallest accepted probability that the reservoir is full when it is used.
 
     Examples
     --------
@@ -87,8 +87,8 @@ class ProgressiveJoinReservoir:
     ... )
     >>> running = config.start()
     >>> for now in range(0, 5000, 100):
-    ...     taken = running.offer(np.full(20, running.demand().fraction))
-    ...     stayed = running.advance(now)
+    ...     offered = running.offer(np.full(20, running.demand().fraction))
+    ...     grown = running.advance(now)
     >>> running.size, running.demand().rows
     (1549, 51)
 
@@ -99,12 +99,12 @@ class ProgressiveJoinReservoir:
     Deviations
     ----------
     The paper computes the uniformity confidence from `k`, which counts results of the join, and `m`, which counts
-    sampled ones. Let both count results that are sampled with one fraction `p`. While `p` is no more than the highest
-    rank held (see `JoinReservoir`), the reservoir holds all of them that came before it grew. Nothing is missing, and
-    the confidence is 1, whatever the `threshold`, no number of results to retain need be drawn, and the reservoir
-    may grow again. That is also about as far as the threshold would let it grow: by `size * l / k` if `k` results
-    came and `l` will come. Refilling counts the results that stay. The sample is uniform whenever it is full; before,
-    it is so only about, since the fraction was chosen by the ranks that were held.
+    sampled ones. Let both count results that are sampled with one fraction `p`. While `p` is at most the highest held
+    rank (see `JoinReservoir`), the reservoir holds all such results from before it grew. Nothing is missing, so the
+    confidence is 1 for every `threshold`, no number of retained results need be drawn, and the reservoir may grow
+    again. It grows by about as much as the threshold would allow: `size * l / k` after `k` results, if `l` more are
+    expected. Refilling counts the results that stay. The sample is uniform whenever it is full. Before that it is
+    only approximately uniform, since the fraction depends on the ranks.
     """
 
     size: int
@@ -122,27 +122,27 @@ class ProgressiveJoinReservoir:
         check_threshold(self.refill, "refill")
         finite(self.use_at, "use_at")
         if self.model is not None:
-            self.memory(1.0)  # refuses what cannot be used, here rather than later
+            self.memory(1.0)  # raises errors of the model here rather than later
 
     def start(self, seed: int = 0, partition: int = 0) -> RunningProgressiveJoin:
-        """An empty reservoir; seed and partition fix its draws."""
+        """Return an empty reservoir; seed and partition fix its draws."""
         return RunningProgressiveJoin(self, salt_of(seed, partition))
 
     def memory(self, fraction: float) -> float:
-        """Rows that the join holds if it is sampled at this fraction; more than there are while nothing is known."""
+        """The number of rows that the join holds if it is sampled at this fraction; infinity without a model."""
         if self.model is None:
             return math.inf
         return sample_rows(self.model, fraction, rates=self.rates, window=self.window)
 
     def left(self, now: Time) -> int:
-        """Results of the join that are still expected before the sample is used; none while nothing is known."""
+        """The number of results that are expected before the sample is used; 0 without a model."""
         if self.model is None:
             return 0
         span = max(0.0, self.use_at - finite(now, "now"))
         return int(expected_results(self.model, span, rates=self.rates, window=self.window))
 
     def room(self, fraction: float, size: int, memory: Memory | None = None) -> int:
-        """Results by which a reservoir of this size may grow if the join is sampled at this fraction."""
+        """The number of results by which a reservoir of this size may grow if the join is sampled at a fraction."""
         return max(0, math.floor(max(self.budget - (memory or self.memory)(fraction), 0)) - size)
 
 
@@ -157,12 +157,12 @@ class RunningProgressiveJoin(RankedReservoir):
         self._since = math.nan
 
     def left(self, now: Time) -> float:
-        """Results of the join that are still expected: by the model, or half as many a unit of time as so far."""
+        """The number of results that are expected before the sample is used."""
         if self.config.model is not None:
             return self.config.left(now)
         passed = now - self._since
         ahead = max(0.0, self.config.use_at - now)
-        return _STEADY * self.results / passed * ahead if passed > 0 else 0.0
+        return _CAUTION * self.results / passed * ahead if passed > 0 else 0.0
 
     def advance(self, now: Time, memory: Memory | None = None) -> SlotChanges:
         """Grow if possible, between steps and before `demand`; returns which results stay.
@@ -172,8 +172,8 @@ class RunningProgressiveJoin(RankedReservoir):
         now
             The time.
         memory
-            Rows that the join needs to be sampled at a fraction; by default those of theorems 4.2 and 4.3, which a
-            sampler that leaves room for chance exceeds.
+            Returns the number of rows that the join needs to be sampled at a fraction; by default those of theorems
+            4.2 and 4.3. A sampler that leaves room for random variation needs more.
         """
         if math.isnan(self._since):
             self._since = float(now)
@@ -184,7 +184,7 @@ class RunningProgressiveJoin(RankedReservoir):
         return SlotChanges.none(self._lower(fraction))
 
     def snapshot(self) -> dict[str, Array]:
-        """The ranks of the results it holds, by slot, what bounds them, and since when it holds any."""
+        """The ranks of the held results, by slot, their bound, and the time of the first step."""
         return super().snapshot() | {"since": np.array([self._since])}
 
     def restore(self, state: Mapping[str, Array]) -> Self:
@@ -193,7 +193,7 @@ class RunningProgressiveJoin(RankedReservoir):
         return super().restore(state)
 
     def _growth(self, results: int, memory: Memory | None) -> tuple[float, int]:
-        """The fraction that frees the most memory that will be filled again, and that memory."""
+        """The fraction that frees the most memory that can be refilled, and the number of additional results."""
         highest = self.fraction
         room = self.config.room(highest, self.size, memory) if len(self) == self.size else 0
         if not room:
@@ -215,7 +215,7 @@ class RunningProgressiveJoin(RankedReservoir):
 
 
 def largest_number(holds: Callable[[int], bool], most: int) -> int:
-    """The largest number up to `most` for which it holds, if it holds for all below; 0 if for none."""
+    """The largest number from 1 to `most` that satisfies a monotone condition; 0 if none does."""
     good, bad = 0, most + 1
     while bad - good > 1:
         middle = (good + bad) // 2

@@ -1,4 +1,4 @@
-"""The results of lowest rank among all of a join, shown or not."""
+"""Reservoirs that hold the results with the lowest random ranks of a whole join."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Memory: TypeAlias = Callable[[float], float]
 
 
 class Demand(NamedTuple):
-    """What a reservoir asks of the sampler below it.
+    """What a reservoir needs from the sampler that fills it.
 
     Parameters
     ----------
     fraction
-        The probability with which each result of the join must be drawn; more is of no use.
+        The probability with which each result of the join must be drawn; more is not needed.
     rows
         The budget of the join.
     """
@@ -54,7 +54,7 @@ class RunningJoinReservoir(Protocol):
         ...
 
     def demand(self) -> Demand:
-        """What the sampler below should do from now on."""
+        """What the reservoir needs from the sampler from now on."""
         ...
 
     def offer(
@@ -99,7 +99,7 @@ class RankedReservoir:
 
     @property
     def fraction(self) -> float:
-        """Only ranks below this are still of use."""
+        """Only results with ranks below this are still needed."""
         full = len(self._ranks) == self.size
         return float(self._ranks.max()) if full else self._lowest
 
@@ -115,7 +115,7 @@ class RankedReservoir:
         return (len(self._ranks) - full) / self.fraction
 
     def demand(self) -> Demand:
-        """What the sampler below should do from now on."""
+        """What the reservoir needs from the sampler from now on."""
         return Demand(self.fraction, self.budget - self.size)
 
     def advance(self, now: Time, memory: Memory | None = None) -> SlotChanges:  # noqa: ARG002 - it does not grow
@@ -142,20 +142,24 @@ class RankedReservoir:
     def _ranked(
         self, probability: Array, numbers: Array | None, lowest: float | None
     ) -> tuple[Array | None, Array, Array]:
-        """Which held results stay, which of those offered have a rank that is of use, and these ranks."""
-        shown = checked(probability)
-        bound = min(1.0, float(shown.min(initial=1.0))) if lowest is None else _fraction(lowest)
-        names = np.arange(self.seen, self.seen + len(shown)) if numbers is None else np.asarray(numbers)
-        if names.shape != shown.shape:
-            raise InputError(f"{len(names)} numbers for {len(shown)} results; give one each")
-        self.seen += len(shown)
+        """Which held results stay (None: all), which offered results have a rank that is needed, and these ranks."""
+        offered = check_probabilities(probability)
+        bound = min(1.0, float(offered.min(initial=1.0))) if lowest is None else _check_lowest(lowest)
+        ids = np.arange(self.seen, self.seen + len(offered)) if numbers is None else np.asarray(numbers)
+        if ids.shape != offered.shape:
+            raise InputError(
+                f"numbers must have one value for each of {len(offered)} results; got {len(ids)} values"
+            )
+        self.seen += len(offered)
         kept = self._lower(min(self._lowest, bound))
-        return kept, *_below(self.fraction, shown, names.astype(np.int64), self._salt)
+        return kept, *_below(self.fraction, offered, ids.astype(np.int64), self._salt)
 
     def _lower(self, lowest: float) -> Array | None:
         """Drop results whose ranks further results can no longer have."""
         self._lowest = lowest
-        stay = self._ranks <= lowest  # at its own highest rank, a full reservoir misses nothing
+        stay = (
+            self._ranks <= lowest
+        )  # the bound may be the highest rank of a full reservoir, which then stays
         if stay.all():
             return None
         kept = np.flatnonzero(stay)
@@ -178,7 +182,7 @@ class RankedReservoir:
         return SlotChanges(slots, rows[entering - held], kept)
 
     def snapshot(self) -> dict[str, Array]:
-        """The ranks of the results it holds, by slot, and what bounds them."""
+        """The ranks of the held results, by slot, and their bound."""
         return {
             "counts": np.array([self.seen, self.size]),
             "ranks": self._ranks,
@@ -193,10 +197,10 @@ class RankedReservoir:
 
 
 def chance_of(ranks: Array, size: int, bound: float) -> float:
-    """The probability with which each result of a join is among these lowest ranks; its weight is the inverse.
+    """The probability with which each result of a join is among these lowest ranks; its inverse is the weight.
 
-    The highest rank of a full sample, or of one that ends with the rank that bounds it, gives an unbiased estimate
-    of the number of results. Weights add up to that. Any other sample holds all ranks up to the bound.
+    If the sample is full, or its highest rank is the bound, that rank gives an unbiased estimate of the number of
+    results, and the weights add up to it. Any other sample has all results with ranks up to the bound.
 
     Examples
     --------
@@ -216,7 +220,7 @@ class MergedSample(NamedTuple):
     chance: Array
 
 
-def merged(ranks: Array, bounds: Sequence[float], size: int) -> MergedSample:
+def merge_ranked(ranks: Array, bounds: Sequence[float], size: int) -> MergedSample:
     """Merge the reservoirs of disjoint parts of a join into one sample.
 
     Each holds the lowest ranks of its part, so the lowest of all are those of the whole join. That holds up to the
@@ -233,7 +237,7 @@ def merged(ranks: Array, bounds: Sequence[float], size: int) -> MergedSample:
 
     Examples
     --------
-    >>> merged(np.array([0.3, 0.1, 0.2, 0.05]), [0.5, 0.25], 2)
+    >>> merge_ranked(np.array([0.3, 0.1, 0.2, 0.05]), [0.5, 0.25], 2)
     MergedSample(rows=array([3, 1]), chance=array([0.2, 0.2]))
     """
     bound = min(bounds)
@@ -242,20 +246,20 @@ def merged(ranks: Array, bounds: Sequence[float], size: int) -> MergedSample:
     return MergedSample(rows, np.full(len(rows), chance_of(ranks[rows], size, bound)))
 
 
-def checked(probability: Array) -> Array:
+def check_probabilities(probability: Array) -> Array:
     """Refuse values that are not probabilities above 0."""
     try:
-        shown = np.asarray(probability, np.float64)
+        values = np.asarray(probability, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"probability must be an array of numbers; got {probability!r}") from error
-    bad = ~((shown > 0) & (shown <= 1))
-    if shown.ndim != 1 or bad.any():
-        value = shown[bad][0] if bad.any() else shown
+    bad = ~((values > 0) & (values <= 1))
+    if values.ndim != 1 or bad.any():
+        value = values[bad][0] if bad.any() else values
         raise InputError(f"each probability must be above 0 and at most 1; got {value}")
-    return shown
+    return values
 
 
-def _fraction(value: float) -> float:
+def _check_lowest(value: float) -> float:
     if not is_number(value) or not 0 < value <= 1:
         raise InputError(f"lowest must be a probability above 0 and at most 1; got {value!r}")
     return float(value)

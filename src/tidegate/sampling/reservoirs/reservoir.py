@@ -1,4 +1,4 @@
-"""A uniform sample of fixed size, of all rows seen so far."""
+"""A reservoir: a uniform sample of fixed size of all rows so far."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from tidegate.types import Array, InputError, Setting, Window, as_part, parts_of
 
 @dataclass(frozen=True)
 class Reservoir:
-    """Conventional reservoir sampling: of all rows seen so far, any `size` are as likely to be held as any others.
+    """Conventional reservoir sampling: all sets of `size` rows seen so far are equally likely.
 
-    The first rows fill the reservoir. The k-th row after that takes a random one's place with probability `size / k`.
-    The draw is a hash of the seed and of k, so that rows offered in any grouping, or again after a restart, leave
-    the same rows in the reservoir.
+    The first rows fill the reservoir. After that, the k-th row replaces a random one with probability `size / k`. The
+    draw is a hash of the seed and of k. So the sample does not depend on how rows are divided into offers, and is the
+    same after a restart.
 
     Parameters
     ----------
     size
-        Rows to hold.
+        The number of rows to hold.
 
     Examples
     --------
     >>> import numpy as np
     >>> running = Reservoir(size=3).start(seed=1)
-    >>> taken = running.offer({"reading": np.arange(100.0)})
+    >>> changes = running.offer({"reading": np.arange(100.0)})
     >>> running.sample()
     Sample(seen=100, columns={'reading': array([ 9., 73., 89.])})
-    >>> taken.slots, taken.rows
+    >>> changes.slots, changes.rows
     (array([0, 1, 2]), array([ 9, 73, 89]))
 
     References
@@ -49,7 +49,7 @@ class Reservoir:
         at_least_one(self.size, "size", "rows")
 
     def start(self, seed: int = 0, partition: int = 0) -> RunningReservoir:
-        """An empty reservoir; seed and partition fix its draws."""
+        """Return an empty reservoir; seed and partition fix its draws."""
         return RunningReservoir(self, salt_of(seed, partition))
 
 
@@ -59,7 +59,7 @@ class RunningReservoir:
     Attributes
     ----------
     seen
-        How many rows it was offered.
+        The number of rows that it was offered.
     """
 
     def __init__(self, config: Reservoir, salted: int) -> None:
@@ -74,17 +74,17 @@ class RunningReservoir:
         """Offer rows, as columns; returns which of them are in the reservoir now, and in which slots."""
         count = length_of(rows)
         self._slots.check(rows)
-        taken = SlotChanges.last(*places(self.seen, count, self.config.size, self._salt))
+        changes = SlotChanges.last(*draw_slots(self.seen, count, self.config.size, self._salt))
         self.seen += count
-        self._slots.put(rows, taken)
-        return taken
+        self._slots.put(rows, changes)
+        return changes
 
     def sample(self) -> Sample:
-        """The rows it holds."""
+        """The held rows."""
         return Sample(self.seen, self._slots.columns())
 
     def snapshot(self) -> dict[str, Array]:
-        """The rows it holds, and how many were seen."""
+        """The held rows, and the number of rows seen."""
         return {"seen": np.array([self.seen])} | as_part("row", self._slots.columns())
 
     def restore(self, state: Mapping[str, Array]) -> Self:
@@ -92,7 +92,7 @@ class RunningReservoir:
         columns = parts_of(state).get("row", {})
         if length_of(columns) > self.config.size:
             raise InputError(
-                f"the snapshot holds {length_of(columns)} rows, but size is {self.config.size}; restore with its own"
+                f"the snapshot has {length_of(columns)} rows, but size is {self.config.size}; set its size"
             )
         self.seen = int(state["seen"][0])
         self._slots.restore(columns)
@@ -100,13 +100,13 @@ class RunningReservoir:
 
 
 def salt_of(seed: int, partition: int) -> int:
-    """What sets the draws of one reservoir apart from those of another."""
+    """The salt of a reservoir's draws."""
     return salt(Setting(Window(0, 0), seed=seed, partition=partition))
 
 
 @kernel
-def places(seen: int, count: int, size: int, salted: int) -> tuple[Array, Array]:
-    """The slots that rows come to, one after the other, and which rows: of `count` rows after the first `seen`."""
+def draw_slots(seen: int, count: int, size: int, salted: int) -> tuple[Array, Array]:
+    """Draw which of `count` rows enter a reservoir that has seen `seen` rows: their slots in order, and the rows."""
     slots, rows = np.empty(count, np.int64), np.empty(count, np.int64)
     n = 0
     for i in range(count):

@@ -1,4 +1,4 @@
-"""The rows that a reservoir holds, as columns of slots, and how they change."""
+"""The rows in a reservoir, as columns with one value per slot, and their changes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from tidegate.types import Array, InputError
 
 
 class SlotChanges(NamedTuple):
-    """The rows of a block that came to be in a reservoir, by position in the block, and the slot of each.
+    """The rows of a block that enter a reservoir.
 
-    Whoever was in such a slot has left. Slots are in ascending order and none comes twice. A sampler may also
-    free slots: those `kept` are then the slots, as they were before, whose rows moved to the first ones, in this
-    order, before anybody came; None if all stayed where they were.
+    Parameters
+    ----------
+    slots
+        The slots that they enter, in ascending order and without duplicates. Rows that were there are removed.
+    rows
+        Their positions in the block.
+    kept
+        The slots whose rows stay. Before rows enter, these rows are moved to the first slots, in this order. None if
+        all rows stay in their slots.
     """
 
     slots: Array
@@ -25,28 +31,28 @@ class SlotChanges(NamedTuple):
 
     @classmethod
     def none(cls, kept: Array | None = None) -> Self:
-        """No row enters; `kept` stay."""
+        """No row enters."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), kept)
 
     @classmethod
     def last(cls, slots: Array, rows: Array, kept: Array | None = None) -> Self:
-        """Of rows that enter the same slot one after the other, only the last."""
-        found, places = np.unique(slots[::-1], return_index=True)
-        return cls(found, rows[::-1][places], kept)
+        """Keep only the last of several rows that enter the same slot."""
+        distinct, places = np.unique(slots[::-1], return_index=True)
+        return cls(distinct, rows[::-1][places], kept)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows chosen at random, each set of this size as likely as any other, from all that were seen.
+    """A uniform sample: all sets of this size are equally likely.
 
     Parameters
     ----------
     seen
-        How many rows they were chosen from.
+        The number of rows that it was drawn from.
     columns
-        The rows, in an order that means nothing.
+        The rows, in no particular order.
     refilling
-        How many more rows must be seen until this is such a sample, where a reservoir has grown; 0 for one that is.
+        The number of rows to be seen before the sample is uniform, if its reservoir has grown; otherwise 0.
     """
 
     seen: int
@@ -56,30 +62,31 @@ class Sample:
     def __post_init__(self) -> None:
         rows = length_of(self.columns)
         if rows > self.seen:
-            raise InputError(f"a sample of {rows} rows was chosen from {self.seen}; count all that were seen")
+            raise InputError(f"seen must be at least the {rows} rows of the sample; got {self.seen}")
 
     def __len__(self) -> int:
         return length_of(self.columns)
 
 
 class Slots:
-    """Columns with a row in each slot, the first ones filled without gaps."""
+    """Columns with one row per slot; the first `filled` slots are in use."""
 
     def __init__(self) -> None:
         self._columns: dict[str, Array] = {}
         self.filled = 0
 
-    def put(self, block: Mapping[str, Array], taken: SlotChanges) -> None:
-        """Let rows of a block come to their slots."""
+    def put(self, block: Mapping[str, Array], changes: SlotChanges) -> None:
+        """Apply changes with rows of a block."""
         self.check(block)
-        if taken.kept is not None:
-            self.keep(taken.kept)
-        self.filled = max(self.filled, 1 + int(taken.slots.max(initial=-1)))
+        if changes.kept is not None:
+            self.keep(changes.kept)
+        self.filled = max(self.filled, 1 + int(changes.slots.max(initial=-1)))
         for name, values in block.items():
-            mine = self._columns.get(name, values[:0])
-            room = len(mine) if self.filled <= len(mine) else max(self.filled, 2 * len(mine))
-            self._columns[name] = mine = _wide(mine, np.promote_types(mine.dtype, values.dtype), room)
-            mine[taken.slots] = values[taken.rows]
+            column = self._columns.get(name, values[:0])
+            room = len(column) if self.filled <= len(column) else max(self.filled, 2 * len(column))
+            column = _resized(column, np.promote_types(column.dtype, values.dtype), room)
+            column[changes.slots] = values[changes.rows]
+            self._columns[name] = column
 
     def keep(self, slots: Array) -> None:
         """Keep the rows of these slots only, in this order."""
@@ -87,49 +94,49 @@ class Slots:
         self.filled = len(slots)
 
     def columns(self) -> dict[str, Array]:
-        """The rows that are there."""
+        """Copies of the columns of all rows."""
         return {name: column[: self.filled].copy() for name, column in self._columns.items()}
 
     def restore(self, columns: Mapping[str, Array]) -> None:
-        """Take up what `columns` gave."""
+        """Continue from what `columns` returned."""
         self._columns = {name: column.copy() for name, column in columns.items()}
         self.filled = length_of(columns) if columns else 0
 
     def check(self, block: Mapping[str, Array]) -> None:
-        """Refuse a block that has other columns than those before."""
+        """Refuse a block with other columns than earlier ones."""
         length_of(block)
         if self._columns and block.keys() != self._columns.keys():
             raise InputError(
-                f"the rows have the columns {sorted(block)}, those before {sorted(self._columns)}; keep to one set"
+                f"rows must have the same columns in every offer: {sorted(self._columns)}; got {sorted(block)}"
             )
-        for name, mine in self._columns.items():
-            if _kind(mine) != _kind(block[name]):
+        for name, column in self._columns.items():
+            if _kind(column) != _kind(block[name]):
                 raise InputError(
-                    f"column {name!r} is of {block[name].dtype}, before it was of {mine.dtype}; convert one of them"
+                    f"column {name!r} must have the same type in every offer: {column.dtype}; got {block[name].dtype}"
                 )
 
 
 def length_of(columns: Mapping[str, Array]) -> int:
-    """How many rows these columns have."""
+    """The number of rows of these columns."""
     if not isinstance(columns, Mapping):
-        raise InputError(f"rows came as {type(columns).__name__}; give a mapping from names to arrays")
+        raise InputError(f"rows must be a mapping from names to arrays; got {type(columns).__name__}")
     for name, values in columns.items():
         if not isinstance(values, np.ndarray) or values.ndim != 1:
-            raise InputError(f"column {name!r} is {values!r}; give a NumPy array of one dimension")
+            raise InputError(f"column {name!r} must be a NumPy array of one dimension; got {values!r}")
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise InputError(f"columns differ in length: {lengths}; give one value a row in each")
+        raise InputError(f"columns must have the same length; got {lengths}")
     return next(iter(lengths.values()), 0)
 
 
 def _kind(column: Array) -> str:
-    # A snapshot gives text back as objects.
+    # Snapshots restore text as objects.
     return "text" if column.dtype.kind in "UO" else column.dtype.kind
 
 
-def _wide(column: Array, dtype: np.dtype[np.generic], room: int) -> Array:
+def _resized(column: Array, dtype: np.dtype[np.generic], room: int) -> Array:
     if column.dtype == dtype and len(column) == room:
         return column
-    wide = np.empty(room, dtype)
-    wide[: len(column)] = column
-    return wide
+    resized = np.empty(room, dtype)
+    resized[: len(column)] = column
+    return resized

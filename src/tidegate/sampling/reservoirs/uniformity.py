@@ -1,8 +1,8 @@
-"""How uniform the sample in a reservoir is that was enlarged while it sampled.
+"""The uniformity of a reservoir that grew while it sampled.
 
-After `k` rows the reservoir grows from `r` rows to `r + delta`. A uniform sample of `k + m` rows would hold any
-number of the first `k`, but no more than `r` of them are still there. The uniformity confidence is the part of all
-samples that can still come about: the chance that a sample at random holds at most `r` of the first `k` rows.
+After `k` rows the reservoir grows from `r` rows to `r + delta`. A uniform sample of `k + m` rows may have any number
+of the first `k` rows, but only `r` of them are still available. The uniformity confidence is the part of all samples
+that are still possible: the probability that a random sample has at most `r` of the first `k` rows.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from tidegate.sampling.reservoirs.distributions import (
 )
 from tidegate.types import Array, InputError
 
-_SEARCHED = 2**62
+_MOST_ROWS = 2**62
 
 
 def uniformity_confidence(k: int, r: int, delta: int, m: int) -> float:
-    """The part, from 0 to 1, of all samples of `k + m` rows that an enlarged reservoir can hold.
+    """The part, from 0 to 1, of all samples of `k + m` rows that are possible after a reservoir grew.
 
     Parameters
     ----------
     k
-        Rows seen when the reservoir grew.
+        The number of rows seen before the reservoir grew.
     r
-        Rows that it had room for until then.
+        Its size until then.
     delta
-        Rows that it has room for since, in addition.
+        The number of rows by which it grew.
     m
-        Rows seen since it grew.
+        The number of rows seen since.
 
     Examples
     --------
-    It rises with the rows that are seen, and is never 1:
+    It rises with the rows seen, but never reaches 1:
 
     >>> [round(uniformity_confidence(1000, 100, 50, m), 4) for m in (400, 500, 600, 1000)]
     [0.103, 0.5331, 0.8847, 1.0]
@@ -50,8 +50,8 @@ def uniformity_confidence(k: int, r: int, delta: int, m: int) -> float:
 
     Deviations
     ----------
-    A fraction, not a percentage. If the reservoir was not full, or just so, nothing is lost and it is 1; with fewer
-    rows than `delta` to refill it, there is no sample of that size and it is 0.
+    A fraction, not a percentage. It is 1 if the reservoir had all rows so far. It is 0 with fewer than `delta` rows
+    to refill it, since there is no sample of that size.
     """
     _check(k, r, delta, m)
     if k <= r or delta == 0:
@@ -60,7 +60,7 @@ def uniformity_confidence(k: int, r: int, delta: int, m: int) -> float:
 
 
 def recovery_count(k: int, r: int, delta: int, threshold: float) -> int:
-    """The fewest rows to be seen after a growth until the uniformity confidence reaches a threshold.
+    """The smallest number of rows after a growth at which the uniformity confidence reaches a threshold.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def recovery_count(k: int, r: int, delta: int, threshold: float) -> int:
 
     Deviations
     ----------
-    There the confidence is to exceed the threshold; here it may equal it, as in section 4.3.
+    There the confidence must exceed the threshold; here it may equal it, as in section 4.3.
     """
     check_threshold(threshold, "threshold")
     _check(k, r, delta, 0)
@@ -84,8 +84,10 @@ def recovery_count(k: int, r: int, delta: int, threshold: float) -> int:
     short, enough = delta - 1, delta
     while uniformity_confidence(k, r, delta, enough) < threshold:
         short, enough = enough, 2 * enough
-        if enough > _SEARCHED:
-            raise InputError(f"no number of rows brings the confidence to {threshold!r}; lower the threshold")
+        if enough > _MOST_ROWS:
+            raise InputError(
+                f"threshold must be lower: no number of rows reaches a confidence of {threshold!r}"
+            )
     while enough - short > 1:
         middle = (short + enough) // 2
         if uniformity_confidence(k, r, delta, middle) < threshold:
@@ -96,7 +98,7 @@ def recovery_count(k: int, r: int, delta: int, threshold: float) -> int:
 
 
 def retained_chances(k: int, r: int, delta: int, m: int) -> Array:
-    """How likely each number of rows, from 0 to `r`, is to be retained when the reservoir grows.
+    """The probability of each number of rows, from 0 to `r`, to be retained when the reservoir grows.
 
     Examples
     --------
@@ -113,21 +115,21 @@ def retained_chances(k: int, r: int, delta: int, m: int) -> Array:
     """
     _check(k, r, delta, m)
     if m < delta:
-        raise InputError(f"{m} rows cannot refill {delta}; let m be at least delta")
+        raise InputError(f"m must be at least delta, which is {delta}; got {m}")
     if k < r:
-        raise InputError(f"only {k} rows were seen for the {r} of the reservoir; let k be at least r")
+        raise InputError(f"k must be at least r, which is {r}; got {k}")
     return hypergeometric_weights(r, k, m, r + delta)
 
 
 def retained(k: int, r: int, delta: int, m: int, draw: float) -> int:
-    """How many rows to retain, by a draw from 0 to 1."""
+    """The number of rows to retain, from a draw from 0 to 1."""
     return weighted_choice(retained_chances(k, r, delta, m), draw)
 
 
 def inclusion_chances(k: int, r: int, delta: int, m: int) -> tuple[float, float]:
-    """How likely one of the first `k` rows, and one of the next `m`, is in the reservoir once it is refilled.
+    """The inclusion probabilities of the first `k` rows, and of the next `m`, once the reservoir is refilled.
 
-    They differ by what the sample lacks in uniformity; their inverses weight its rows without bias.
+    They differ because the sample is not quite uniform. Their inverses are unbiased weights.
 
     Examples
     --------
@@ -153,14 +155,14 @@ def refill_confidence(results: int, fraction: float, size: int) -> float:
     binomial, with the mean `m = l * p1`.
     """
     if not is_number(fraction) or not 0 <= fraction <= 1:
-        raise InputError(f"a sample of the fraction {fraction!r} cannot be drawn; give one between 0 and 1")
+        raise InputError(f"fraction must be between 0 and 1; got {fraction!r}")
     return binomial_sf(_whole(size, "size"), _whole(results, "results"), float(fraction))
 
 
 def check_threshold(value: float, what: str) -> float:
-    """Refuse what is not a confidence between 0 and 1, both excluded."""
+    """Refuse a value that is not between 0 and 1, both excluded."""
     if not is_number(value) or not 0 < value < 1:
-        raise InputError(f"{what} is {value!r}; give a fraction above 0 and below 1, such as 0.9")
+        raise InputError(f"{what} must be a fraction above 0 and below 1, such as 0.9; got {value!r}")
     return float(value)
 
 
@@ -172,5 +174,5 @@ def _check(k: int, r: int, delta: int, m: int) -> None:
 
 def _whole(value: int, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InputError(f"{what} is {value!r}; give a whole number, at least 0")
+        raise InputError(f"{what} must be a whole number, at least 0; got {value!r}")
     return int(value)

@@ -1,4 +1,4 @@
-"""What cluster samplers have in common: a row is drawn or not, with all its matches."""
+"""The common part of cluster samplers: a row is drawn or not, with all its matches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.sampling.samplers.probability_levels import LOWEST, narrowest, probabilities_at, uniform_draw
-from tidegate.sampling.samplers.sampler import SPREAD, Owners, Picked, RunningSampler
+from tidegate.sampling.samplers.sampler import SPREAD, DrawnMatches, Owners, RunningSampler
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Side
@@ -20,11 +20,11 @@ _ALL: Final = np.arange(LOWEST + 1)
 
 
 @kernel
-def _held(salt: int, ids: Array, levels: Array, chance_of: Array) -> Array:
+def _are_held(salt: int, ids: Array, levels: Array, probability_of_level: Array) -> Array:
     """A mask of rows whose draws are below the probabilities of these levels."""
     held = np.empty(len(ids), np.bool_)
     for i in range(len(ids)):
-        held[i] = uniform_draw(salt, ids[i], 0) < chance_of[levels[i]]
+        held[i] = uniform_draw(salt, ids[i], 0) < probability_of_level[levels[i]]
     return held
 
 
@@ -42,7 +42,7 @@ class RunningCluster(RunningSampler):
     """
 
     def _level(self, fraction: float) -> int:
-        """A higher probability, or a reservoir would hold all results of few rows."""
+        """The level of a higher probability than this, or a reservoir would hold all results of few rows."""
         return super()._level(min(self.base, SPREAD * fraction))
 
     @abstractmethod
@@ -52,30 +52,28 @@ class RunningCluster(RunningSampler):
     def _levels(self, offsets: Array | int, count: int) -> Array:
         return np.broadcast_to(np.clip(self.control.level - offsets, 0, LOWEST), count)
 
-    def _taken(self, rows: Rows, levels: Array) -> _ClusterOwners:
+    def _draw_rows(self, rows: Rows, levels: Array) -> _ClusterOwners:
         level = narrowest(levels)
-        return _ClusterOwners(
-            self.base, level, _held(self.salt, rows.id, level, probabilities_at(self.base, _ALL))
-        )
+        held = _are_held(self.salt, rows.id, level, probabilities_at(self.base, _ALL))
+        return _ClusterOwners(self.base, level, held)
 
-    def admitted(self, rows: Rows) -> tuple[Rows, Owners]:
+    def admit(self, rows: Rows) -> tuple[Rows, Owners]:
         """Draw which arrivals are held."""
-        levels = self._levels(self.offsets(rows), len(rows))
-        taken = self._taken(rows, levels)
-        return replace(rows, notes={"level": taken.level}), taken
+        owners = self._draw_rows(rows, self._levels(self.offsets(rows), len(rows)))
+        return replace(rows, notes={"level": owners.level}), owners
 
-    def thinned(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
+    def thin(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
         """Drop rows whose draw is above the lower probability."""
         offsets = {side: self.offsets(some) for side, some in rows.items()}
         if lower:
             self.control.lower(held, room, min(int(np.min(o)) for s, o in offsets.items() if len(rows[s])))
         return {
-            side: self._taken(some, np.maximum(_level(some), self._levels(offsets[side], len(some))))
+            side: self._draw_rows(some, np.maximum(_level(some), self._levels(offsets[side], len(some))))
             for side, some in rows.items()
         }
 
-    def begin(self, rows: Rows) -> Owners:
-        """Draw all matches of the held rows."""
+    def owners_of(self, rows: Rows) -> Owners:
+        """Return `Owners` that draw all matches of these buffered rows."""
         return _ClusterOwners(self.base, _level(rows), np.ones(len(rows), bool))
 
 
@@ -83,12 +81,12 @@ class _ClusterOwners(Owners):
     def __init__(self, base: float, level: Array, held: Array) -> None:
         self._base, self.level, self._held = base, level, held
 
-    def picked(self, owner: Array) -> Picked:
-        leaving = np.flatnonzero(self._held[owner])
-        probability = probabilities_at(self._base, self.level[owner[leaving]])
-        return Picked(leaving, probability, probability)
+    def draw(self, owner: Array) -> DrawnMatches:
+        drawn = np.flatnonzero(self._held[owner])
+        probability = probabilities_at(self._base, self.level[owner[drawn]])
+        return DrawnMatches(drawn, probability, probability)
 
-    def useless(self) -> Array:
+    def exhausted(self) -> Array:
         return ~self._held
 
     def notes(self) -> dict[str, Array]:

@@ -30,7 +30,7 @@ class EqCluster(Sampler):
     p
         The probability of each row; None to follow the budget.
     model
-        Not needed, and without effect on the sample; a reservoir may use it. None learns none.
+        Has no effect on the sample; a reservoir may use it. By default no model is learned.
     rates
         Rows per unit of time, left and right, from which p follows; None learns them.
     overflow
@@ -61,12 +61,12 @@ class EqCluster(Sampler):
 
 
 class _RunningEqCluster(RunningCluster):
-    expects: ClassVar[bool] = False
+    needs_forecast: ClassVar[bool] = False
 
-    def offsets(self, rows: Rows) -> int:  # noqa: ARG002 - all alike
+    def offsets(self, rows: Rows) -> int:  # noqa: ARG002 - all rows have the same probability
         return 0
 
-    def theory(self) -> MemoryModel | None:
+    def memory_model(self) -> MemoryModel | None:
         window = sum(self.forecaster.rate(side) * self.forecaster.span(side) for side in SIDES)
         return _EqClusterMemory(self.base * window) if 0 < window < np.inf else None
 

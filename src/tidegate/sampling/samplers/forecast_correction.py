@@ -1,9 +1,8 @@
-"""What rows really meet, beside what a learned model lets them expect.
+"""Corrects a learned forecast of matches by the matches that buffered rows really had.
 
-Shares of keys are learned over many windows. Where keys live for one window only, each is new when its row arrives,
-and whatever it brings is spread over all the time that is remembered: such rows expect next to nothing, and most of
-their matches would be found by a few of them only. So rows that are held are watched: the matches that they meet,
-over those that were expected of them in that time, is by how much rows that expect as many are wrong.
+Shares of keys are learned over many windows. If a key lives for one window only, its share is averaged over a much
+longer time, and the forecast for its rows is far too low. So some buffered rows are tracked. The matches that they
+had, divided by the matches that were forecast for that time, give the correction for rows with a similar forecast.
 """
 
 from __future__ import annotations
@@ -18,64 +17,74 @@ if TYPE_CHECKING:
     from tidegate.types import Array
 
 _OCTAVES: Final = 64
-_FEWEST: Final = -32
-"""The least number of matches that is told from fewer is 2 to this power."""
+_LOWEST_EXPONENT: Final = -32
+"""Forecasts below 2 to this power share the first octave."""
 _PRIOR: Final = 4.0
-"""So many matches, found as expected, stand in each octave before anything was seen."""
-_RIGHT: Final = 1.1
-"""What is no more wrong than that is taken as right."""
+"""Each octave starts with this number of matches, as many as forecast."""
+_TOLERANCE: Final = 1.1
+"""A smaller factor is not applied."""
 
 
 class TrackedRows(NamedTuple):
-    """Some of the rows held as a step begins: where they are, what each expects, its time, and what it has met."""
+    """Some of the rows that are buffered when a step begins: position, forecast, time, and matches so far."""
 
     places: Array
     expected: Array
     time: Array
-    met: Array
+    matches: Array
 
 
 class ForecastCorrection:
-    """By how much rows meet more than they expect, for each octave of what they expect.
+    """The ratio of observed to forecast matches, for each octave (factor of two) of the forecast.
 
-    To expect too little makes estimates less precise, to expect too much only costs memory. So numbers are corrected
-    upwards only.
+    A forecast that is too low makes estimates less precise; one that is too high only costs memory. So forecasts are
+    only ever raised.
 
     Examples
     --------
     >>> correction = ForecastCorrection()
-    >>> correction.observe(expected=np.full(100, 0.5), exposed=np.full(100, 1.0), met=np.full(100, 5))
-    >>> correction.of(np.array([0.6, 7.0])).round(1)
+    >>> correction.observe(expected=np.full(100, 0.5), exposure=np.full(100, 1.0), observed=np.full(100, 5))
+    >>> correction.apply(np.array([0.6, 7.0])).round(1)
     array([5.6, 7. ])
     """
 
     def __init__(self) -> None:
-        self._met, self._expected = np.zeros(_OCTAVES), np.zeros(_OCTAVES)
+        self._observed, self._expected = np.zeros(_OCTAVES), np.zeros(_OCTAVES)
         self._factors = np.ones(_OCTAVES)
 
-    def observe(self, expected: Array, exposed: Array, met: Array) -> None:
-        """Learn from rows that expected so much of their whole window, of which they were held for a part."""
-        _add(expected, expected * exposed, met, self._expected, self._met)
-        self._factors = _factors(self._met, self._expected)
+    def observe(self, expected: Array, exposure: Array, observed: Array) -> None:
+        """Learn from rows.
 
-    def fade(self, kept: float) -> None:
-        """Let what was seen weigh less."""
-        self._met *= kept
+        Parameters
+        ----------
+        expected
+            The matches that were forecast for the whole window of each row.
+        exposure
+            The part of its window for which each row was tracked.
+        observed
+            The matches that each row had in that time.
+        """
+        _add(expected, expected * exposure, observed, self._expected, self._observed)
+        self._factors = _factors(self._observed, self._expected)
+
+    def decay(self, kept: float) -> None:
+        """Multiply the weight of earlier observations by `kept`."""
+        self._observed *= kept
         self._expected *= kept
 
-    def of(self, matches: Array) -> Array:
-        """What rows that expect so much meet, in the same array."""
+    def apply(self, matches: Array) -> Array:
+        """Correct these forecasts in place."""
         if (self._factors > 1).any():
             _correct(matches, self._factors)
         return matches
 
     def snapshot(self) -> dict[str, Array]:
-        """What was seen."""
-        return {"met": self._met.copy(), "expected": self._expected.copy()}
+        """What was observed."""
+        return {"met": self._observed.copy(), "expected": self._expected.copy()}
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
-        self._met, self._expected = state["met"].copy(), state["expected"].copy()
+        """Continue from what `snapshot` returned."""
+        self._observed, self._expected = state["met"].copy(), state["expected"].copy()
         self.observe(*(np.empty(0) for _ in range(3)))
         return self
 
@@ -84,26 +93,36 @@ class ForecastCorrection:
 def _octave(number: float) -> int:
     if not number > 0:
         return 0
-    return min(max(int(np.floor(np.log2(number))) - _FEWEST, 0), _OCTAVES - 1)
+    return min(max(int(np.floor(np.log2(number))) - _LOWEST_EXPONENT, 0), _OCTAVES - 1)
 
 
 @kernel
-def _factors(met: Array, expected: Array) -> Array:
-    """By octaves, from the highest down: who expects less than anyone seen is taken to meet as much as they do."""
-    factors, above = np.ones(len(met)), 1.0
-    for octave in range(len(met) - 1, -1, -1):
+def _factors(observed: Array, expected: Array) -> Array:
+    """The factor of each octave.
+
+    Octaves are computed from the highest down. Without observations of its own, an octave assumes as many matches
+    as the next higher one.
+    """
+    factors, above = np.ones(len(observed)), 1.0
+    for octave in range(len(observed) - 1, -1, -1):
         prior = 2 * above if above > 1 else 1.0
-        factor = (met[octave] + _PRIOR * prior) / (expected[octave] + _PRIOR)
-        above = factors[octave] = factor if factor > _RIGHT else 1.0
+        factor = (observed[octave] + _PRIOR * prior) / (expected[octave] + _PRIOR)
+        above = factors[octave] = factor if factor > _TOLERANCE else 1.0
     return factors
 
 
 @kernel
-def _add(expected: Array, weighed: Array, met: Array, all_expected: Array, all_met: Array) -> None:
+def _add(
+    expected: Array,
+    expected_while_tracked: Array,
+    observed: Array,
+    total_expected: Array,
+    total_observed: Array,
+) -> None:
     for i in range(len(expected)):
         octave = _octave(expected[i])
-        all_expected[octave] += weighed[i]
-        all_met[octave] += met[i]
+        total_expected[octave] += expected_while_tracked[i]
+        total_observed[octave] += observed[i]
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""How many matches a row will own: n(s), from a model that was given or is learned."""
+"""The number of matches that a row will own: n(s), from a given or a learned model."""
 
 from __future__ import annotations
 
@@ -20,48 +20,56 @@ if TYPE_CHECKING:
 Learning = Literal["frequency", "age"]
 Model: TypeAlias = Frequency | AgeCurve | tuple[AgeCurve | None, AgeCurve | None] | Learning
 
-_ENOUGH: Final = 1 << 12
-"""Of more arrivals in a step than this, so many on average are looked at."""
-_BUCKETS: Final = 32
-"""How many ages a learned curve tells apart."""
-_KINDS: Final = 8
-"""How many kinds of rows are told apart in an octave of expected matches."""
+_OBSERVED_ARRIVALS: Final = 1 << 12
+"""If a step has more arrivals, about this number of them, chosen at random, are observed."""
+_AGE_BUCKETS: Final = 32
+"""The number of buckets of a learned age curve."""
+_CLASSES_PER_OCTAVE: Final = 8
+"""The number of classes of rows per factor of two in expected matches."""
 _FEWEST: Final = 2.0**-20
-"""Rows that expect fewer matches are all of one kind."""
-_GROUPS: Final = _KINDS * 1100
-"""More kinds than there can be: a double has at most 1024 octaves above 1."""
+"""Rows that expect fewer matches are all in one class."""
+_CLASSES: Final = _CLASSES_PER_OCTAVE * 1100
+"""More classes than there can be: a double has at most 1024 octaves above 1."""
 _CAPACITY: Final = 1 << 16
-_WATCHED: Final = 512
-"""How many rows of a side are watched in a step, at least, where there are so many."""
-_KEYS: Final = 1 << 11
-"""Of more arrivals or keys than this, about so many are looked at to tell what kinds of rows there are."""
+_TRACKED_ROWS: Final = 512
+"""The smallest number of rows of a side that are tracked in a step, if there are that many."""
+_SAMPLED_KEYS: Final = 1 << 11
+"""If there are more arrivals or keys, about this number of them represent all when rows are classified."""
 
 
-def suited(condition: Condition) -> Learning:
-    """What is learned where nobody says: frequencies where keys must be equal, else how matches depend on age."""
+def default_model(condition: Condition) -> Learning:
+    """What is learned by default: frequencies if keys must be equal, otherwise the dependence on age."""
     return "frequency" if condition == "=" else "age"
 
 
 def check_model(model: Model | None, rates: tuple[float, float] | None) -> None:
-    """Refuse what is no model of matches."""
+    """Refuse a value that is not a model of matches."""
     curves = model if isinstance(model, tuple) else ()
     pair = len(curves) == len(SIDES) and all(isinstance(c, AgeCurve | None) for c in curves)
     if not (
         model is None or isinstance(model, Frequency | AgeCurve) or pair or model in ("frequency", "age")
     ):
         raise InputError(
-            f"model {model!r} does not tell how many matches a row will have; give a Frequency, an AgeCurve, a pair "
-            "of these, or 'frequency' or 'age' to learn it"
+            "model must be a Frequency, an AgeCurve, a pair of AgeCurves, or 'frequency' or 'age' to learn one; "
+            f"got {model!r}"
         )
     if rates is not None:
         rates_of(rates)
 
 
-class Kinds(NamedTuple):
-    """The rows of one side that a window holds, by how many matches they expect.
+class RowClasses(NamedTuple):
+    """The rows of one side in a window, in classes by the number of matches that they expect.
 
-    `rows` has how many there are of each kind and `matches` what a row of it expects; the matches come as age passes
-    through buckets of these widths, by whose edges a row has `reached` that part of them.
+    Parameters
+    ----------
+    rows
+        The number of rows of each class.
+    matches
+        The number of matches that a row of each class expects.
+    widths
+        The widths of buckets of age.
+    reached
+        The part of its matches that a row has had at each edge of these buckets.
     """
 
     rows: Array
@@ -71,23 +79,23 @@ class Kinds(NamedTuple):
 
 
 class MatchForecaster:
-    """A model of matches at work.
+    """Forecasts the matches of rows, and learns from what arrives.
 
-    Rows whose number of matches is not known yet expect infinitely many. What is
-    learned counts one row more of each key than was seen: a key that never came yet may come. Where only some of the
-    arrivals were looked at, each of which stands for several, it counts one of these more, and a standard error:
-    matches beyond those expected are found by fewer rows, and to expect too many only costs memory.
+    While the number of matches is unknown, the forecast is infinite. A learned frequency counts one row more of each
+    key than was observed, because a key may occur that has not occurred yet. If only some of the arrivals were
+    observed, it adds the weight of one observed row and a standard error. A forecast that is too low makes estimates
+    less precise; one that is too high only costs memory.
 
     Parameters
     ----------
     model
-        What the user gave, or `suited`; None knows of no matches, and learns rates at most.
+        A model, or what to learn; None forecasts no matches and learns only rates.
     rates
-        Rows a unit of time; None learns them.
+        Rows per unit of time, left and right; None learns them.
     setting
         The join.
     salt
-        Fixes which arrivals of a large step are looked at.
+        Fixes which arrivals of a large step are observed.
     """
 
     def __init__(
@@ -95,15 +103,15 @@ class MatchForecaster:
     ) -> None:
         if setting.condition != "=" and (model == "frequency" or isinstance(model, Frequency)):
             raise InputError(
-                f"shares of keys tell nothing where keys match by {setting.condition!r}; give an AgeCurve, or "
-                "'age' to learn one"
+                f"a Frequency needs a join on equal keys, but the condition is {setting.condition!r}; "
+                "give an AgeCurve, or 'age' to learn one"
             )
         self.learns = model if isinstance(model, str) else "nothing"
-        self._given, self._salt = rates, salt
+        self._given_rates, self._salt = rates, salt
         self._spans = {"left": setting.window.left, "right": setting.window.right}
         lengths = {side: setting.window.length(side) for side in SIDES}
         self._lengths = {side: max(length, 0) for side, length in lengths.items()}
-        # A row whose partners come only later matches nothing before.
+        # The age from which a row can have matches; above 0 if the window of the other side is negative.
         self._delays = {side: max(-lengths[other_side(side)], 0) for side in SIDES}
         longest = max(self._lengths.values())
         horizon = horizon_for(None, longest)
@@ -119,29 +127,27 @@ class MatchForecaster:
         self._by_age = model == "age" or isinstance(model, AgeCurve | tuple)
         if self._by_age and setting.window.counted:
             raise InputError(
-                f"an age curve measures time, but the window {tuple(self._spans.values())} counts rows; give a "
-                "Frequency"
+                f"an age curve needs a window of time, but {tuple(self._spans.values())} is a number of rows; "
+                "give a Frequency"
             )
         self._curve_learners: dict[Side, AgeCurveLearner] = {}
         if model == "age":
             if not 0 < longest < FAR:
-                raise InputError(
-                    "matches by age are learned over a window, and this one has no end; give an AgeCurve"
-                )
+                raise InputError("model='age' needs a window of finite length; give an AgeCurve instead")
             self._buckets = {
-                s: Buckets(max(length, 1) / _BUCKETS, _BUCKETS) for s, length in self._lengths.items()
+                s: Buckets(max(length, 1) / _AGE_BUCKETS, _AGE_BUCKETS) for s, length in self._lengths.items()
             }
             self._curve_learners = {s: AgeCurveLearner(b, horizon) for s, b in self._buckets.items()}
         self._corrections = {side: ForecastCorrection() for side in SIDES} if self._learner else {}
         self._horizon = horizon
         self._arrived: dict[Side, Array] = {}
-        self._stand = dict.fromkeys(SIDES, 1.0)
-        self._moment = 0
+        self._row_weight = dict.fromkeys(SIDES, 1.0)
+        self._integer_times = 0
         self._now: Time = -FAR
         self.seen = 0
 
-    def watches(self) -> dict[Side, Buckets]:
-        """The ages at which matches are to be counted for `observe_matches`."""
+    def age_buckets(self) -> dict[Side, Buckets]:
+        """The buckets of age in which matches must be counted for `observe_matches`."""
         return self._buckets if self._curve_learners else {}
 
     def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
@@ -153,55 +159,67 @@ class MatchForecaster:
         self._arrived = {}
         self.seen += sum(map(len, arrivals.values()))
         for side, rows in arrivals.items():
-            self._moment = int(rows.time.dtype.kind == "i")
-            if self._given is None:
+            self._integer_times = int(rows.time.dtype.kind == "i")
+            if self._given_rates is None:
                 self._rates.observe(side, len(rows), now)
             if self._learner is None or not len(rows):
                 continue
-            each = max(len(rows) / _ENOUGH, 1.0)
-            keys = _some(rows.key, rows.id, self._salt, 1 / each) if each > 1 else rows.key
-            self._learner.observe(side, keys, now, each)
-            # As what was learned consists of steps, large and small, so does what a row of it stands for.
+            weight = max(len(rows) / _OBSERVED_ARRIVALS, 1.0)
+            keys = _subsample(rows.key, rows.id, self._salt, 1 / weight) if weight > 1 else rows.key
+            self._learner.observe(side, keys, now, weight)
+            # An average over the steps that the learned frequency consists of, each by its number of rows.
             part = min(len(rows) / max(self._learner.total(side), 1.0), 1.0)
-            self._stand[side] += part * (each - self._stand[side])
+            self._row_weight[side] += part * (weight - self._row_weight[side])
 
-    def watched(self, rows: dict[Side, Rows]) -> dict[Side, TrackedRows]:
-        """Some of the rows that are held, before a step's arrivals are seen: for `observe_met`."""
+    def track(self, rows: dict[Side, Rows]) -> dict[Side, TrackedRows]:
+        """Choose buffered rows to track over a step, before its arrivals are observed; for `observe_tracked`."""
         found = {}
         for side in self._corrections:
-            places = np.arange(0, len(rows[side]), max(len(rows[side]) // _WATCHED, 1))
+            places = np.arange(0, len(rows[side]), max(len(rows[side]) // _TRACKED_ROWS, 1))
             some = rows[side].take(places)
             expected = self._uncorrected(side, some.key)
             if len(places) and np.isfinite(expected).all():
                 found[side] = TrackedRows(places, expected, some.time, some.matches)
         return found
 
-    def observe_met(self, watched: dict[Side, TrackedRows], rows: dict[Side, Rows], now: Time) -> None:
-        """Learn from what the watched rows have met in a step, which began at the end of the one before."""
+    def observe_tracked(self, tracked: dict[Side, TrackedRows], rows: dict[Side, Rows], now: Time) -> None:
+        """Learn from the matches that the tracked rows had in a step, which began at the end of the last one."""
         since = self._now
-        for side, (places, expected, time, before) in watched.items():
-            begins = time + self._delays[side]
-            held = np.minimum(now, begins + self._open(side)) - np.maximum(since, begins)
+        for side, (places, expected, time, before) in tracked.items():
+            begins, length = time + self._delays[side], self._match_span(side)
+            exposed = np.minimum(now, begins + length) - np.maximum(since, begins)
             correction = self._corrections[side]
-            correction.fade(0.5 ** ((now - since) / self._horizon) if self._horizon else 1.0)
-            met = rows[side].matches[places] - before
-            correction.observe(expected, np.maximum(held, 0) / self._open(side), met)
+            correction.decay(0.5 ** ((now - since) / self._horizon) if self._horizon else 1.0)
+            observed = rows[side].matches[places] - before
+            correction.observe(expected, np.maximum(exposed, 0) / length, observed)
 
     def observe_matches(
         self, rows: dict[Side, Rows], fresh: dict[Side, int], ages: dict[Side, Array], now: Time
     ) -> None:
-        """Learn from the matches of a step; arrivals that own none are not among the rows."""
+        """Learn from the matches of a step, by age.
+
+        Parameters
+        ----------
+        rows
+            The buffered rows, then the arrivals, of each side.
+        fresh
+            The position of the first arrival of each side.
+        ages
+            The matches in each bucket of age.
+        now
+            The time at the end of the step.
+        """
         since, self._now = (self._now if self._now > -FAR else now), now
         for side, learner in self._curve_learners.items():
             learner.observe(rows[side].time, fresh[side], since, now, ages[side])
             self._curves[side] = learner.curve()
 
     def rate(self, side: Side) -> float:
-        """Rows a unit of time; 0 as long as that is not known."""
-        return self._given[SIDES.index(side)] if self._given else self._rates.rate(side)
+        """Rows per unit of time; 0 while unknown."""
+        return self._given_rates[SIDES.index(side)] if self._given_rates else self._rates.rate(side)
 
     def span(self, side: Side) -> float:
-        """How long a row stays in its window; infinite where nobody knows."""
+        """How long a row stays in its window; infinite if unknown."""
         span = self._spans[side]
         if isinstance(span, Last):
             rate = self.rate(side)
@@ -209,15 +227,16 @@ class MatchForecaster:
         length = self._lengths[side]
         return float(length) if length < FAR else np.inf
 
-    def foretold(self, arrivals: Rows) -> Array:
-        """`matches` of a step's arrivals; where these are many, they tell what `kinds` of rows there are."""
-        matches = self.matches(arrivals)
-        if len(matches) > _KEYS and not self._by_age:
-            self._arrived[arrivals.side] = _some(matches, arrivals.id, self._salt, _KEYS / len(matches))
+    def forecast_arrivals(self, arrivals: Rows) -> Array:
+        """The forecast for the arrivals of a step; if there are many, `row_classes` is computed from them."""
+        matches = self.expected_matches(arrivals)
+        if len(matches) > _SAMPLED_KEYS and not self._by_age:
+            part = _SAMPLED_KEYS / len(matches)
+            self._arrived[arrivals.side] = _subsample(matches, arrivals.id, self._salt, part)
         return matches
 
-    def matches(self, rows: Rows) -> Array:
-        """How many matches each of these rows expected to own when it arrived."""
+    def expected_matches(self, rows: Rows) -> Array:
+        """The number of matches that each row will own in its whole window."""
         if self._by_age:
             return np.full(len(rows), self._by_curve(rows.side))
         return self._by_share(rows.side, rows.key)
@@ -230,25 +249,26 @@ class MatchForecaster:
 
     def _by_share(self, side: Side, keys: Array) -> Array:
         matches = self._uncorrected(side, keys)
-        return self._corrections[side].of(matches) if self._corrections else matches
+        return self._corrections[side].apply(matches) if self._corrections else matches
 
     def _uncorrected(self, side: Side, keys: Array) -> Array:
         other = other_side(side)
         rate, span = self.rate(other), self.span(side)
-        # A window of no length has partners of the same moment only, and nobody knows how many.
+        # In a window of length 0, matches are rows of the same time, whose number does not follow from rates.
         if not rate or not 0 < span < np.inf:
             return np.full(len(keys), np.inf)
         shares = self._share(other, keys)
-        shares *= rate * self._open(side)
+        shares *= rate * self._match_span(side)
         return shares
 
-    def _open(self, side: Side) -> float:
-        """For how long a row meets what it owns; of whole times, at how many.
+    def _match_span(self, side: Side) -> float:
+        """The length of time in which a row has the matches that it owns; the number of times if they are integers.
 
-        A window has one more of these than it is long. But of rows of one time the left one comes first.
+        A closed window has one more integer time than its length. Of two rows of the same time the left one comes
+        first, so a right row owns no match of its own time.
         """
         length = self.span(side) - self._delays[side]
-        return length + self._moment * (side == "left" or self._delays[side] > 0)
+        return length + self._integer_times * (side == "left" or self._delays[side] > 0)
 
     def _share(self, side: Side, keys: Array) -> Array:
         if self._shares is not None:
@@ -256,53 +276,52 @@ class MatchForecaster:
         if self._learner is None or not self._learner.total(side):
             return np.full(len(keys), np.inf)
         shares, row = self._learner.share(side, keys), 1 / self._learner.total(side)
-        several = (self._stand[side] - 1) * row
+        several = (self._row_weight[side] - 1) * row
         if several > 0:
             shares += several * (1 + np.sqrt(shares / (several + row)))
         shares += row
         return shares
 
-    def kinds(self, side: Side) -> Kinds | None:
-        """The rows that a window of this side holds; None while that is not known."""
+    def row_classes(self, side: Side) -> RowClasses | None:
+        """The classes of rows in a window of this side; None while unknown."""
         rate, span = self.rate(side), self.span(side)
         if span == 0:
-            return _NOBODY
+            return _NO_ROWS
         if not rate or not np.isfinite(span) or not self.rate(other_side(side)):
             return None
-        return (
-            self._kinds_by_age(side, rate, span) if self._by_age else self._kinds_by_share(side, rate, span)
-        )
+        classify = self._classes_by_age if self._by_age else self._classes_by_share
+        return classify(side, rate, span)
 
-    def kinds_of_both(self) -> list[Kinds] | None:
-        """`kinds` of either side; None while those of one are not known."""
-        known = [kinds for side in SIDES if (kinds := self.kinds(side)) is not None]
+    def row_classes_of_sides(self) -> list[RowClasses] | None:
+        """`row_classes` of both sides; None while those of one are unknown."""
+        known = [classes for side in SIDES if (classes := self.row_classes(side)) is not None]
         return known if len(known) == len(SIDES) else None
 
-    def _kinds_by_age(self, side: Side, rate: float, span: float) -> Kinds | None:
+    def _classes_by_age(self, side: Side, rate: float, span: float) -> RowClasses | None:
         curve = self._curves.get(side)
         if curve is None:
-            return None if self._curve_learners else _NOBODY
+            return None if self._curve_learners else _NO_ROWS
         rest = max(span - curve.window, 0.0)
         widths, reached = np.append(np.diff(curve.edges), rest), np.append(curve.heights, curve.total)
-        return Kinds(np.array([rate * span]), np.array([curve.total]), widths, reached / curve.total)
+        return RowClasses(np.array([rate * span]), np.array([curve.total]), widths, reached / curve.total)
 
-    def _kinds_by_share(self, side: Side, rate: float, span: float) -> Kinds | None:
+    def _classes_by_share(self, side: Side, rate: float, span: float) -> RowClasses | None:
         matches, known = self._arrived.get(side), self._shares or self._learner
         if matches is not None:
             shares = np.ones(len(matches))
         elif known is None or (self._learner and not self._learner.total(side)):
             return None
         else:
-            keys, shares = known.sample_keys(side, _KEYS)
+            keys, shares = known.sample_keys(side, _SAMPLED_KEYS)
             matches = self._by_share(side, keys)
         if not np.isfinite(matches).all() or not shares.any():
             return None
         delay = min(self._delays[side], span)
         rows, matches = _grouped(rate * span * shares / shares.sum(), matches)
-        return Kinds(rows, matches, np.array([delay, span - delay]), np.array([0.0, 0.0, 1.0]))
+        return RowClasses(rows, matches, np.array([delay, span - delay]), np.array([0.0, 0.0, 1.0]))
 
-    def believed(self) -> tuple[Any, tuple[float, float], tuple[float, float]] | None:
-        """Model, rates and window, as `models.sample_rows` takes them; None while these are not known."""
+    def current_model(self) -> tuple[Any, tuple[float, float], tuple[float, float]] | None:
+        """The current model, rates and window, as arguments of `models.sample_rows`; None while unknown."""
         rates, window = [self.rate(side) for side in SIDES], [self.span(side) for side in SIDES]
         if not all(rates) or not np.isfinite(window).all():
             return None
@@ -319,8 +338,9 @@ class MatchForecaster:
         return model, (rates[0], rates[1]), (window[0], window[1])
 
     def snapshot(self) -> dict[str, Array]:
-        """What was learned."""
-        state = {"clock": np.array([float(self._now), self.seen, self._moment, *self._stand.values()])}
+        """What was learned, as named arrays."""
+        weights = self._row_weight.values()
+        state = {"clock": np.array([float(self._now), self.seen, self._integer_times, *weights])}
         state |= as_part("rate", self._rates.snapshot())
         if self._learner:
             state |= as_part("share", self._learner.snapshot())
@@ -331,11 +351,11 @@ class MatchForecaster:
         return state
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         parts = parts_of(state)
-        self._now, seen, moment, *stand = state["clock"].tolist()
-        self.seen, self._moment = int(seen), int(moment)
-        self._stand = dict(zip(SIDES, stand, strict=True))
+        self._now, seen, integer_times, *weights = state["clock"].tolist()
+        self.seen, self._integer_times = int(seen), int(integer_times)
+        self._row_weight = dict(zip(SIDES, weights, strict=True))
         self._rates.restore(parts["rate"])
         if self._learner and "share" in parts:
             self._learner.restore(parts["share"])
@@ -349,12 +369,15 @@ class MatchForecaster:
         return self
 
 
-_NOBODY: Final = Kinds(np.zeros(1), np.zeros(1), np.ones(1), np.array([0.0, 1.0]))
+_NO_ROWS: Final = RowClasses(np.zeros(1), np.zeros(1), np.ones(1), np.array([0.0, 1.0]))
 
 
 @kernel
-def _some(values: Array, ids: Array, salt: int, part: float) -> Array:
-    """What this part of the rows have, spread evenly: also over rows of one key that come in turn with others."""
+def _subsample(values: Array, ids: Array, salt: int, part: float) -> Array:
+    """The values of a random part of the rows.
+
+    Rows are chosen by a hash of their numbers: with every n-th row, keys that alternate could all be missed.
+    """
     some = np.empty_like(values)
     n = 0
     for i in range(len(values)):
@@ -365,11 +388,11 @@ def _some(values: Array, ids: Array, salt: int, part: float) -> Array:
 
 @kernel
 def _grouped(rows: Array, matches: Array) -> tuple[Array, Array]:
-    """Rows of nearly the same number of expected matches together, each group by its mean."""
-    there, met = np.zeros(_GROUPS), np.zeros(_GROUPS)
+    """Group rows with nearly the same number of expected matches: the rows of each group, and their mean number."""
+    count, total = np.zeros(_CLASSES), np.zeros(_CLASSES)
     for i in range(len(rows)):
-        octave = int(_KINDS * np.log2(max(matches[i], _FEWEST) / _FEWEST))
-        there[octave] += rows[i]
-        met[octave] += rows[i] * matches[i]
-    found = np.flatnonzero(there)
-    return there[found], met[found] / there[found]
+        group = int(_CLASSES_PER_OCTAVE * np.log2(max(matches[i], _FEWEST) / _FEWEST))
+        count[group] += rows[i]
+        total[group] += rows[i] * matches[i]
+    found = np.flatnonzero(count)
+    return count[found], total[found] / count[found]

@@ -71,27 +71,27 @@ class PpsCluster(Sampler):
 
 class _RunningPpsCluster(RunningCluster):
     def offsets(self, rows: Rows) -> Array:
-        matches = self.forecaster.matches(rows)
-        # While nothing is known, all rows are treated alike.
+        matches = self.forecaster.expected_matches(rows)
+        # While matches are unknown, all rows have the same probability.
         expected = np.where(np.isinf(matches), 1.0, np.clip(matches, LEAST, MOST)) * (self.config.p or 1.0)
         offsets: Array = np.rint(STEPS * np.log2(expected)).astype(np.int64)
         return offsets
 
-    def theory(self) -> MemoryModel | None:
-        kinds = self.forecaster.kinds_of_both()
-        if kinds is None:
+    def memory_model(self) -> MemoryModel | None:
+        classes = self.forecaster.row_classes_of_sides()
+        if classes is None:
             return None
-        rows = np.concatenate([some.rows for some in kinds])
-        return _PpsClusterMemory(rows, np.maximum(np.concatenate([some.matches for some in kinds]), LEAST))
+        rows = np.concatenate([some.rows for some in classes])
+        return _PpsClusterMemory(rows, np.maximum(np.concatenate([some.matches for some in classes]), LEAST))
 
 
 class _PpsClusterMemory(MemoryModel):
-    def __init__(self, there: Array, expected: Array) -> None:
-        self._there, self._expected = there, expected
+    def __init__(self, rows: Array, expected: Array) -> None:
+        self._rows, self._expected = rows, expected
 
     def rows(self, level: int) -> float:
-        return float(self._there @ np.minimum(1.0, 2.0 ** (-level / STEPS) * self._expected))
+        return float(self._rows @ np.minimum(1.0, 2.0 ** (-level / STEPS) * self._expected))
 
     def level(self, room: float, highest: int) -> int:
-        constant = proportional(self._expected, self._there, room)
+        constant = proportional(self._expected, self._rows, room)
         return highest if np.isinf(constant) else max(highest, int(np.ceil(-STEPS * np.log2(constant))))

@@ -1,9 +1,10 @@
-"""Which level of probability new draws have: from the budget, and from how memory fares with it.
+"""The sampling probability of new draws, as a level: from the budget, and from the memory that is really used.
 
-Theory says what a level should take; the memory that is really held corrects it, upwards and downwards. Should it
-overflow all the same, the level is lowered at once, for rows that are held, too. Whatever is decided here is decided
-before the draws that it is for, from what is known by then. So every draw has a probability that is known when it
-is made, and weights of one over it are right in the mean however often and for whatever reason it changes.
+A memory model gives the memory that each level should need. The memory that is really used corrects that, upwards and
+downwards. If memory overflows nevertheless, the probability is lowered at once, also for buffered rows. Each decision
+is made before the draws that it affects, from what is known by then. So every draw has a probability that is known
+when it is made, and weights of one over it are unbiased, however often and for whatever reason the probability
+changes.
 """
 
 from __future__ import annotations
@@ -21,26 +22,27 @@ if TYPE_CHECKING:
 
     from tidegate.types import Array, Time
 
-_RECKONED: Final = 8
-"""How often in a window the level is reckoned anew."""
-_ROOM: Final = 0.95
-"""Which part of the budget an overflow leaves filled, in the mean."""
+_UPDATES_PER_WINDOW: Final = 8
+"""How often the level is recomputed in the time of a window."""
+_FILL_AFTER_OVERFLOW: Final = 0.95
+"""The part of the budget that is filled after an overflow, on average."""
 _STEADY: Final = 2
-"""By how many levels new draws may differ while memory is still taken as that of one level."""
-_RELIEF: Final = 4
-"""By how many levels an overflow is forgotten each time, once it lies a window back."""
+"""Levels that differ by at most this count as one level when memory is measured."""
+_RECOVERY: Final = 4
+"""The levels by which the limit of an overflow is raised at each update, one window after the overflow."""
 _PLAUSIBLE: Final = (1 / 64, 8.0)
+"""The range of the ratio of measured to modelled memory."""
 
 
 class ProbabilityControl:
-    """The level of new draws.
+    """The level of the probability of new draws. A higher level is a lower probability.
 
     Parameters
     ----------
     highest
-        The least level (the highest probability) that there may be.
+        The level of the highest allowed probability.
     overflow
-        The chance of overflow, at any moment, that is aimed at.
+        The accepted probability of a memory overflow at any moment.
     """
 
     def __init__(self, highest: int, overflow: float) -> None:
@@ -48,88 +50,88 @@ class ProbabilityControl:
         self.level = self._floor = self._steady = highest
         self.lowered = 0
         self._factor = 1.0
-        self._now = self._reckoned = self._quiet = self._since = math.nan
-        self._filled = 0.0
+        self._now = self._updated = self._overflowed = self._since = math.nan
+        self._row_time = 0.0
 
     def lower(self, held: float, room: float, certain: int) -> None:
-        """Lower the probability because what is held exceeds the room for it.
+        """Lower the probability because the held rows exceed the room for them.
 
-        Down to the level `certain` every held row is so for certain, and nothing would be gained.
+        Down to the level `certain` all held rows have probability 1, so that no row would be removed.
         """
         self.level = max(self.level, certain)
-        self.level += max(1, math.ceil(STEPS * math.log2(held / (_ROOM * room))))
-        # Far enough below the lowest probability that even rows which expect the most matches get to it.
+        self.level += max(1, math.ceil(STEPS * math.log2(held / (_FILL_AFTER_OVERFLOW * room))))
+        # Beyond the lowest probability, so that rows with the most expected matches reach it too.
         self.level = min(self.level, 2 * LOWEST)
         self._floor = self.level
-        self._quiet = math.nan  # memory overflows within a step, and `settle` knows when that ends
+        self._overflowed = math.nan  # memory overflows within a step; `update` sets the time of its end
         self.lowered += 1
 
-    def cap(self, level: int) -> None:
-        """Let no new draw have a higher probability than that of this level."""
+    def limit(self, level: int) -> None:
+        """Allow no new draw a higher probability than that of this level."""
         self._highest = max(self._highest, level)
         self._floor = max(self._floor, level)
         self.level = max(self.level, level)
 
-    def needs(self, rows: float) -> float:
-        """The room that must be there for a level to be chosen that takes so many rows by theory."""
+    def required_budget(self, rows: float) -> float:
+        """The budget at which a level is chosen that needs this number of rows according to the memory model."""
         return needed(rows * self._factor, self._overflow)
 
-    def settle(
-        self, now: Time, held: float, room: float, span: float, theory: Callable[[], MemoryModel | None]
+    def update(
+        self, now: Time, held: float, room: float, span: float, model: Callable[[], MemoryModel | None]
     ) -> None:
-        """Reckon the level anew if it is time to.
+        """At the end of a step, recompute the level if it is due.
 
         Parameters
         ----------
         now
             The time.
         held, room
-            The rows that are held now, and that may be.
+            The number of rows that are held, and that may be held.
         span
             How long a row stays in its window.
-        theory
-            What each level takes; None where that is not known, or p was given.
+        model
+            Returns the memory that each level needs; None if that is unknown, or if the probability is given.
         """
         if math.isnan(self._now):
-            self._now = self._since = self._reckoned = float(now)
-        if math.isnan(self._quiet):
-            self._quiet = float(now)
+            self._now = self._since = self._updated = float(now)
+        if math.isnan(self._overflowed):
+            self._overflowed = float(now)
         passed, self._now = now - self._now, float(now)
         if abs(self.level - self._steady) > _STEADY:
-            self._steady, self._since, self._filled = self.level, float(now), 0.0
+            self._steady, self._since, self._row_time = self.level, float(now), 0.0
         elif now - self._since > span:
-            self._filled += held * passed
-        if math.isinf(span) or now - self._reckoned < span / _RECKONED:
+            self._row_time += held * passed
+        if math.isinf(span) or now - self._updated < span / _UPDATES_PER_WINDOW:
             return
-        self._reckoned = float(now)
-        if now - self._quiet >= span:
-            self._floor = max(self._floor - _RELIEF, self._highest)
-        taking = theory()
-        if taking is not None:
-            self._calibrate(span, taking)
+        self._updated = float(now)
+        if now - self._overflowed >= span:
+            self._floor = max(self._floor - _RECOVERY, self._highest)
+        needs = model()
+        if needs is not None:
+            self._calibrate(span, needs)
             room = safe_mean(room, self._overflow) / self._factor
-            self.level = max(taking.level(room, self._highest), self._floor)
+            self.level = max(needs.level(room, self._highest), self._floor)
         elif self._floor < self.level:
             self.level = self._floor
 
-    def _calibrate(self, span: float, taking: MemoryModel) -> None:
-        """Compare what memory really held over a window's time, once all in it is of one level."""
-        watched = self._now - self._since - span
-        if watched >= span:
-            foreseen = taking.rows(self._steady)
-            if foreseen > 0:
-                self._factor = float(np.clip(self._filled / watched / foreseen, *_PLAUSIBLE))
-            self._since, self._filled = self._now - span, 0.0
+    def _calibrate(self, span: float, model: MemoryModel) -> None:
+        """Compare measured with modelled memory, once all rows of a window were drawn at one level."""
+        measured_time = self._now - self._since - span
+        if measured_time >= span:
+            modelled = model.rows(self._steady)
+            if modelled > 0:
+                self._factor = float(np.clip(self._row_time / measured_time / modelled, *_PLAUSIBLE))
+            self._since, self._row_time = self._now - span, 0.0
 
     def snapshot(self) -> dict[str, Array]:
-        """All of this as plain arrays."""
+        """The state, as named arrays."""
         whole = [self.level, self._floor, self._steady, self.lowered]
-        times = [self._now, self._reckoned, self._quiet, self._since]
-        return {"levels": np.array(whole), "clock": np.array([self._factor, self._filled, *times])}
+        times = [self._now, self._updated, self._overflowed, self._since]
+        return {"levels": np.array(whole), "clock": np.array([self._factor, self._row_time, *times])}
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         self.level, self._floor, self._steady, self.lowered = state["levels"].tolist()
-        self._factor, self._filled, *times = state["clock"].tolist()
-        self._now, self._reckoned, self._quiet, self._since = times
+        self._factor, self._row_time, *times = state["clock"].tolist()
+        self._now, self._updated, self._overflowed, self._since = times
         return self

@@ -24,7 +24,7 @@ import numpy as np
 from tidegate.draws import salt
 from tidegate.models.validation import is_number
 from tidegate.registry import classes_by_name, find_class
-from tidegate.sampling.samplers.match_forecaster import MatchForecaster, Model, check_model, suited
+from tidegate.sampling.samplers.match_forecaster import MatchForecaster, Model, check_model, default_model
 from tidegate.sampling.samplers.memory_model import MemoryModel, check_overflow
 from tidegate.sampling.samplers.probability_control import ProbabilityControl
 from tidegate.sampling.samplers.probability_levels import STEPS, probability_at, uniform_draws
@@ -73,17 +73,17 @@ class RunningSampler(ABC):
 
     Attributes
     ----------
-    expects
-        Whether it needs the number of matches of a row; without a given model it learns one.
+    needs_forecast
+        Whether it needs the expected number of matches of a row; without a given model it learns one.
     """
 
-    expects: ClassVar[bool] = True
+    needs_forecast: ClassVar[bool] = True
 
     def __init__(self, config: Sampler, setting: Setting, *, base: float, highest: int = 0) -> None:
         self.config = config
         self.salt = salt(setting)
         self.base = base
-        model = config.model or (suited(setting.condition) if self.expects else None)
+        model = config.model or (default_model(setting.condition) if self.needs_forecast else None)
         self.forecaster = MatchForecaster(model, config.rates, setting, self.salt)
         self.control = ProbabilityControl(highest, config.overflow)
 
@@ -95,48 +95,49 @@ class RunningSampler(ABC):
         """The probability of new draws; of a row with one expected match, if it depends on that number."""
         return min(1.0, probability_at(self.base, self.control.level))
 
-    def cap(self, fraction: float) -> None:
-        """Limit the probability of new draws to just above this fraction: more would be of no use."""
+    def limit_probability(self, fraction: float) -> None:
+        """Limit the probability of new draws to just above this fraction: more results are not needed."""
         if 0 < fraction < self.base:
-            self.control.cap(self._level(fraction))
+            self.control.limit(self._level(fraction))
 
     def _level(self, fraction: float) -> int:
         return math.floor(STEPS * math.log2(self.base / fraction))
 
-    def needs(self) -> Callable[[float], float] | None:
+    def required_budget(self) -> Callable[[float], float] | None:
         """The budget in rows that a probability just above a fraction needs, as a function; None while unknown."""
-        taking = self.theory()
-        if taking is None:
+        model = self.memory_model()
+        if model is None:
             return None
-        return lambda fraction: self.control.needs(taking.rows(self._level(fraction)))
+        return lambda fraction: self.control.required_budget(model.rows(self._level(fraction)))
 
     def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
         """Learn from the arrivals of a step, before they are buffered."""
         self.forecaster.observe(arrivals, now)
 
     @abstractmethod
-    def admitted(self, rows: Rows) -> tuple[Rows, Owners]:
+    def admit(self, rows: Rows) -> tuple[Rows, Owners]:
         """Return arrivals with the columns of this sampler, and `Owners` that draw from their matches."""
 
     @abstractmethod
-    def begin(self, rows: Rows) -> Owners:
+    def owners_of(self, rows: Rows) -> Owners:
         """Return `Owners` that draw from the matches of these buffered rows."""
 
     @abstractmethod
-    def thinned(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
+    def thin(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
         """Thin rows to the probability of new draws, which is lowered first if `lower`.
 
         `held` is the memory that the rows take, `room` the memory that they may take.
         """
 
     @abstractmethod
-    def theory(self) -> MemoryModel | None:
+    def memory_model(self) -> MemoryModel | None:
         """The number of rows that each level of probability needs; None while unknown."""
 
-    def settle(self, now: Time, held: float, room: float) -> None:
-        """At the end of a step, compute the probability of further draws."""
+    def update_probability(self, now: Time, held: float, room: float) -> None:
+        """At the end of a step, compute the probability of further draws; `held` rows use memory for `room` rows."""
         span = max(self.forecaster.span(side) for side in SIDES)
-        self.control.settle(now, held, room, span, self.theory if self.config.p is None else _unasked)
+        model = self.memory_model if self.config.p is None else _no_memory_model
+        self.control.update(now, held, room, span, model)
 
     def kind(self) -> str:
         """What identifies its state: only a sampler of the same kind can restore it."""
@@ -155,7 +156,7 @@ class RunningSampler(ABC):
         return self
 
 
-class Picked(NamedTuple):
+class DrawnMatches(NamedTuple):
     """The drawn matches: their positions, and `probability` and `shown` of each, as in `Sampled`."""
 
     matches: Array
@@ -167,37 +168,37 @@ class Owners(ABC):
     """Rows whose matches arrive one after the other, given as positions among these rows."""
 
     @abstractmethod
-    def picked(self, owner: Array) -> Picked:
+    def draw(self, owner: Array) -> DrawnMatches:
         """Draw from these matches, given by their owners."""
 
     def end_step(self) -> None:  # noqa: B027 - most samplers decide nothing here
         """Called once arrivals have had all matches of their own step."""
 
     @abstractmethod
-    def useless(self) -> Array:
-        """A mask of rows of which no further match can be drawn."""
+    def exhausted(self) -> Array:
+        """A mask of rows that own no further match that could be drawn."""
 
     def matches(self) -> Array | None:
-        """The matches of each row, where picking counted them; None where the operator counts them."""
+        """The number of matches of each row, if `draw` counts them; None if the operator does."""
         return None
 
     @abstractmethod
     def notes(self) -> dict[str, Array]:
-        """The columns that the sampler keeps beside the rows, as they are now."""
+        """The sampler's own columns of the rows, as they are now."""
 
 
-def _unasked() -> None:
-    """A given probability does not follow from memory."""
+def _no_memory_model() -> None:
+    """The memory model for a given probability, which does not follow from memory."""
 
 
 SPREAD: Final = 64
 """A reservoir is offered up to this multiple of its size, so that its results come from many rows."""
 
-_THINNING: Final = 0x5DEECE66D
+_THINNING_SALT: Final = 0x5DEECE66D
 """Separates these draws from those of a sampler with the same seed."""
 
 
-def thinned(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
+def thin(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
     """Thin a sample so that every result has the same probability.
 
     A result of probability P is kept with probability p / P. The draw is a hash of the seed and of both row numbers.
@@ -216,7 +217,7 @@ def thinned(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
     >>> half, all_of_them = np.full(1000, 0.5), np.ones(1000)
     >>> numbers = np.arange(2000)
     >>> mixed = Sampled(numbers, numbers, np.append(half, all_of_them), numbers, np.ones(2000))
-    >>> even = thinned(mixed)
+    >>> even = thin(mixed)
     >>> len(even.left), set(even.probability.tolist())
     (1514, {0.5})
     """
@@ -227,7 +228,7 @@ def thinned(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
         raise InputError(
             f"p must be above 0 and at most {least:g}, the lowest probability of the sample; got {p!r}"
         )
-    drawn = uniform_draws(salt(Setting(Window(0, 0), seed)) ^ _THINNING, sample.left, sample.right)
+    drawn = uniform_draws(salt(Setting(Window(0, 0), seed)) ^ _THINNING_SALT, sample.left, sample.right)
     stays = np.flatnonzero(drawn * sample.probability < p)
     even = sample.take(stays)
     even.probability = np.full(len(stays), p)

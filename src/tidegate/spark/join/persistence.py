@@ -179,7 +179,7 @@ def _arrays(bucket: BucketJoin) -> dict[str, Array | bytes]:
             "sampler": plan.sampling.sampler.name,
             "fraction": running.fraction,
             "lowered": running.control.lowered,
-        } | (bucket.sample.noted() if bucket.sample else {})
+        } | (bucket.sample.model_values() if bucket.sample else {})
         state["sampling"] = json.dumps(described).encode()
     if bucket.sample:
         state |= bucket.sample.snapshot()
@@ -214,7 +214,7 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
             bucket.evicted_partners.until[side] = saved.arrays[f"evicted_until.{side}"].copy()
         _measure(bucket, side)
     if bucket.sample and not isinstance(bucket.operator, Operator):
-        bucket.sample.restore(saved.arrays).leave(bucket.operator)
+        bucket.sample.restore(saved.arrays).limit_join(bucket.operator)
     bucket.valuation.resume(saved.importance)
     return bucket
 

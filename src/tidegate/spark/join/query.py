@@ -36,7 +36,7 @@ from tidegate.spark.packing.buckets import bucket_count
 from tidegate.spark.packing.columns import travelled
 from tidegate.spark.packing.packed_rows import PACKED, RESULTS, Pack, unpack
 from tidegate.spark.pool.pool import PoolMember
-from tidegate.spark.sample.bucket_reservoir import merge
+from tidegate.spark.sample.bucket_reservoir import merge_packed
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
 from tidegate.spark.state.evolution import check_restart
@@ -193,7 +193,7 @@ class Query:
             results = grouped.applyInArrow(batch_job(plan, self.step), RESULTS)
         if sampling and sampling.reservoir:
             # In one place: which results are of the sample depends on what all buckets hold.
-            return _unpacked(results.repartition(1), merge, schema, frames, output, filtered)
+            return _unpacked(results.repartition(1), merge_packed, schema, frames, output, filtered)
         return _unpacked(results, unpack, schema, frames, output, filtered)
 
 

@@ -1,4 +1,4 @@
-"""The reservoir of one bucket: which results it holds, and their columns beside it."""
+"""The reservoir of one bucket, with the columns of its results; and the merge of all buckets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from tidegate.engine.reservoir_join import settle
 from tidegate.sampling.estimates.sample_design import GroupCodes
-from tidegate.sampling.reservoirs.grouped_join import GroupedPart, RankedGroups, merged_groups
+from tidegate.sampling.reservoirs.grouped_join import GroupedPart, RankedGroups, merge_groups
 from tidegate.sampling.reservoirs.progressive_join import RunningProgressiveJoin
-from tidegate.sampling.reservoirs.ranked import RankedReservoir, merged
+from tidegate.sampling.reservoirs.ranked import RankedReservoir, merge_ranked
 from tidegate.spark.packing.packed_rows import from_bytes, to_bytes
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, RANK, SHOWN, WEIGHT
 from tidegate.types import Budget, as_part, parts_of
@@ -24,18 +24,26 @@ if TYPE_CHECKING:
     from tidegate.sampling import SlotChanges
     from tidegate.types import Array
 
-_NOTE: Final = "reservoir"
-_PART: Final = "reservoir"
-_ROWS: Final = "reservoir rows"
-_BY: Final = "reservoir by"
+_METADATA: Final = "reservoir"
+"""The key of the schema metadata of packed rows."""
+_STATE: Final = "reservoir"
+_STATE_ROWS: Final = "reservoir rows"
+_STATE_BY: Final = "reservoir by"
 _POOLED: Final = "pooled"
 
 
 @dataclass
 class BucketReservoir:
-    """The results of a reservoir with all their columns, by slot.
+    """A reservoir with the columns of its results.
 
-    `by` names the columns of their groups, if any.
+    Parameters
+    ----------
+    reservoir
+        Decides which results are held, and in which slots.
+    by
+        The columns that form groups, if any.
+    rows
+        The held results, by slot; None before the first offer.
     """
 
     reservoir: RankedReservoir
@@ -65,8 +73,8 @@ class BucketReservoir:
         for changes in settle(self.reservoir, operator):
             self.rows = self._kept(changes)
 
-    def leave(self, operator: SamplingOperator) -> None:
-        """Give the join the part of the budget that a growing reservoir leaves."""
+    def limit_join(self, operator: SamplingOperator) -> None:
+        """Limit the join to the part of the budget that a growing reservoir leaves."""
         if isinstance(self.reservoir, RunningProgressiveJoin):
             operator.limit(Budget(rows=self.reservoir.demand().rows))
 
@@ -76,78 +84,83 @@ class BucketReservoir:
         )
 
     def packed(self, batch: int) -> pa.RecordBatch:
-        """The held results with their ranks, and what a merge needs to know; also of an empty bucket."""
-        kept = self.reservoir
-        note: dict[str, object] = {"size": kept.size, "bound": kept.fraction, "batch": batch}
-        columns = {RANK: kept.ranks}
-        if isinstance(kept, RankedGroups):
-            note |= {"by": list(self.by), "min_per_group": kept.min_per_group, "part": kept.part}
-            columns[_POOLED] = kept.pooled
+        """The held results with their ranks, and metadata for the merge, also if there are no results."""
+        reservoir = self.reservoir
+        metadata: dict[str, object] = {"size": reservoir.size, "bound": reservoir.fraction, "batch": batch}
+        columns = {RANK: reservoir.ranks}
+        if isinstance(reservoir, RankedGroups):
+            metadata |= {
+                "by": list(self.by),
+                "min_per_group": reservoir.min_per_group,
+                "part": reservoir.part,
+            }
+            columns[_POOLED] = reservoir.pooled
         rows = pa.table({}) if self.rows is None else self.rows.drop_columns([PROBABILITY, WEIGHT])
         for name, column in columns.items() if self.rows is not None else ():
             rows = rows.append_column(name, pa.array(column))
-        noted = rows.replace_schema_metadata({_NOTE: json.dumps(note)}).combine_chunks()
-        return next(iter(noted.to_batches()), pa.RecordBatch.from_pylist([], noted.schema))
+        whole = rows.replace_schema_metadata({_METADATA: json.dumps(metadata)}).combine_chunks()
+        return next(iter(whole.to_batches()), pa.RecordBatch.from_pylist([], whole.schema))
 
-    def noted(self) -> dict[str, float]:
-        """Numbers for `tidegate.inspect`: how many results are of groups that share a place."""
+    def model_values(self) -> dict[str, float]:
+        """Values for `tidegate.inspect(checkpoint, "model")`: the number of results of groups that share a place."""
         return {"sharing": self.reservoir.sharing} if isinstance(self.reservoir, RankedGroups) else {}
 
     def snapshot(self) -> dict[str, Array]:
         """The whole state, as plain arrays."""
-        state = as_part(_PART, self.reservoir.snapshot())
+        state = as_part(_STATE, self.reservoir.snapshot())
         if self.by:
-            state[_BY] = np.frombuffer(json.dumps(self.by).encode(), np.uint8)
+            state[_STATE_BY] = np.frombuffer(json.dumps(self.by).encode(), np.uint8)
         if self.rows is not None:
-            state[_ROWS] = np.frombuffer(to_bytes(self.rows), np.uint8)
+            state[_STATE_ROWS] = np.frombuffer(to_bytes(self.rows), np.uint8)
         return state
 
     def restore(self, state: Mapping[str, Array]) -> Self:
         """Continue from what `snapshot` returned."""
-        self.reservoir.restore(parts_of(state)[_PART])
-        if _ROWS in state:
-            self.rows = from_bytes(state[_ROWS].tobytes())
+        self.reservoir.restore(parts_of(state)[_STATE])
+        if _STATE_ROWS in state:
+            self.rows = from_bytes(state[_STATE_ROWS].tobytes())
         return self
 
     @classmethod
     def of(cls, state: Mapping[str, Array]) -> Self | None:
-        """The reservoir in a saved state, to look at; None if it has none."""
-        saved = parts_of(state).get(_PART)
+        """The reservoir of a saved state, for inspection; None if the state has none."""
+        saved = parts_of(state).get(_STATE)
         if saved is None:
             return None
-        kept = RankedGroups(1, 2, 0, 1) if "pooled" in saved else RankedReservoir(1, 2, 0)
-        by = json.loads(state[_BY].tobytes()) if _BY in state else ()
-        return cls(kept, by).restore(state)
+        # All sizes and seeds are replaced by those of the saved state.
+        reservoir = RankedGroups(1, 2, 0, 1) if "pooled" in saved else RankedReservoir(1, 2, 0)
+        by = json.loads(state[_STATE_BY].tobytes()) if _STATE_BY in state else ()
+        return cls(reservoir, by).restore(state)
 
 
-def sample_of(buckets: Iterable[pa.Table], size: int | None = None) -> Iterator[pa.RecordBatch]:
+def merge_buckets(buckets: Iterable[pa.Table], size: int | None = None) -> Iterator[pa.RecordBatch]:
     """One sample from all buckets, each result with its probability."""
     parts = list(buckets)
-    notes = [json.loads(part.schema.metadata[_NOTE.encode()]) for part in parts]
+    metadata = [json.loads(part.schema.metadata[_METADATA.encode()]) for part in parts]
     held = [part.replace_schema_metadata(None) for part in parts if part.num_rows]
     if not held:
         return
     rows = pa.concat_tables(held)
-    most = size or max(note["size"] for note in notes)
-    ranks, first = rows.column(RANK).to_numpy(), notes[0]
+    most = size or max(part_metadata["size"] for part_metadata in metadata)
+    ranks, first = rows.column(RANK).to_numpy(), metadata[0]
     if _POOLED in rows.column_names:
         groups, pooled = _codes(rows, first["by"]), rows.column(_POOLED).to_numpy()
-        group_parts = [GroupedPart(*note["part"]) for note in notes]
-        lowest = merged_groups(ranks, groups, pooled, group_parts, most, first["min_per_group"])
+        group_parts = [GroupedPart(*part_metadata["part"]) for part_metadata in metadata]
+        lowest = merge_groups(ranks, groups, pooled, group_parts, most, first["min_per_group"])
     else:
-        lowest = merged(ranks, [note["bound"] for note in notes], most)
+        lowest = merge_ranked(ranks, [part_metadata["bound"] for part_metadata in metadata], most)
     sample = rows.take(pa.array(lowest.rows)).select(
         [name for name in rows.column_names if name not in (RANK, _POOLED)]
     )
-    beside = {
+    added = {
         PROBABILITY: lowest.chance,
         WEIGHT: 1 / lowest.chance,
         OWNER: sample.column(OWNER),
         SHOWN: sample.column(SHOWN),
-        BATCH: np.full(sample.num_rows, max(note["batch"] for note in notes)),
+        BATCH: np.full(sample.num_rows, max(part_metadata["batch"] for part_metadata in metadata)),
     }
     sample = sample.drop_columns([OWNER, SHOWN])
-    for name, column in beside.items():
+    for name, column in added.items():
         sample = sample.append_column(name, pa.array(column) if isinstance(column, np.ndarray) else column)
     yield from sample.combine_chunks().to_batches()
 
@@ -156,11 +169,11 @@ def _codes(rows: pa.Table, by: Sequence[str]) -> Array:
     return GroupCodes.of([rows.column(name) for name in by], rows.num_rows).codes
 
 
-def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def unpack_buckets(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Unpack the reservoirs of buckets."""
     return (from_bytes(packed.as_buffer()) for batch in batches for packed in batch.column(0))
 
 
-def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The sample that the packed buckets of a micro-batch, or of a batch job, have together."""
-    yield from sample_of(unpacked(batches))
+def merge_packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One sample from the packed buckets of a micro-batch, or of a batch query."""
+    yield from merge_buckets(unpack_buckets(batches))

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from tidegate.spark.packing.columns import travelled
 from tidegate.spark.packing.packed_rows import RESULTS, result
 from tidegate.spark.packing.type_encoding import carrier
-from tidegate.spark.sample.bucket_reservoir import sample_of, unpacked
+from tidegate.spark.sample.bucket_reservoir import merge_buckets, unpack_buckets
 from tidegate.spark.sample.columns import OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.state.checkpoint import find_state
 from tidegate.spark.state.inspection import saved_states
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RESULT: Final = "result"
-_BESIDE: Final = (PROBABILITY, WEIGHT, OWNER, SHOWN)
+_SAMPLE_COLUMNS: Final = (PROBABILITY, WEIGHT, OWNER, SHOWN)
 
 
 def reservoir(
@@ -35,10 +35,10 @@ def reservoir(
     name: str | int | None = None,
     spark: SparkSession | None = None,
 ) -> DataFrame:
-    """The sample that a query with `method="reservoir"` holds: uniform over all results of the join so far.
+    """Read the sample in the reservoir of a query: uniform over all results of the join so far.
 
-    Each bucket holds the results of its lowest ranks; the lowest of all of them are those of the whole query. It is
-    the sample that the query gave after its last micro-batch; with `by=`, it has results of each group.
+    Each bucket holds the results with the lowest ranks; the lowest ranks of all buckets are the sample. It is
+    the sample that the query returned after its last micro-batch; with `by=`, it has results of each group.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ def reservoir(
     Returns
     -------
     DataFrame
-        The columns of the join, then `probability`, `weight`, `owner` and `shown`: as `tidegate.sample` has them.
-        The weights add up to an estimate of the number of the join's results. Fewer than `size` results where the
-        join has had fewer, or where memory was so short that the sampling fraction fell below what a full reservoir
-        takes.
+        The columns of the join, then `probability`, `weight`, `owner` and `shown`, as in `tidegate.sample`.
+        The weights add up to an estimate of the number of the join's results. There are fewer than `size` results if
+        the join has fewer so far, or if memory was so short that the sampling probability fell below that of a full
+        reservoir.
     """
     session = spark or SparkSession.active()
     found = find_state(checkpoint, session, name, "tidegate.sample")
@@ -76,37 +76,40 @@ def reservoir(
 
 
 def _rows(states: DataFrame, schema: StructType, size: int) -> DataFrame:
-    """The sample of what all buckets hold."""
-    # Carried as a whole: were each of its columns put back by itself, Spark's plan would double each time.
+    """Merge the reservoirs of all buckets."""
+    # Encoded as one struct: if each column were decoded separately, Spark's plan would double with each column.
     how = carrier(schema, _RESULT)
     travelling = how.type if how else schema
     layout = StructType().add(_RESULT, travelling)
-    for name in _BESIDE:
+    for name in _SAMPLE_COLUMNS:
         layout = layout.add(name, "long" if name == OWNER else "double")
-    sample = _Sample(travelled(to_arrow_type(travelling, timezone="UTC")), size)
-    rows = states.mapInArrow(_held, RESULTS).repartition(1).mapInArrow(sample, layout)
+    sample = _BucketMerger(travelled(to_arrow_type(travelling, timezone="UTC")), size)
+    rows = states.mapInArrow(_packed_reservoirs, RESULTS).repartition(1).mapInArrow(sample, layout)
     if how:
         rows = rows.withColumn(_RESULT, how.returned(F.col(_RESULT), nullable=True))
-    return rows.select(f"{_RESULT}.*", *_BESIDE)
+    return rows.select(f"{_RESULT}.*", *_SAMPLE_COLUMNS)
 
 
 @dataclass(frozen=True)
-class _Sample:
-    """Lays out the sample that saved buckets have together."""
+class _BucketMerger:
+    """Merges saved buckets into rows of a struct column and the columns of the sample."""
 
     type: pa.StructType
     size: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for sample in sample_of(unpacked(batches), self.size):
+        for sample in merge_buckets(unpack_buckets(batches), self.size):
             cells = [sample.column(f"o{i}").cast(f.type) for i, f in enumerate(self.type)]
             yield pa.record_batch(
-                [pa.StructArray.from_arrays(cells, fields=list(self.type)), *map(sample.column, _BESIDE)],
-                [_RESULT, *_BESIDE],
+                [
+                    pa.StructArray.from_arrays(cells, fields=list(self.type)),
+                    *map(sample.column, _SAMPLE_COLUMNS),
+                ],
+                [_RESULT, *_SAMPLE_COLUMNS],
             )
 
 
-def _held(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _packed_reservoirs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The reservoir of each bucket, packed."""
     for _, saved in saved_states(batches):
         if saved.sample:

@@ -1,4 +1,4 @@
-"""An unbiased sample of a join: two DataFrames in, one DataFrame with weights out, batch or streaming."""
+"""The function `sample`: an unbiased sample of a join of two DataFrames, batch or streaming."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tidegate.spark.frames.side import On
 
-_HELD: Final = ("reservoir", "progressive")
+_RESERVOIRS: Final = ("reservoir", "progressive")
 
 
 def sample(
@@ -90,9 +90,9 @@ def sample(
         The event time at which the sample of a progressive reservoir is used; UTC unless it has a time zone.
     sampler
         Of a reservoir: which results it is offered, by name or as an object. "eq_cluster", the default, needs the
-        least memory. Results of "uniform" are more independent, but may not fill the reservoir if memory is short.
-        All results are equally likely; two results of one row are not independent. Up to 64 times the reservoir's
-        size are offered, so that it holds results of many rows.
+        least memory. Results of "uniform" are closer to independent, but may not fill the reservoir if memory is
+        short. All results are equally likely; two results of one row are not independent. Up to 64 times the
+        reservoir's size are offered, so that it holds results of many rows.
     by, min_per_group
         Of a reservoir: columns of the result that form groups. It then holds about equal numbers of each group, and
         at least `min_per_group` (10 by default) of groups with that many results. This holds for the first
@@ -123,10 +123,10 @@ def sample(
     query = Query.of(left, right, on=on, time=time, condition="=", by=None, lateness=lateness, step=step)
     count = query.buckets(buckets)
     memory = Budget.of(budget)
-    chosen = _chosen(method, sampler, p)
+    chosen = _find_sampler(method, sampler, p)
     reservoir: JoinReservoir | ProgressiveJoinReservoir | GroupedJoinReservoir | None = None
-    if method in _HELD:
-        reservoir, memory = _reservoir(size, memory, count, _moment(method, use_at))
+    if method in _RESERVOIRS:
+        reservoir, memory = _reservoir(size, memory, count, _use_time(method, use_at))
     else:
         _refuse(method, "'reservoir' or 'progressive'", size=size, use_at=use_at, sampler=sampler)
     groups = tuple(listed(by))
@@ -140,31 +140,31 @@ def sample(
     with show_as_written(window, span):
         SamplingOperator(core, chosen)  # so that errors are raised here and not by a worker
     plan = SamplePlan(chosen, reservoir, groups)
-    fixed = buckets is not None or reservoir is not None  # a reservoir's share was settled above
+    fixed = buckets is not None or reservoir is not None  # the share of each reservoir was computed above
     return query.run(
         core, count, how="inner", where=where, suffix=suffix, sampling=plan, name=name, fixed=fixed
     )
 
 
-def _chosen(method: Method | Sampler, below: Sampler | str | None, p: float | None) -> Sampler:
-    """The sampler of a method; of a reservoir, the one below it."""
+def _find_sampler(method: Method | Sampler, filling: Sampler | str | None, p: float | None) -> Sampler:
+    """The sampler of a method; for a reservoir, the sampler that fills it."""
     refuse_class(method, "method", "")
     if not isinstance(method, Sampler) and method not in get_args(Method):
         raise InputError(
             f"method={method!r} is not known; use one of {', '.join(sorted(get_args(Method)))}, or a sampler"
             f"{perhaps(method, get_args(Method))}"
         )
-    wanted = (below or "eq_cluster") if method in _HELD else method
+    wanted = (filling or "eq_cluster") if method in _RESERVOIRS else method
     sampler = find_sampler(wanted)
-    if method in _HELD and isinstance(sampler, PpsCluster):
+    if method in _RESERVOIRS and isinstance(sampler, PpsCluster):
         raise InputError(
-            f"sampler={below!r} cannot fill a reservoir, since the least likely result limits all others; "
+            f"sampler={filling!r} cannot fill a reservoir, whose results must all be equally likely; "
             "use 'uniform' or 'eq_cluster'"
         )
     if wanted is not sampler:
         return type(sampler)(p=p)
     if p is not None:
-        raise InputError(f"p={p!r} was given beside {sampler!r}; give it there")
+        raise InputError(f"p={p!r} cannot be combined with {sampler!r}; set p there")
     return sampler
 
 
@@ -173,19 +173,19 @@ def _refuse(chosen: object, needed: str, **options: object) -> None:
     for name, value in options.items():
         if value is not None:
             raise InputError(
-                f"{name}={value!r} is for method={needed}, and this is {chosen!r}; leave it out, or choose that"
+                f"{name}={value!r} needs method={needed}, but method is {chosen!r}; remove {name}=, or change method="
             )
 
 
-def _moment(method: str, use_at: str | datetime | None) -> int | None:
-    """When the sample is used, in microseconds."""
+def _use_time(method: str, use_at: str | datetime | None) -> int | None:
+    """The time at which the sample is used, in microseconds; None for other methods."""
     if method != "progressive":
         _refuse(method, "'progressive'", use_at=use_at)
         return None
     try:
         moment = datetime.fromisoformat(use_at) if isinstance(use_at, str) else use_at
         if moment is None:
-            raise ValueError  # noqa: TRY301 - said below
+            raise ValueError  # noqa: TRY301 - the message is below
         return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)
     except (AttributeError, ValueError) as error:
         raise InputError(
@@ -196,24 +196,22 @@ def _moment(method: str, use_at: str | datetime | None) -> int | None:
 def _reservoir(
     size: int | None, budget: Budget | None, buckets: int, use_at: int | None
 ) -> tuple[JoinReservoir | ProgressiveJoinReservoir, Budget | None]:
-    """The reservoir of each bucket, and what it leaves of the budget to the join."""
+    """The reservoir of each bucket, and the budget that the reservoirs leave to the join."""
     if size is None:
         raise InputError("a reservoir needs size=, the number of results to hold")
     if budget is None and use_at is not None:
         raise InputError(
-            "method='progressive' needs a budget, which join and reservoir share; give a number of rows"
+            "method='progressive' needs budget=, the number of rows that join and reservoir share"
         )
     if budget is None:
         return JoinReservoir(size=size, budget=1 << 62), None
     if budget.unit != "rows":
-        raise InputError(
-            f"a reservoir counts results, and the budget is {budget.limit} bytes; give a number of rows"
-        )
+        raise InputError(f"a reservoir needs a budget in rows; got {budget.limit} bytes")
     left = budget.limit - size * buckets
     if left < buckets:
         raise InputError(
-            f"a reservoir of {size} results in each of {buckets} buckets leaves the join nothing of a budget of "
-            f"{budget.limit} rows; give at least {(size + 1) * buckets}, or fewer buckets"
+            f"a reservoir of {size} results in each of {buckets} buckets leaves the join no memory of a budget of "
+            f"{budget.limit} rows; set a budget of at least {(size + 1) * buckets}, or fewer buckets"
         )
     share = budget.limit // buckets
     if use_at is not None:
