@@ -1,4 +1,4 @@
-"""The laws that every policy and sampler keeps, for the tests of this project and for authors of new ones.
+"""The laws that every policy and sampler obeys, for the tests of this project and for authors of new ones.
 
 Examples
 --------
@@ -19,7 +19,7 @@ from tidegate.engine.arrivals import Arrivals
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.engine.sampling_operator import SamplingOperator
-from tidegate.engine.simulate import foresee, run, simulate
+from tidegate.engine.simulate import future_of, run, simulate
 from tidegate.engine.simulate_sample import simulate_sample
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Budget, Window
@@ -66,7 +66,7 @@ def _report(policy: Policy, step: StepSize, order: Order, split: Split) -> Repor
 
 
 def _shapes(policy: Policy) -> list[tuple[StepSize, Order, Split]]:
-    """Those shapes of a run whose order the policy can work with."""
+    """The shapes of a run whose order the policy supports."""
     return [shape for shape in _SHAPES if shape[1] in policy.orders]
 
 
@@ -75,13 +75,13 @@ def _arrivals() -> Arrivals:
 
 
 def _operator(policy: Policy, budget: Budget) -> Operator:
-    """An operator for steps of six rows, that has been told the future if the policy needs it."""
+    """An operator for steps of six rows, with the future if the policy needs it."""
     future = None
     if "future" in policy.needs:
         arrivals = _arrivals()
         cuts = arrivals.cuts(6)
         pairs = run(arrivals, Join(_WINDOW), cuts, cuts, collect=True).pairs
-        future = pairs and foresee(arrivals, cuts, pairs)
+        future = pairs and future_of(arrivals, cuts, pairs)
     return Operator(Join(_WINDOW, budget, policy, seed=3), future)
 
 
@@ -106,7 +106,7 @@ def deterministic(policy: Policy) -> None:
 
 
 def pure(policy: Policy) -> None:
-    """Asking for scores changes nothing, and gives a number for every row, whatever the order of the rows."""
+    """`scores` changes no state, and returns a number for every row, in any order of the rows."""
     for operator in _running(policy, Budget(rows=20)):
         for buffer in operator.buffers.values():
             rows, now = buffer.rows, operator.state.number * 6
@@ -123,7 +123,7 @@ def pure(policy: Policy) -> None:
 
 
 def bounded(policy: Policy) -> None:
-    """What is buffered never exceeds the budget, in rows or in bytes, after any step."""
+    """The buffered rows never exceed the budget, in rows or in bytes, after any step."""
     for budget in (Budget(rows=1), Budget(rows=8), Budget(bytes=300)):
         for operator in _running(policy, budget):
             held = operator.rows if budget.unit == "rows" else operator.nbytes
@@ -135,7 +135,7 @@ def bounded(policy: Policy) -> None:
 
 
 def subset(policy: Policy) -> None:
-    """Every result is one of the exact join's, once; an ample budget gives them all."""
+    """Every result is one of the exact join's, once; a large budget produces all of them."""
     left, right = _traces()
     exact = simulate(left, right, window=_WINDOW, collect=True).pairs
     assert exact is not None
@@ -145,41 +145,43 @@ def subset(policy: Policy) -> None:
         assert pairs is not None
         found = list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
         assert len(found) == len(set(found)), f"{policy} gave a result twice at step={shape[0]}"
-        assert set(found) <= true, f"{policy} gave a result that is none at step={shape[0]}"
-    ample = simulate(left, right, window=_WINDOW, budget=10_000, policy=policy, step=6)
-    assert ample.results == len(true), f"{policy} lost {len(true) - ample.results} results with room for all"
+        assert set(found) <= true, f"{policy} gave a result that is not in the exact join at step={shape[0]}"
+    large = simulate(left, right, window=_WINDOW, budget=10_000, policy=policy, step=6)
+    assert large.results == len(true), (
+        f"{policy} lost {len(true) - large.results} results though all rows fit"
+    )
 
 
 def restorable(policy: Policy) -> None:
-    """Going on from a snapshot gives what going on without one gives."""
+    """Restoring a snapshot changes nothing."""
     plain = [operator.snapshot() for operator in _running(policy, Budget(rows=8))]
     arrivals = _arrivals()
     operator = _operator(policy, Budget(rows=8))
     for number, step in enumerate(arrivals.steps(arrivals.cuts(6), whole_instants=False)):
         collected(operator.step(*step))
         state = operator.snapshot()
-        assert state == plain[number], f"{policy} went another way after a restore, at step {number}"
+        assert state == plain[number], f"{policy} differed after a restore, at step {number}"
         operator = _operator(policy, Budget(rows=8))
         operator.restore(state)
 
 
 def described(policy: Policy) -> None:
-    """What it tells of its parameters makes it again, by way of JSON; it may say that it cannot tell."""
-    told = policy.parameters()
-    if told is not None:
+    """Its parameters make an equal policy, after conversion to JSON and back; they may be None."""
+    parameters = policy.parameters()
+    if parameters is not None:
         try:
-            plain = json.loads(json.dumps(told))
+            plain = json.loads(json.dumps(parameters))
         except TypeError as error:
-            raise AssertionError(f"{policy} told {told}, which JSON cannot hold") from error
-        made = type(policy).made_of(plain)
-        assert made == policy, f"{policy} told {told}, which makes {made}"
+            raise AssertionError(f"{policy} has parameters {parameters}, which JSON cannot hold") from error
+        made = type(policy).from_parameters(plain)
+        assert made == policy, f"{policy} has parameters {parameters}, which make {made}"
 
 
 LAWS: Final[tuple[Law, ...]] = (deterministic, pure, bounded, subset, restorable, described)
 
 
 def check_policy(policy: Policy) -> None:
-    """Hold a policy to every law; an AssertionError says which it breaks, and how."""
+    """Check every law for a policy; an AssertionError states which law is broken, and how."""
     for law in LAWS:
         law(policy)
 
@@ -209,7 +211,7 @@ def _sample(
 
 
 def sampled_again(sampler: Sampler) -> None:
-    """The same input and seed give the same sample; other seeds give others."""
+    """The same input and seed give the same sample; other seeds give other samples."""
     for step in _SAMPLED_STEPS:
         first, second = (_sample(sampler, step) for _ in range(2))
         assert first == second, f"{sampler} gave another sample the second time, at step={step}"
@@ -218,7 +220,7 @@ def sampled_again(sampler: Sampler) -> None:
 
 
 def sampled_within(sampler: Sampler) -> None:
-    """What is buffered never exceeds the budget, in rows or in bytes, after any step."""
+    """The buffered rows never exceed the budget, in rows or in bytes, after any step."""
     for budget in (Budget(rows=1), Budget(rows=8), Budget(bytes=300)):
         for operator in _sampling(sampler, budget):
             held = operator.rows if budget.unit == "rows" else operator.nbytes
@@ -235,24 +237,26 @@ def sampled_from_exact(sampler: Sampler) -> None:
         sample = _sample(sampler, step)
         found = [(left, right) for left, right, _ in sample]
         assert len(found) == len(set(found)), f"{sampler} gave a result twice at step={step}"
-        assert set(found) <= true, f"{sampler} gave a result that is none at step={step}"
-        told = [probability for *_, probability in sample]
-        assert all(0 < p <= 1 for p in told), f"{sampler} told a probability that is none at step={step}"
+        assert set(found) <= true, f"{sampler} gave a result that is not in the exact join at step={step}"
+        probabilities = [probability for *_, probability in sample]
+        assert all(0 < p <= 1 for p in probabilities), (
+            f"{sampler} gave a probability outside (0, 1] at step={step}"
+        )
     if sampler.p is None:
         whole = _sample(sampler, 6, None)
-        assert {pair[:2] for pair in whole} == true, f"{sampler} lost results with room for all"
-        assert all(p == 1 for *_, p in whole), f"{sampler} is not certain of results with room for all"
+        assert {pair[:2] for pair in whole} == true, f"{sampler} lost results though all rows fit"
+        assert all(p == 1 for *_, p in whole), f"{sampler} has a probability below 1 though all rows fit"
 
 
 def sampled_on(sampler: Sampler) -> None:
-    """Going on from a snapshot gives what going on without one gives."""
+    """Restoring a snapshot changes nothing."""
     plain = [operator.snapshot() for operator in _sampling(sampler, Budget(rows=8))]
     arrivals = _arrivals()
     operator = SamplingOperator(Join(_WINDOW, Budget(rows=8), seed=3), sampler)
     for number, step in enumerate(arrivals.steps(arrivals.cuts(6), whole_instants=False)):
         collected(operator.step(*step))
         state = operator.snapshot()
-        assert state == plain[number], f"{sampler} went another way after a restore, at step {number}"
+        assert state == plain[number], f"{sampler} differed after a restore, at step {number}"
         operator = SamplingOperator(Join(_WINDOW, Budget(rows=8), seed=3), sampler)
         operator.restore(state)
 
@@ -261,6 +265,6 @@ SAMPLER_LAWS: Final[tuple[SamplerLaw, ...]] = (sampled_again, sampled_within, sa
 
 
 def check_sampler(sampler: Sampler) -> None:
-    """Hold a sampler to every law; an AssertionError says which it breaks, and how."""
+    """Check every law for a sampler; an AssertionError states which law is broken, and how."""
     for law in SAMPLER_LAWS:
         law(sampler)

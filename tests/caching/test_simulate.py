@@ -248,7 +248,7 @@ def hits_by_direct_sums(
     thought: Survival = survival or Exponential(float(capacity))
     for now, value in enumerate(references):
         if survival is None and now % 256 == 0 and left:
-            alpha = Exponential.lasting(1 + spent / entered).alpha
+            alpha = Exponential.from_lifetime(1 + spent / entered).alpha
             thought = Exponential(2 ** (round(32 * np.log2(alpha)) / 32))
         hits.append(value in held)
         last[value] = now
@@ -256,7 +256,7 @@ def hits_by_direct_sums(
             candidates = held + [value] * bypass
             held, entered = [*held, value], entered + 1
             if len(held) > capacity:
-                ahead = 256 if thought.reach() is None else None
+                ahead = 256 if thought.negligible_after() is None else None
                 benefits = expected_benefit(
                     process, History(now, value), candidates, thought, problem="caching", ahead=ahead
                 )
@@ -322,7 +322,7 @@ def test_choices_between_control_points_are_those_of_direct_sums(
     references = process.sample(300, np.random.default_rng(5)).tolist()
     survival = Exponential(alpha)
     values = np.unique(references)
-    steps = np.arange(1, survival.reach() + 1)
+    steps = np.arange(1, survival.negligible_after() + 1)
     weights = survival.at(steps)
     returns = process.returns(steps, values) @ weights
     held: dict[int, int] = {}  # when each was referred to last

@@ -16,8 +16,7 @@ from tidegate.policies import Fifo
 from tidegate.types import SIDES, Buckets
 
 if TYPE_CHECKING:
-    from tidegate.policies import Policy
-    from tidegate.types import Array, Condition, Setting, Side, Step, StepSize
+    from tidegate.types import Array, Condition, Side, Step, StepSize
 
 WINDOW = (12, 7)
 
@@ -27,9 +26,6 @@ class Watching(Fifo):
     """Writes down the ages that it is told."""
 
     seen: dict[Side, Array] = field(default_factory=lambda: {s: np.zeros(13, np.int64) for s in SIDES})
-
-    def start(self, setting: Setting) -> Policy:
-        return self
 
     def watches(self) -> dict[Side, Buckets]:
         return {"left": Buckets(1.0, 13), "right": Buckets(1.0, 8)}

@@ -255,7 +255,7 @@ def test_another_scheme_or_policy_goes_on_with_the_rows() -> None:
         ({"every": 0}, "every is 0; give a whole number, at least 1"),
         ({"recompute": "always"}, "recompute"),
         ({"immature": "newest"}, "immature"),
-        ({"expects": "fifo"}, "tells no expected results; use prob, life, age or heeb"),
+        ({"expects": "fifo"}, "does not score by expected results; use prob, life, age or heeb"),
     ],
 )
 def test_bad_input(given: dict[str, Any], message: str) -> None:
@@ -267,8 +267,11 @@ def test_bad_input(given: dict[str, Any], message: str) -> None:
     ("given", "message"),
     [
         ({"maturity": 101.0}, "maturity 101 is beyond the window 100: no row is ever mature"),
-        ({"maturity": 50.0}, "maturity 50 exceeds unproductive 12: rows pay before they may go"),
-        ({"unproductive": 101.0}, "unproductive 101 is beyond the window 100: no row ever pays"),
+        (
+            {"maturity": 50.0},
+            "maturity 50 exceeds unproductive 12: rows get a penalty before they are mature",
+        ),
+        ({"unproductive": 101.0}, "unproductive 101 is beyond the window 100: no row ever gets a penalty"),
     ],
 )
 def test_times_that_make_no_sense_together(given: dict[str, Any], message: str) -> None:
@@ -290,15 +293,17 @@ def test_what_has_no_effect_is_told() -> None:
 
 def test_what_decides_on_sets_expects_nothing_of_a_row() -> None:
     left, right = skewed(50)
-    with pytest.raises(InputError, match="tells no expected results; use prob"):
+    with pytest.raises(InputError, match="does not score by expected results; use prob"):
         tg.simulate(left, right, policy=IJoin(expects="flow_expect"), **SETTINGS)
 
 
 def test_what_it_expects_by_can_be_told_by_name() -> None:
-    assert IJoin.made_of({"expects": "prob"}) == IJoin(expects=Prob())
-    assert IJoin.made_of({"expects": {"policy": "prob", "capacity": 7}}) == IJoin(expects=Prob(capacity=7))
+    assert IJoin.from_parameters({"expects": "prob"}) == IJoin(expects=Prob())
+    assert IJoin.from_parameters({"expects": {"policy": "prob", "capacity": 7}}) == IJoin(
+        expects=Prob(capacity=7)
+    )
     with pytest.raises(InputError, match=r"policy 'probe' is not known; .* did you mean 'prob'"):
-        IJoin.made_of({"expects": {"policy": "probe"}})
+        IJoin.from_parameters({"expects": {"policy": "probe"}})
 
 
 @pytest.mark.parametrize("recompute", ["successive", "k-successive", "adaptive"])
@@ -320,7 +325,7 @@ def test_rows_that_are_redefined_are_worth_that_at_once(recompute: Recompute) ->
 
 @pytest.mark.parametrize("condition", ["<", ">="])
 def test_expecting_by_keys_makes_sense_for_equal_keys_only(condition: Comparison) -> None:
-    with pytest.raises(InputError, match="ranks by how often a key comes"):
+    with pytest.raises(InputError, match="scores by how often keys arrive"):
         Join(Window(5, 5), Budget(rows=2), IJoin(expects="prob"), condition=condition)
     Join(Window(5, 5), Budget(rows=2), IJoin(expects="age"), condition=condition)
 

@@ -9,6 +9,7 @@ import tidegate as tg
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.policies import Policy
+from tidegate.policies.abilities import learned_by
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Budget, Setting, Window
 
@@ -35,7 +36,7 @@ def run(policy: Policy | str, keys: int = 300, limits: tuple[int, ...] = (40,)) 
 
 @pytest.mark.parametrize("name", ["prob", "life"])
 def test_prob_and_life_tell_rates_and_the_most_frequent_keys(name: str) -> None:
-    told = run(name).policy.learned()
+    told = run(name).learned()
     assert [round(row.value) for row in told if row.model == "rate"] == [3, 3]
     for side in SIDES:
         total, *keys = [row for row in told if row.model == "share" and row.side == side]
@@ -48,7 +49,7 @@ def test_prob_and_life_tell_rates_and_the_most_frequent_keys(name: str) -> None:
 
 
 def test_age_tells_what_a_row_of_each_age_may_expect() -> None:
-    told = run("age", keys=3).policy.learned()
+    told = run("age", keys=3).learned()
     for side in SIDES:
         ages = [row for row in told if row.model == "age" and row.side == side]
         assert ages[0].begin == 0
@@ -78,11 +79,11 @@ def test_heeb_histogram_tells_where_streams_are_and_what_rows_may_expect_by_plac
 
 def test_what_was_given_rests_on_no_sample() -> None:
     shares = {0: 0.5, 7: 0.2, 8: 0.3}
-    told = run(tg.policies.Prob(tg.models.Frequency(shares, shares))).policy.learned()
+    told = run(tg.policies.Prob(tg.models.Frequency(shares, shares))).learned()
     keys = [(row.key, row.value, row.sample) for row in told if row.model == "share" and row.side == "left"]
     assert keys == [(None, 1.0, None), (0, 0.5, None), (8, 0.3, None), (7, 0.2, None)]
     curve = tg.models.AgeCurve([0, 1, 20], [2, 1])
-    ages = [row for row in run(tg.policies.Age(curve)).policy.learned() if row.model == "age"]
+    ages = [row for row in run(tg.policies.Age(curve)).learned() if row.model == "age"]
     assert [(row.side, row.value, row.sample) for row in ages] == [
         (side, value, None) for side in SIDES for value in (2.0, 1.0)
     ]
@@ -91,7 +92,7 @@ def test_what_was_given_rests_on_no_sample() -> None:
 @pytest.mark.parametrize("name", [n for n in tg.policies.names() if n != "offline"])
 def test_before_anything_was_seen_little_is_told(name: str) -> None:
     policy = tg.policies.find(name).start(Setting(WINDOW))
-    assert all(row.value in (0.0, 1.0) for row in policy.learned())
+    assert all(row.value in (0.0, 1.0) for row in learned_by(policy))
 
 
 @pytest.mark.parametrize("name", ["fifo", "prob", "age"])

@@ -1,13 +1,14 @@
 """Policies are found by name, and the baselines rank as they say."""
 
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pytest
 
 import tidegate as tg
 from tidegate import InputError, Window
-from tidegate.policies import Fifo, Policy, Random, UntilExpiry, find, names, registered
+from tidegate.policies import Fifo, Policy, Random, RunningPolicy, UntilExpiry, find, names, registered
+from tidegate.policies.abilities import KeepsNotes
 from tidegate.types import Array, Rows, Setting, Time
 
 ROWS = Rows(
@@ -65,7 +66,7 @@ def test_configurations_are_frozen(name: str) -> None:
 
 def test_a_policy_tells_what_makes_it_again() -> None:
     assert Random(seed=4).parameters() == {"seed": 4, "left": None, "right": None}
-    assert Random.made_of({"seed": 4}) == Random(seed=4)
+    assert Random.from_parameters({"seed": 4}) == Random(seed=4)
     assert (registered("random"), registered("rando")) == (Random, None)
 
     class Borrowed(Fifo):
@@ -91,7 +92,7 @@ def test_until_expiry_keeps_the_first() -> None:
 
 
 @pytest.mark.parametrize("policy", [Fifo(), UntilExpiry()])
-def test_fixed_scores_do_not_depend_on_the_time(policy: Policy) -> None:
+def test_fixed_scores_do_not_depend_on_the_time(policy: Fifo | UntilExpiry) -> None:
     assert policy.is_fixed()
     assert policy.scores(ROWS, 30).tolist() == policy.scores(ROWS, 3000).tolist()
 
@@ -141,6 +142,35 @@ def test_scores_change_nothing() -> None:
     for name in set(names()) - {"offline"}:
         policy = find(name).start(Setting(Window(5, 5)))
         before = {column.name: getattr(ROWS, column.name) for column in fields(ROWS)}
-        policy.scores(policy.noted(ROWS), 30)
+        notes = policy.notes(ROWS) if isinstance(policy, KeepsNotes) else {}
+        policy.scores(replace(ROWS, notes=notes), 30)
         assert all(getattr(ROWS, name) is column for name, column in before.items())
         assert ROWS.time.tolist() == [30, 10, 20]
+
+
+def test_a_policy_is_one_class_with_one_method() -> None:
+    class ByKey(Policy):
+        def scores(self, rows: Rows, now: Time) -> Array:
+            return rows.key
+
+    policy = ByKey()
+    assert isinstance(policy, RunningPolicy)
+    assert policy.start(Setting(Window(5, 5))) is policy
+    stream = {"key": [3, 1, 2, 3, 1], "time": [0, 1, 2, 3, 4]}
+    report = tg.simulate(stream, stream, window=(9, 9), budget=1, policy=policy, collect=True)
+    assert report.results == 6
+
+
+def test_a_policy_that_cannot_start() -> None:
+    class Empty(Policy):
+        pass
+
+    with pytest.raises(InputError, match="Empty defines neither scores nor start; define one"):
+        Empty().start(Setting(Window(5, 5)))
+
+
+@pytest.mark.parametrize(
+    "name", ["age", "heeb", "heeb_histogram", "flow_expect", "ijoin", "offline", "prob", "size"]
+)
+def test_a_configuration_that_has_to_start_has_no_scores(name: str) -> None:
+    assert not hasattr(find(name), "scores")

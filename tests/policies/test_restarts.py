@@ -83,7 +83,7 @@ def test_a_given_curve_reaches_as_far_as_the_window() -> None:
     operator = Operator(Join(Window(100.0, 0.0), Budget(rows=50), Age(curve)))
     for left, right, moment in steps(Window(100.0, 0.0), 500):
         collected(operator.step(left, right, moment))  # type: ignore[arg-type]
-    left_payoff, right_payoff = operator.policy.payoffs()  # type: ignore[misc]
+    left_payoff, right_payoff = operator.payoffs()  # type: ignore[misc]
     assert left_payoff.full == pytest.approx(1.0, rel=0.2)
     assert right_payoff.full == 0
 
@@ -109,7 +109,7 @@ def test_a_seed_of_numpy(policy: str) -> None:
         (lambda: Age(horizon=-5), "horizon=-5 must be a positive duration"),
         (lambda: Age(buckets=2.5), "tells no ages apart"),  # type: ignore[arg-type]
         (lambda: Age(curve=[1, 2]), "is not an age curve"),  # type: ignore[arg-type]
-        (lambda: Join(Window(1, 1), condition="<", policy="prob"), "tells nothing where keys match by '<'"),
+        (lambda: Join(Window(1, 1), condition="<", policy="prob"), "does not work if keys match by '<'"),
     ],
 )
 def test_settings_are_checked_where_they_are_written(wrong: object, told: str) -> None:

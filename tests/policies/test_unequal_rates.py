@@ -15,7 +15,7 @@ from tidegate.policies import Exponential, FlowExpect, Heeb, IJoin, Life, Prob
 from tidegate.types import InputError, Rows, Setting, Side, Step, Window
 
 if TYPE_CHECKING:
-    from tidegate.policies import Policy
+    from tidegate.policies import Policy, RunningPolicy
     from tidegate.types import Array
 
 KEYS = 200
@@ -108,7 +108,9 @@ def rows_of(which: Side, keys: list[int], times: list[float]) -> Rows:
     return Rows(which, np.array(keys), np.array(times), np.arange(len(keys)), none)
 
 
-def shown(policy: Policy, left: list[int], right: list[int], *, keys: list[int], window: Window) -> Policy:
+def shown(
+    policy: Policy, left: list[int], right: list[int], *, keys: list[int], window: Window
+) -> RunningPolicy:
     """The policy after steps at the times 0, 1 and so on, which bring so many rows of each side."""
     running = policy.start(Setting(window))
     for now, counts in enumerate(zip(left, right, strict=True)):

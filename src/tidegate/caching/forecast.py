@@ -11,12 +11,12 @@ from tidegate.compiled import kernel
 from tidegate.models import AR1, History, LinearTrend, Markov, Process, RandomWalk, gains
 from tidegate.policies import DriftingBenefit, Exponential, Survival, h1, h2, over_time
 from tidegate.policies.heeb.precomputed import (
-    Surface,
+    BenefitSurface,
     control_weights,
-    evened_number,
     is_fine,
     is_light,
     looked_up,
+    rounded_benefit_number,
     steps_left,
 )
 
@@ -73,7 +73,9 @@ def run_by_forecast(
         if current is None:
             _, entered, left, row_references = counts.tolist()
             current = (
-                Exponential.about(1 + row_references / entered) if left else Exponential(float(capacity))
+                Exponential.near_lifetime(1 + row_references / entered)
+                if left
+                else Exponential(float(capacity))
             )
         candidates = np.union1d(np.flatnonzero(cached), keys[block])
         by_surface = isinstance(process, AR1) and _use_surface(process, survival, current)
@@ -91,7 +93,7 @@ def _use_surface(level: AR1, given: Survival | None, current: Survival) -> bool:
     """Whether a precomputed surface is exact enough, and either serves for all references or is small."""
     if given is not None or not isinstance(current, Exponential):
         return is_fine(level) or not isinstance(current, Exponential)
-    return is_light(level, current, current.reach())
+    return is_light(level, current, current.negligible_after())
 
 
 def _benefits(
@@ -106,7 +108,7 @@ def _benefits(
 ) -> _BlockBenefits:
     """The benefits of the candidates after each of the references to `keys`."""
     seen, one, each = values[keys], np.zeros(len(keys), np.int64), np.arange(len(keys))
-    ahead = None if isinstance(survival, Exponential) else survival.reach() or _STEPS
+    ahead = None if isinstance(survival, Exponential) else survival.negligible_after() or _STEPS
     if isinstance(process, RandomWalk):
         curve = h1(process, survival, problem="caching", ahead=ahead)
         return _BlockBenefits(values, curve.benefits[None, :], one, seen + curve.first, 1)
@@ -125,13 +127,13 @@ def _benefits(
 
 
 @lru_cache(maxsize=2)
-def _surface(level: AR1, survival: Survival, ahead: int | None) -> Surface:
+def _surface(level: AR1, survival: Survival, ahead: int | None) -> BenefitSurface:
     return h2(level, survival, problem="caching", ahead=ahead)
 
 
 def _summed_ar1(level: AR1, survival: Survival, values: Array, lasts: Array) -> Array:
     """Sums for an AR(1) process: a row for each last value, a column for each value."""
-    left, weights = steps_left(level, survival, survival.reach() or _STEPS)
+    left, weights = steps_left(level, survival, survival.negligible_after() or _STEPS)
     found = [level.reached(last, left, values[:, None]) @ weights for last in lasts]
     return _first_visits(np.array(found), level.reached(values[:, None], left, values[:, None]) @ weights)
 
@@ -156,7 +158,7 @@ def _summed(
             drifting = DriftingBenefit(process, survival, "caching")
             return np.array([drifting.of(now, values) for now in times])
         return over_time(process, History(start), values, survival, len(times) - 1, problem="caching").T
-    steps = ahead or survival.reach() or _STEPS
+    steps = ahead or survival.negligible_after() or _STEPS
     weights = survival.at(np.arange(1, steps + 1))
     histories = (History(now, value) for now, value in zip(times, seen.tolist(), strict=True))
     if isinstance(survival, Exponential) and isinstance(process, Markov):
@@ -198,9 +200,11 @@ def _run_block(
             curve, begin = curves[curve_of[i - start]], starts[i - start]
             least, slot = np.inf, -1
             if bypass:
-                least = evened_number(looked_up(curve, places[key] - begin, spacing, weights))
+                least = rounded_benefit_number(looked_up(curve, places[key] - begin, spacing, weights))
             for at in range(held):
-                benefits = evened_number(looked_up(curve, places[slots[at]] - begin, spacing, weights))
+                benefits = rounded_benefit_number(
+                    looked_up(curve, places[slots[at]] - begin, spacing, weights)
+                )
                 # Of equal rows the one that was referred to last stays.
                 if benefits < least or (
                     benefits == least and (slot < 0 or last[slots[at]] < last[slots[slot]])

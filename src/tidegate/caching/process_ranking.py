@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.models import AR1, History, LearnedProcess, LinearTrend, Process, ProcessLearner, RandomWalk
 from tidegate.policies import Exponential, expected_benefit, h1, h2
-from tidegate.policies.heeb.precomputed import Curve, Surface
+from tidegate.policies.heeb.precomputed import BenefitCurve, BenefitSurface
 
 if TYPE_CHECKING:
     from tidegate.caching.policies import CacheRanking
@@ -46,17 +46,20 @@ class _BenefitForecast(NamedTuple):
     rows: int
     process: Process
     survival: Exponential
-    table: Curve | Surface | None
+    table: BenefitCurve | BenefitSurface | None
 
     @classmethod
     def of(cls, learned: LearnedProcess, since: int, lifetime: float) -> Self | None:
         """From reference `since` on, with a mean lifetime in references; None if the table would be too large."""
         rows = _stride(learned.process, lifetime)
         process = learned.in_strides(rows)
-        survival = Exponential.about(1 + lifetime / rows)
-        table: Curve | Surface | None = None
+        survival = Exponential.near_lifetime(1 + lifetime / rows)
+        table: BenefitCurve | BenefitSurface | None = None
         if isinstance(process, RandomWalk):
-            spread = process.step.reach * math.sqrt(survival.reach()) + abs(process.drift) * survival.reach()
+            spread = (
+                process.step.reach * math.sqrt(survival.negligible_after())
+                + abs(process.drift) * survival.negligible_after()
+            )
             if spread > _MAX_SPREAD:
                 return None
             table = h1(process, survival, problem="caching")
@@ -68,9 +71,9 @@ class _BenefitForecast(NamedTuple):
 
     def benefit(self, values: Array, now: int, last: int) -> Array:
         """The expected benefit of these values after reference `now`, which was to `last`."""
-        if isinstance(self.table, Curve):
+        if isinstance(self.table, BenefitCurve):
             return self.table.of(values, last)
-        if isinstance(self.table, Surface):
+        if isinstance(self.table, BenefitSurface):
             return self.table.of(values, self.table.nearest(last))
         history = History((now - self.learned.origin) / self.rows)  # type: ignore[arg-type]  # a trend goes on between steps
         found = np.zeros(len(values))
@@ -102,7 +105,7 @@ def _stride(process: Process, lifetime: float) -> int:
         return max(1, math.ceil(_LIFETIMES * lifetime / _TREND_STEPS))
     if isinstance(process, AR1) and process.phi1:
         memory = math.log(_NEGLIGIBLE) / math.log(abs(process.phi1))
-        return max(1, math.ceil(min(memory, Exponential(1 + lifetime).reach()) / _AR1_STEPS))
+        return max(1, math.ceil(min(memory, Exponential(1 + lifetime).negligible_after()) / _AR1_STEPS))
     return 1
 
 

@@ -17,8 +17,16 @@ from tidegate.engine.arrivals import step_ends
 from tidegate.engine.combining import COMBINES, combined
 from tidegate.engine.index import hashed
 from tidegate.engine.tally import Measured, Tally
-from tidegate.policies import Policy
-from tidegate.policies.ranking import Course, Ranking, Shares, count_share, no_shares, says_anew, scores_of
+from tidegate.policies.abilities import learned_by
+from tidegate.policies.ranking import (
+    Ranking,
+    RecordedRun,
+    Shares,
+    count_share,
+    no_shares,
+    ranking_of,
+    scores_of,
+)
 from tidegate.types import Last, Pairs
 
 if TYPE_CHECKING:
@@ -64,15 +72,12 @@ def run(
     steps = np.repeat(np.arange(len(ends)), widths)
     on_right = np.ones(n, np.int8)
     on_right[left.id] = 0
-    course = Course(left, right, steps, np.empty(0))
-    merged = course.merged
+    recorded = RecordedRun(left, right, steps, np.empty(0))
+    merged = recorded.merged
     time = merged(left.time, right.time)
     nows = time[ends - 1]
     policy = join.start(future)
-    # Who inherits a ranking and scores otherwise, or says by itself who stays, is asked at every step.
-    general = type(policy).ranking is Policy.ranking
-    own = general or all(says_anew(policy, "ranking", of=name) for name in ("scores", "observe", "keep"))
-    ranking = policy.ranking(course._replace(nows=nows)) if own else None
+    ranking = ranking_of(policy, recorded._replace(nows=nows))
     if ranking is None:
         return None
     axis_left = time if left.lefts is None or right.lefts is None else merged(left.lefts, right.lefts)
@@ -112,7 +117,7 @@ def run(
     read = checks.sum(axis=1)
     curve = np.concatenate(([0], np.cumsum(found)))[np.maximum(read - first, 0)]
     pairs = Pairs(pairs_left, pairs_right) if collect else None
-    return Measured(tally, time[read - 1], curve, pairs, tuple(policy.learned()))
+    return Measured(tally, time[read - 1], curve, pairs, tuple(learned_by(policy)))
 
 
 class _Slots(NamedTuple):

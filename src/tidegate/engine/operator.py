@@ -1,8 +1,7 @@
 """The join: one operator for a step of one row and for a step of a hundred thousand.
 
-A step takes the buffered rows and the arrivals together as candidates. Whoever holds more about the rows than
-the operator does (their payload, say) keeps it in the same order, follows the positions that a step returns,
-and so never needs to look inside.
+The candidates of a step are the buffered rows and the arrivals. Code that keeps further columns of the rows, such as
+their payload, keeps them in the same order and follows the positions that a step returns.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from tidegate.engine.matching import Matcher, Residual
 from tidegate.engine.removals import Places, StepRemovals
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import find
+from tidegate.policies.abilities import Abilities, learned_by
+from tidegate.policies.policy import check_rows
 from tidegate.policies.selection import best
 from tidegate.types import (
     FOREVER,
@@ -47,29 +48,30 @@ from tidegate.types import (
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Moment
     from tidegate.engine.tally import Tally
-    from tidegate.policies import Policy
-    from tidegate.types import Array, Condition, Side, Time
+    from tidegate.models import Payoff
+    from tidegate.policies import Policy, RunningPolicy
+    from tidegate.types import Array, Buckets, Condition, Learned, Side, Time
 
 Found = TypeVar("Found", bound=Pairs)
 
 
 @dataclass(frozen=True)
 class Join:
-    """What is joined and within what: the frozen configuration of an operator.
+    """The configuration of an operator.
 
     Parameters
     ----------
     window
         How long rows of each side stay joinable.
     budget
-        What may be buffered after a step; None for everything.
+        What may be buffered after a step; None for no limit.
     policy
-        Who stays, as an object or by name.
+        Which rows stay, as an object or by name.
     split
-        "shared" (one pool), "even", (left, right) in the budget's unit, or "optimal": as the policy's model
-        divides it, which may change as it learns.
+        "shared" (one pool), "even", (left, right) in the budget's unit, or "optimal": by the policy's model, which
+        may change as it learns.
     order
-        "probe-first": match, then make room. "shed-first": make room, then match what is in memory.
+        "probe-first": match, then evict. "shed-first": evict, then match.
     condition
         How keys match: a comparison `l.key ? r.key`, or a `Band`.
     combine
@@ -77,7 +79,7 @@ class Join:
     seed, partition
         All randomness derives from these and the step.
     numeric
-        Whether keys are numbers as they are, and not codes or hashes.
+        Whether keys are the user's own whole numbers, not codes or hashes.
     """
 
     window: Window
@@ -101,14 +103,14 @@ class Join:
             check_choice(self.condition, Comparison, "condition")
         if self.condition != "=" and find(self.policy).by_key:
             raise InputError(
-                f"{self.policy!r} ranks by how often a key comes, which tells nothing where keys match by "
+                f"{self.policy!r} scores by how often keys arrive, which does not work if keys match by "
                 f"{self.condition!r}; use age, fifo, until_expiry, random, importance, ijoin "
                 "or Size(counts='matches')"
             )
         self.shares()
 
     def shares(self) -> tuple[Budget | None, ...]:
-        """The budget of the shared pool, or of each side's own; None for a side that may hold nothing."""
+        """The budget of the shared pool, or of each side; None for a side without memory."""
         budget = self.budget or Budget(rows=FOREVER)
         if self.split == "shared":
             return (budget,)
@@ -137,7 +139,7 @@ class Join:
         return tuple(replace(budget, **{budget.unit: part}) if part else None for part in parts)
 
     def setting(self, future: Future | None = None) -> Setting:
-        """What whoever decides may know of this join; `future` is what will arrive, where that is recorded."""
+        """What a policy or sampler may know of this join; `future` is what will arrive, in a recorded run."""
         return Setting(
             self.window,
             self.seed,
@@ -151,8 +153,8 @@ class Join:
             self.combine,
         )
 
-    def start(self, future: Future | None = None) -> Policy:
-        """The policy, bound to this join."""
+    def start(self, future: Future | None = None) -> RunningPolicy:
+        """Start the policy for this join."""
         return find(self.policy).start(self.setting(future))
 
 
@@ -172,7 +174,9 @@ class Operator:
 
     def __init__(self, join: Join, future: Future | None = None) -> None:
         self.join = join
+        self.config = find(join.policy)
         self.policy = join.start(future)
+        self._abilities = Abilities.of(self.policy)
         self.state = JoinState(join.window)
         self.matcher = Matcher(join.window, join.condition, join.combine)
         self.observed = 0
@@ -204,13 +208,23 @@ class Operator:
         return self.state.nbytes
 
     def limit(self, budget: Budget) -> None:
-        """Hold to another budget from the next step on; a smaller one makes that step evict more."""
+        """Change the budget from the next step on; with a smaller one that step evicts more rows."""
         self.join = replace(self.join, budget=budget)
 
     def revalue(self, side: Side, importance: Array | None) -> None:
-        """Give buffered rows another importance, from the next step on."""
+        """Change the importance of buffered rows, from the next step on."""
         rows = replace(self.state.buffers[side].rows, importance=importance)
-        self.state.buffers[side] = Buffer.of(self.policy.revalued(rows))
+        if self._abilities.revaluation:
+            rows = replace(rows, notes=self._abilities.revaluation.revalued_notes(rows))
+        self.state.buffers[side] = Buffer.of(rows)
+
+    def payoffs(self) -> tuple[Payoff, Payoff] | None:
+        """The policy's expected results by memory on each side; None while unknown."""
+        return self._abilities.payoff.payoffs() if self._abilities.payoff else None
+
+    def learned(self) -> list[Learned]:
+        """What the policy learned."""
+        return learned_by(self.policy)
 
     def step(
         self,
@@ -223,37 +237,37 @@ class Operator:
         chunk: int = PAIRS_AT_A_TIME,
         firsts: bool = False,
     ) -> Generator[Pairs, None, StepOutcome]:
-        """Join arrivals with what is buffered and with each other, then make room (or the other way round).
+        """Join arrivals with buffered rows and with each other, then evict (or the other way round).
 
-        Yields results in bounded chunks, as positions among the candidates, if `pairs`. It must be run to its
-        end: an operator whose step was abandoned is of no further use.
+        Yields results in bounded chunks, as positions among the candidates, if `pairs`. A step must be run to its
+        end: the state of an operator whose step was abandoned is undefined.
 
         Parameters
         ----------
         left, right
             The arrivals, each in order of time.
         moment
-            The time, and what may still come.
+            The time, and the smallest times of later rows.
         pairs
-            Whether to form the results or only to count them.
+            Whether to yield the results or only to count them.
         residual
-            A further condition: a mask of the pairs that are results indeed.
+            A further condition: a mask of the pairs that are results.
         chunk
-            How many pairs leave at a time, at most.
+            The maximum number of pairs of a chunk.
         firsts
-            Whether to tell which left rows matched for the first time; they are of no further use, and leave.
+            Whether to report left rows that matched for the first time; they are removed.
         """
         state = self.state
         fresh = {side: len(buffer) for side, buffer in state.buffers.items()}
         for rows in (left, right):
-            self.policy.require(rows)
-            state.append(self.policy.noted(rows))
+            check_rows(self.config, rows)
+            state.append(self._with_notes(rows))
         candidates = state.candidates()
         removals = StepRemovals({side: len(rows) for side, rows in candidates.items()})
         if self.join.order == "shed-first":
             self._make_room(candidates, removals, moment.begin, moment.now, fresh)
         hits = {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()}
-        ages = Ages(self.policy.watches(), state.now)
+        ages = Ages(self._watches(), state.now)
         before, gained = state.tally.results, state.tally.importance
         yield from self.matcher.match(
             candidates,
@@ -290,9 +304,9 @@ class Operator:
         now: Time,
         fresh: dict[Side, int] | None = None,
     ) -> None:
-        """Mark what can no longer match, then the worst of what does not fit.
+        """Mark expired rows, then the rows with the lowest scores that do not fit.
 
-        Before the arrivals have been matched, which begin at `fresh`, none of them has expired.
+        `fresh` is the position of the first arrivals if they have not been matched yet; then none of them is expired.
         """
         for side in SIDES:
             old = rows[side] if fresh is None else rows[side].take(slice(fresh[side]))
@@ -304,17 +318,17 @@ class Operator:
             self._evict(rows, removals, sides, budget, floors, now)
 
     def _best_shares(self, rows: dict[Side, Rows], removals: StepRemovals) -> tuple[Budget | None, ...]:
-        """The budget as the policy's model divides it; what one side cannot fill is the other's."""
+        """The budget as the policy's model divides it; memory that one side cannot fill goes to the other."""
         budget = self.join.budget
         if budget is None:
             return self.join.shares()
-        wants = [budget.limit + excess(rows, removals, (side,), budget) for side in SIDES]
+        needed = [budget.limit + excess(rows, removals, (side,), budget) for side in SIDES]
         held = sum(removals.size(side) for side in SIDES)
-        left, payoffs = budget.limit // 2, self.policy.payoffs()
+        left, payoffs = budget.limit // 2, self.payoffs()
         if payoffs and held:
-            memory = budget.limit * held / sum(wants)
+            memory = budget.limit * held / sum(needed)
             left = round(budget.limit * payoffs[0].split(memory, payoffs[1])[0] / memory)
-        left = min(max(left, budget.limit - wants[1]), wants[0])
+        left = min(max(left, budget.limit - needed[1]), needed[0])
         parts = left, budget.limit - left
         return tuple(replace(budget, **{budget.unit: part}) if part else None for part in parts)
 
@@ -327,7 +341,7 @@ class Operator:
         floors: Floors,
         now: Time,
     ) -> None:
-        """Mark the worst rows of some sides that do not fit a budget; None holds nothing."""
+        """Mark the rows with the lowest scores of some sides that do not fit a budget; None evicts all."""
         if budget is None:
             for side in sides:
                 removals.evict(side, removals.staying(side))
@@ -342,22 +356,20 @@ class Operator:
         places: dict[Side, Places] = {
             side: slice(None) if removals.keeps_all(side) else removals.staying(side) for side in sides
         }
-        stays = self._chosen(rows, places, budget, now)
+        stays = self._choose(rows, places, budget, now)
         for side, at in places.items():
             worst = np.flatnonzero(~stays[side])
             removals.evict(side, worst if isinstance(at, slice) else at[worst])
         if excess(rows, removals, sides, budget) > 0:
             raise InputError(f"{self.policy!r} keeps more than the budget of {budget.limit} {budget.unit}")
 
-    def _chosen(
+    def _choose(
         self, rows: dict[Side, Rows], places: dict[Side, Places], budget: Budget, now: Time
     ) -> dict[Side, Array]:
-        """Mark who stays of the rows at these places: as the policy says, or the best by its scores."""
-        if self.policy.decides_on_sets:
-            said = self.policy.keep({s: rows[s].take(at) for s, at in places.items()}, budget, now)
-            if said is not None:
-                return said
-        # Scoring also those that leave anyway costs less than copying the columns of all that stay.
+        """Mark the rows at these places that stay: as the policy decides, or those with the highest scores."""
+        if self._abilities.sets:
+            return self._abilities.sets.keep({s: rows[s].take(at) for s, at in places.items()}, budget, now)
+        # Scoring also the rows that leave anyway costs less than copying the columns of all that stay.
         scores = [self.policy.scores(rows[side], now)[at] for side, at in places.items()]
         sizes = [rows[side].sizes()[at] for side, at in places.items()] if budget.unit == "bytes" else None
         ids = [rows[side].id[at] for side, at in places.items()]
@@ -373,10 +385,10 @@ class Operator:
         budget: Budget,
         needed: int,
     ) -> int:
-        """Make room with rows that only wait for others out of order: they go before any other, oldest first.
+        """Evict rows that can match only rows out of order: before any others, oldest first.
 
-        Returns how much room that made. Before the arrivals have been matched it cannot be said who they are:
-        what is over now may match the first of them.
+        Returns the amount of memory that they had. This is not done before the arrivals have been matched: a row
+        that is overdue now may match the first of them.
         """
         over = [
             np.setdiff1d(
@@ -401,7 +413,7 @@ class Operator:
         return int(room[count - 1])
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """What rows are kept by: the policy's scores, but least for those that only wait for rows out of order."""
+        """The policy's scores, and the lowest for rows that can match only rows out of order."""
         scores = self.policy.scores(rows, now).astype(np.float64)
         scores[self.state.expired(rows, Floors(**self.state.latest))] = -np.inf
         return scores
@@ -416,7 +428,7 @@ class Operator:
     def restore(self, data: bytes, *, policy: bool = True) -> None:
         """Continue from a snapshot; a smaller budget takes effect at the next step.
 
-        With `policy=False` what the policy had learned is left out, as for another policy. The same holds if the
+        With `policy=False` the state of the policy is not restored, as for another policy. The same holds if the
         policy has other parameters that change what it learns.
         """
         state = unpack(data)
@@ -425,13 +437,21 @@ class Operator:
         same = policy and state["kind"].tobytes().decode() == self.policy.kind()
         self.observed = observed if same else 0
         for side, buffer in self.state.buffers.items():
-            self.state.buffers[side] = Buffer.of(self._with_notes(buffer.rows, same_policy=same))
+            self.state.buffers[side] = Buffer.of(self._with_saved_notes(buffer.rows, same_policy=same))
         if same:
             self.policy = self.policy.restore(parts_of(state).get("policy", {}))
+            self._abilities = Abilities.of(self.policy)
 
-    def _with_notes(self, saved: Rows, *, same_policy: bool) -> Rows:
-        """Saved rows with the notes that this policy keeps: the saved ones, if the same policy saved them."""
-        rows = self.policy.noted(replace(saved, notes={}))
+    def _watches(self) -> dict[Side, Buckets]:
+        return self._abilities.ages.watches() if self._abilities.ages else {}
+
+    def _with_notes(self, rows: Rows) -> Rows:
+        """Arrivals with the columns that the policy keeps."""
+        return replace(rows, notes=self._abilities.notes.notes(rows)) if self._abilities.notes else rows
+
+    def _with_saved_notes(self, saved: Rows, *, same_policy: bool) -> Rows:
+        """Saved rows with the columns that the policy keeps: the saved ones, if the same policy saved them."""
+        rows = self._with_notes(replace(saved, notes={}))
         if not same_policy:
             return rows
         kept = {name: column for name, column in saved.notes.items() if name in rows.notes}

@@ -15,6 +15,7 @@ from tidegate.engine.operator import Join, Operator, collected
 from tidegate.engine.tally import Measured, Tally
 from tidegate.engine.valuing import Redefined, value
 from tidegate.policies import find
+from tidegate.policies.policy import check_rows
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Budget, Future, InputError, Pairs, Report, Window
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Combine, Condition, Order, Split, StepSize, Time, WindowSpan
 
 CHECKPOINTS: Final = 50
-"""How many points of time a report's curves have, at most."""
+"""The maximum number of points in the curves of a report."""
 
 
 def simulate(
@@ -56,17 +57,17 @@ def simulate(
     ----------
     left, right
         Anything columnar (dict of arrays, data frame, Arrow table, `Trace`) with `key`, `time` and
-        optionally `importance`, and what `importance=` looks at. Null keys never match.
+        optionally `importance`, and the columns that `importance=` reads. Null keys never match.
     window
         `(left, right)`: `l` and `r` join iff `-right <= r.time - l.time <= left`. Numbers, timedeltas,
         `Last(rows)`, or None for no end.
     budget
         A number of rows, a string of bytes ("64 MB"), a `Budget`, or None for no limit.
     policy
-        Who stays, by name or as an object; see `tidegate.policies`.
+        Which rows stay, by name or as an object; see `tidegate.policies`.
     split
-        How the sides share the budget: "shared", "even", (left, right), or "optimal": as the model of prob,
-        life or age divides it.
+        How the sides share the budget: "shared", "even", (left, right), or "optimal": by the model of prob,
+        life or age.
     order
         "probe-first" or "shed-first" within a step.
     step
@@ -79,18 +80,18 @@ def simulate(
         None: rows arrive by time. A number: they arrive as given, and one older than its stream's largest
         time by more than this is dropped and counted.
     importance
-        What rows are worth: one of `tidegate.importance`, a column's name, a number, or a pair (left, right) of
-        these; by default their column `importance`, if there is one. `{0: first, 500: second}` redefines it: from
-        each time on that definition holds, for buffered rows too, and a result is worth what its partners are when
-        it is produced. A definition must give a value to every row that arrives before the next one holds.
+        The importance of rows: one of `tidegate.importance`, the name of a column, a number, or a pair (left, right)
+        of these; by default the column `importance`, if there is one. `{0: first, 500: second}` redefines it: each
+        definition holds from its time on, for buffered rows too, and the importance of a result follows from that of
+        its partners when it is produced. A definition must give a value to every row that arrives before the next.
     combine
         The importance of a result from its partners': "min", "max", "sum", "product" or "mean".
     seed
         Fixes all randomness.
     warmup
-        Results of rows that arrive less than this after the first are not counted, here or in `exact`.
+        Results of rows that arrive less than this after the first row are not counted, here or in `exact`.
     collect
-        Whether the report carries the pairs, as row numbers of `left` and `right`.
+        Whether the report contains the pairs, as row numbers of `left` and `right`.
 
     Examples
     --------
@@ -113,20 +114,20 @@ def simulate(
     if importance is not None:
         arrivals, redefined = value(arrivals, encoded.source, (traces[0], traces[1]), importance)
     for rows in (arrivals.left, arrivals.right):
-        find(join.policy).require(rows)
+        check_rows(find(join.policy), rows)
     start = begin_of(arrivals) + warmup if warmup else None
     cuts = redefined.cut(arrivals.cuts(step, start))
     checks = thinned_cuts(cuts, arrivals, start)
-    foreseen = "future" in find(join.policy).needs
+    needs_future = "future" in find(join.policy).needs
     boundless = Join(join.window, condition=condition, combine=combine)
     exact = run(
-        arrivals, boundless, redefined.cut(checks), checks, start, collect=foreseen, redefined=redefined
+        arrivals, boundless, redefined.cut(checks), checks, start, collect=needs_future, redefined=redefined
     )
-    future = foresee(arrivals, cuts, exact.pairs, combine, redefined) if exact.pairs else None
-    told: Any = {"collect": collect, "instants": step == "instant", "future": future}
-    measured = None if redefined else one_loop.run(arrivals, join, cuts, checks, start, **told)
+    future = future_of(arrivals, cuts, exact.pairs, combine, redefined) if exact.pairs else None
+    options: Any = {"collect": collect, "instants": step == "instant", "future": future}
+    measured = None if redefined else one_loop.run(arrivals, join, cuts, checks, start, **options)
     if measured is None:
-        measured = run(arrivals, join, cuts, checks, start, **told, redefined=redefined)
+        measured = run(arrivals, join, cuts, checks, start, **options, redefined=redefined)
     tally, pairs = measured.tally, measured.pairs
     return Report(
         results=tally.results,
@@ -170,21 +171,21 @@ def run(
     Parameters
     ----------
     arrivals, join
-        What arrives, and what is joined.
+        The arrivals, and the configuration of the join.
     cuts
         Where steps end, from `Arrivals.cuts`.
     checks
-        Those of the cuts at which the curve of results is read.
+        The cuts at which the curve of results is read.
     start
-        Count only what arrives from this time on.
+        Count only rows that arrive from this time on.
     collect
         Whether to keep the pairs, by row number.
     instants
-        Whether steps hold all rows of their times.
+        Whether steps contain all rows of their times.
     future
-        What will arrive, for a policy that needs to know.
+        What will arrive, for a policy that needs it.
     redefined
-        What rows are worth from some of the cuts on.
+        The importance of rows from some of the cuts on.
     """
     operator = Operator(join, future)
     arrived = [0, 0]
@@ -194,11 +195,11 @@ def run(
     for left, right, moment in arrivals.steps(cuts, whole_instants=instants):
         if begin == tuple(arrived):
             operator.state.tally, found = Tally(), found[:1]
-        worth = redefined.worth(tuple(arrived)) if redefined else None
-        if worth is not None:
+        importance = redefined.importance(tuple(arrived)) if redefined else None
+        if importance is not None:
             for side in SIDES:
                 if len(operator.buffers[side]):
-                    operator.revalue(side, worth[operator.buffers[side].rows.id])
+                    operator.revalue(side, importance[operator.buffers[side].rows.id])
         if collect:
             old = (buffer.rows.id for buffer in operator.buffers.values())
             ids = [np.concatenate(both) for both in zip(old, (left.id, right.id), strict=True)]
@@ -213,40 +214,40 @@ def run(
     if begin == tuple(arrived):
         operator.state.tally, found = Tally(), found[:1]
     pairs = Pairs(*map(np.concatenate, zip(*found, strict=True))) if collect else None
-    learned = tuple(operator.policy.learned())
+    learned = tuple(operator.learned())
     return Measured(operator.tally, np.array(times), np.array(curve, np.int64), pairs, learned)
 
 
-def foresee(
+def future_of(
     arrivals: Arrivals,
     cuts: Array,
     pairs: Pairs,
     combine: Combine = "min",
     redefined: Redefined | None = None,
 ) -> Future:
-    """Everything that will arrive in the steps that end at these cuts; `pairs` is what the exact join gives."""
+    """Everything that arrives in the steps that end at these cuts; `pairs` are the results of the exact join."""
     left, right = arrivals.left, arrivals.right
     ends = step_ends(cuts)
     steps = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-    worth = None
+    importance = None
     if left.importance is not None and right.importance is not None:
         by_number = np.zeros(len(arrivals))
         by_number[left.id], by_number[right.id] = left.importance, right.importance
-        # A result is worth what its rows are when the later of them arrives.
-        later = redefined.worths if redefined else {}
+        # The importance of a result follows from that of its rows when the later one arrives.
+        later = redefined.by_arrivals if redefined else {}
         stage = np.searchsorted(list(map(sum, later)), np.maximum(pairs.left, pairs.right), side="right")
-        worth = np.empty(len(stage))
-        for number, said in enumerate((by_number, *later.values())):
+        importance = np.empty(len(stage))
+        for number, values in enumerate((by_number, *later.values())):
             at = stage == number
-            worth[at] = importances(COMBINES[combine], said, said, pairs.left[at], pairs.right[at])
-    return Future(left, right, steps, pairs, worth)
+            importance[at] = importances(COMBINES[combine], values, values, pairs.left[at], pairs.right[at])
+    return Future(left, right, steps, pairs, importance)
 
 
 _NO_ROWS = np.empty(0, np.int64)
 
 
 def thinned_cuts(cuts: Array, arrivals: Arrivals, start: Time | None) -> Array:
-    """At most `CHECKPOINTS` of the cuts, spread evenly; the last and the start of counting among them."""
+    """At most `CHECKPOINTS` of the cuts, evenly spaced, including the last and the start of counting."""
     chosen = (
         cuts[np.linspace(0, len(cuts) - 1, min(len(cuts), CHECKPOINTS)).astype(np.int64)]
         if len(cuts)
@@ -258,13 +259,13 @@ def thinned_cuts(cuts: Array, arrivals: Arrivals, start: Time | None) -> Array:
 
 
 def begin_of(arrivals: Arrivals) -> Time:
-    """When the first row arrives."""
+    """The time at which the first row arrives."""
     firsts = [clock[0].item() for clock in (arrivals.clock_left, arrivals.clock_right) if len(clock)]
     return min(firsts, default=0)
 
 
 def check_run(step: StepSize, warmup: Time) -> None:
-    """Refuse what is no step or no span of time."""
+    """Refuse an invalid step or warmup."""
     if not np.isfinite(warmup) or warmup < 0:
         raise InputError(f"warmup {warmup!r} is not a span of time; give a finite number, at least 0")
     if step == "instant":

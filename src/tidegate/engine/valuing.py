@@ -1,4 +1,4 @@
-"""Recorded rows, valued as the user's definitions say: on arrival, and again whenever importance is redefined."""
+"""The importance of recorded rows, by the user's definitions: on arrival, and whenever it is redefined."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Redefined:
-    """What rows are worth from which arrivals on.
+    """The importance of rows after each redefinition.
 
     Parameters
     ----------
-    worths
-        For the numbers (left, right) of rows that arrive before a definition holds, what it says of each row, by row
-        number.
+    by_arrivals
+        For the numbers (left, right) of rows that arrive before a definition holds, the importance of each row, by
+        row number.
     """
 
-    worths: dict[tuple[int, ...], Array] = field(default_factory=dict)
+    by_arrivals: dict[tuple[int, ...], Array] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.worths)
+        return bool(self.by_arrivals)
 
-    def worth(self, arrived: tuple[int, ...]) -> Array | None:
-        """What rows are worth from here on, if that changes here."""
-        return self.worths.get(arrived)
+    def importance(self, arrived: tuple[int, ...]) -> Array | None:
+        """The importance of rows from here on, if it changes here."""
+        return self.by_arrivals.get(arrived)
 
     def cut(self, cuts: Array) -> Array:
-        """The same steps, but none reaches from before a redefinition to after it."""
-        if not self.worths:
+        """The same steps, but none contains rows from before and after a redefinition."""
+        if not self.by_arrivals:
             return cuts
-        return np.unique(np.concatenate((cuts, np.array(list(self.worths), cuts.dtype))), axis=0)
+        return np.unique(np.concatenate((cuts, np.array(list(self.by_arrivals), cuts.dtype))), axis=0)
 
 
 def value(
     arrivals: Arrivals, source: Array, traces: tuple[Trace, Trace], importance: DefinitionLike
 ) -> tuple[Arrivals, Redefined]:
-    """Give arrivals the importance that they have when they arrive, and say what changes later.
+    """Add to arrivals the importance that they have on arrival, and return the later changes.
 
     Parameters
     ----------
     arrivals, source
-        The rows, and for each row number its place in the trace that it came from.
+        The rows, and for each row number its position in its trace.
     traces
-        Where their attributes are.
+        The traces with their attributes.
     importance
         A definition, or definitions by the time from which on they hold; the first holds from the beginning.
     """
@@ -64,19 +64,19 @@ def value(
     starts = [(0, 0), *(arrivals.before(time) for time in list(given)[1:])]
     ends = [*starts[1:], (len(arrivals.left), len(arrivals.right))]
     first = np.zeros(len(arrivals))
-    worths: dict[tuple[int, ...], Array] = {}
+    by_arrivals: dict[tuple[int, ...], Array] = {}
     for definition, start, end in zip(given.values(), starts, ends, strict=True):
-        said = np.zeros(len(arrivals))
+        values = np.zeros(len(arrivals))
         for side, trace, count, begin in zip(SIDES, traces, end, start, strict=True):
             ids = (arrivals.left if side == "left" else arrivals.right).id[:count]
-            attributes = Attributes(side, count, _Taken(trace, source[ids]))
-            said[ids] = evaluate_importance(definition, attributes)
-            first[ids[begin:]] = said[ids[begin:]]
+            attributes = Attributes(side, count, _TraceColumns(trace, source[ids]))
+            values[ids] = evaluate_importance(definition, attributes)
+            first[ids[begin:]] = values[ids[begin:]]
         if start != end and any(start):
-            worths[start] = said
+            by_arrivals[start] = values
     sides = (replace(rows, importance=first[rows.id]) for rows in (arrivals.left, arrivals.right))
     left, right = cast("tuple[Rows, Rows]", tuple(sides))
-    return replace(arrivals, left=left, right=right), Redefined(worths)
+    return replace(arrivals, left=left, right=right), Redefined(by_arrivals)
 
 
 def _by_time(importance: DefinitionLike) -> dict[Time, Definition]:
@@ -96,8 +96,8 @@ def _by_time(importance: DefinitionLike) -> dict[Time, Definition]:
     }
 
 
-class _Taken(Mapping[str, pa.Array]):
-    """The columns of a trace at some places, taken when they are asked for."""
+class _TraceColumns(Mapping[str, pa.Array]):
+    """The columns of a trace at some positions, read when they are needed."""
 
     def __init__(self, trace: Trace, places: Array) -> None:
         self._places = pa.array(places)

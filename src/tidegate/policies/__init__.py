@@ -3,21 +3,23 @@
 | module | contents |
 |---|---|
 | `policy` | the contract of all policies, and how they are found by name |
+| `abilities` | what only some policies can do |
 | `selection` | which rows fit a budget, given their scores |
-| `ranking` | what is known of a recorded run beforehand |
+| `ranking` | how rows rank in a recorded run, if that is known beforehand |
 | `age`, `fifo`, `flow_expect`, `ijoin`, `importance`, `life` | a policy each |
 | `offline`, `prob`, `random`, `size`, `until_expiry` | a policy each |
 | `heeb` | HEEB and its variants |
-| `expected_arrivals` | which rows are still to come, for `flow_expect` |
-| `min_cost_flow` | the solver behind `offline` |
-| `reach` | how long a stream with a trend can still bring a key |
+| `arrival_models` | models of the rows that arrive next, for `flow_expect` |
+| `min_cost_flow` | the solver of `offline` and `flow_expect` |
+| `trend_limits` | for how long a stream with a trend can still bring a key |
 """
 
 from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
 from tidegate.policies.flow_expect import FlowExpect
 from tidegate.policies.heeb import (
-    Curve,
+    BenefitCurve,
+    BenefitSurface,
     DriftingBenefit,
     Exponential,
     Fixed,
@@ -25,7 +27,6 @@ from tidegate.policies.heeb import (
     HeebHistogram,
     Infinite,
     Inverse,
-    Surface,
     Survival,
     earlier,
     expected_benefit,
@@ -39,7 +40,7 @@ from tidegate.policies.ijoin import IJoin
 from tidegate.policies.importance import Importance
 from tidegate.policies.life import Life
 from tidegate.policies.offline import Offline
-from tidegate.policies.policy import Need, Policy, describe, find, names, registered
+from tidegate.policies.policy import Need, Policy, RunningPolicy, describe, find, names, registered
 from tidegate.policies.prob import Prob
 from tidegate.policies.random import Random
 from tidegate.policies.size import Size
@@ -48,7 +49,8 @@ from tidegate.types import Learned
 
 __all__ = [
     "Age",
-    "Curve",
+    "BenefitCurve",
+    "BenefitSurface",
     "DriftingBenefit",
     "Exponential",
     "Fifo",
@@ -67,8 +69,8 @@ __all__ = [
     "Policy",
     "Prob",
     "Random",
+    "RunningPolicy",
     "Size",
-    "Surface",
     "Survival",
     "UntilExpiry",
     "describe",

@@ -1,4 +1,4 @@
-"""Keep the rows whose age promises most matches."""
+"""Keep the rows whose age promises the most matches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tidegate.draws import draws, salt
 from tidegate.models import AgeCurve, AgeCurveLearner, Payoff, Rates
 from tidegate.models.decay import REMEMBERED_WINDOWS, half_life, horizon_for
-from tidegate.policies.policy import Policy
+from tidegate.policies.policy import Policy, RunningPolicy
 from tidegate.policies.ranking import Ranking
 from tidegate.types import (
     FAR,
@@ -26,29 +26,29 @@ from tidegate.types import (
 )
 
 if TYPE_CHECKING:
-    from tidegate.policies.ranking import Course
+    from tidegate.policies.ranking import RecordedRun
     from tidegate.types import Array, Rows, Setting, Step, Time
 
 Monitoring = Literal["sample", "memory"]
 
-_LEARNED_WINDOWS: Final = REMEMBERED_WINDOWS
-"""A curve is known once every age was observed for as many windows of the usual monitoring."""
-_EAGERNESS: Final = 4.0
-"""How many times the usual memory is used for learning before that, at most."""
+_LEARNING_WINDOWS: Final = REMEMBERED_WINDOWS
+"""A curve counts as learned after every age was observed for this many windows of the usual monitoring."""
+_MAX_MONITORING: Final = 4.0
+"""The memory for learning before that, at most, as a multiple of the usual memory."""
 
 
 @dataclass(frozen=True)
 class Age(Policy):
-    """A row is worth the fastest rate at which it can still produce results, given its age.
+    """Score a row by the highest rate at which it can still produce results, given its age.
 
     For joins in which a row's matches depend on how long ago it arrived rather than on its key: bids on an
-    auction, parts of an order, readings of two sensors. It needs no knowledge of the keys, so it is right
-    where every key is new, as in foreign-key joins. With a curve that never rises again after it fell, this
-    is the optimum: rows are held for the age at which results per time held are most, or, with more memory
-    than that takes, the newest rows are held.
+    auction, parts of an order, readings of two sensors. It does not use the keys, so it suits joins in which
+    every key is new, such as foreign-key joins. With a curve that never rises again after it fell, this
+    is the optimum: rows are kept up to the age with the most results per time kept. With more memory than that
+    takes, the newest rows are kept.
 
-    Without a curve it learns one for each side, and follows it when it changes. To learn of late ages, some
-    rows are held for their whole window whatever they are worth; they are part of the budget.
+    Without a curve it learns one for each side, and follows it when it changes. To learn about late ages, some
+    rows are kept for their whole window whatever their score is; they are part of the budget.
 
     Parameters
     ----------
@@ -60,12 +60,12 @@ class Age(Policy):
         The fraction of the memory that is used for learning; up to four times as much at first, and after
         the curve changed.
     monitoring
-        "sample": a small fraction of all rows is held for their whole window. "memory": a stretch of each
-        side in turn is held entirely.
+        "sample": a small fraction of all rows is kept for their whole window. "memory": all rows of a period are
+        kept, of one side and then of the other.
     buckets
-        How many ages are told apart when learning.
+        The number of ages that are distinguished when learning.
     horizon
-        The time in which what was learned loses half its weight; by default some windows.
+        The half-life of an observation; by default some windows.
 
     Examples
     --------
@@ -86,8 +86,8 @@ class Age(Policy):
     Deviations
     ----------
     One formula, the paper's Priority, serves all cases; it reduces to the others. Ages are continuous. In a
-    shared pool the priorities of both sides are compared as they are: both are results a unit of time. Before
-    anything was learned the newest rows stay.
+    shared pool the priorities of both sides are compared directly: both are results per unit of time. Before
+    anything is learned the newest rows stay.
     """
 
     name: ClassVar[str] = "age"
@@ -110,22 +110,24 @@ class Age(Policy):
                 f"monitor {self.monitor!r} is not a fraction; give one from 0 to 1, such as 0.05"
             )
         if not isinstance(self.buckets, int) or self.buckets < 1:
-            raise InputError(f"buckets {self.buckets!r} tells no ages apart; give a whole number, at least 1")
+            raise InputError(
+                f"buckets {self.buckets!r} is not a number of ages; give a whole number, at least 1"
+            )
         half_life(self.horizon)
         for curve in (self.curve, self.right):
             if not isinstance(curve, AgeCurve | None):
                 raise InputError(f"curve {curve!r} is not an age curve; give tidegate.models.AgeCurve(...)")
         if self.curve is None and self.right is not None:
-            raise InputError("right is the curve of right rows beside that of left rows; give curve=, too")
+            raise InputError("right= is given without curve=, the curve of left rows; give both")
 
     @classmethod
-    def made_of(cls, parameters: dict[str, Any]) -> Self:
-        """Make it again from what `parameters` told."""
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """Make a policy from what `parameters` returned."""
         curves = {name: parameters[name] and AgeCurve(**parameters[name]) for name in ("curve", "right")}
         return cls(**parameters | curves)
 
-    def start(self, setting: Setting) -> Policy:
-        """Take the curves that were given, or begin to learn them."""
+    def start(self, setting: Setting) -> RunningPolicy:
+        """Start with the given curves, or learn them."""
         spans = setting.window.left, setting.window.right
         if any(isinstance(span, Last) for span in spans):
             raise InputError(f"age measures time, but the window {spans} counts rows; use another policy")
@@ -133,23 +135,16 @@ class Age(Policy):
             raise InputError(
                 f"age learns its curve over the window, and {spans} has no end; give it one, or give curve="
             )
-        return _Aging(self, setting)
+        return RunningAge(self, setting)
 
-    def given(self, side: Side, span: Time) -> AgeCurve | None:
-        """The given curve of a side, as far as its window reaches; None where it has none."""
+    def curve_of(self, side: Side, span: Time) -> AgeCurve | None:
+        """The given curve of a side, up to the end of its window; None if there is none."""
         curve = self.curve if side == "left" or self.right is None else self.right
         return curve.within(span) if curve and span > 0 else None
 
-    def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by the given curve."""
-        curve = self.given(rows.side, FAR)
-        if curve is None:
-            raise InputError("age has no curve before a join has started; give curve= to score without one")
-        return curve.priority(np.maximum(now - rows.time, 0))
 
-
-class _Aging(Policy):
-    """`Age` at work."""
+class RunningAge(RunningPolicy):
+    """A running `Age`."""
 
     def __init__(self, config: Age, setting: Setting) -> None:
         self.config = config
@@ -161,11 +156,11 @@ class _Aging(Policy):
         self._learners: dict[Side, AgeCurveLearner] = {}
         if config.curve is None:
             self._learners = {side: AgeCurveLearner(self._buckets(side), horizon) for side in SIDES}
-        self.curves = {side: config.given(side, self._spans[side]) for side in SIDES}
+        self.curves = {side: config.curve_of(side, self._spans[side]) for side in SIDES}
         self._now: Time = -FAR
         self._fitted: Time = -FAR
         self._held = 0
-        self._turn = _Turn("right", -FAR, -FAR)
+        self._turn = MonitoringTurn("right", -FAR, -FAR)
 
     def __repr__(self) -> str:
         return repr(self.config)
@@ -179,7 +174,7 @@ class _Aging(Policy):
         return Buckets(span / self.config.buckets, self.config.buckets) if span else Buckets(1.0, 1)
 
     def watches(self) -> dict[Side, Buckets]:
-        """The ages of each side's window, while they are learned."""
+        """The ages of each side's window, if curves are learned."""
         return {side: self._buckets(side) for side in self._learners}
 
     def observe(self, step: Step) -> None:
@@ -196,17 +191,17 @@ class _Aging(Policy):
                 self._fitted = self._now
                 self.curves = {side: learner.curve() for side, learner in self._learners.items()}
 
-    def ranking(self, course: Course) -> Ranking | None:
-        """By the curves, if they were given."""
+    def ranking(self, run: RecordedRun) -> Ranking | None:
+        """Rank by the curves, if they are given."""
         if self._learners:
             return None
-        self._rates.follow(course.counts(), course.nows)
+        self._rates.follow(run.counts(), run.nows)
         left, right = (None if curve is None else curve.tables for curve in self.curves.values())
         return Ranking.by_age(left, right)
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by the curves, and hold on to the monitored."""
-        # Where only one side's rows were ever found in memory, the other's are worth nothing there.
+        """Score by the curves; monitored rows rank first."""
+        # If only rows of one side ever matched from memory, those of the other side have score 0.
         curve = self.curves[rows.side]
         scores = curve.priority(np.maximum(now - rows.time, 0)) if curve else np.zeros(len(rows))
         if self._learners:
@@ -214,33 +209,33 @@ class _Aging(Policy):
         return scores
 
     def _monitored(self, rows: Rows) -> Array:
-        """Who is held for a whole window, so that late ages are learned, too."""
+        """A mask of the rows that are kept for their whole window, to learn about late ages."""
         if self.config.monitoring == "memory":
             turn = self._turn
-            ours: Array = (rows.time >= turn.begin) & (rows.time < turn.end)
-            return ours if rows.side == turn.side else np.zeros(len(rows), bool)
+            in_turn: Array = (rows.time >= turn.begin) & (rows.time < turn.end)
+            return in_turn if rows.side == turn.side else np.zeros(len(rows), bool)
         needed = sum(self._rates.rate(side) * self._spans[side] for side in SIDES)
         share = self._monitoring(rows.side) / needed if needed else 1.0
         chosen: Array = draws(rows.id, self._salt) < share
         return chosen
 
     def _monitoring(self, side: Side) -> float:
-        """How many rows are held for learning: more as long as some ages of this side are hardly known."""
+        """The number of rows that are kept for learning: more while some ages of this side were rarely observed."""
         usual = self.config.monitor * self._held
-        wanted = usual * _LEARNED_WINDOWS
-        return min(max(wanted / max(self._learners[side].least, 1.0), 1.0), _EAGERNESS) * usual
+        wanted = usual * _LEARNING_WINDOWS
+        return min(max(wanted / max(self._learners[side].least, 1.0), 1.0), _MAX_MONITORING) * usual
 
     def _take_turns(self) -> None:
-        """Hand the monitoring memory on once a side's stretch of rows has been held to its end."""
+        """Give the monitoring memory to the other side once the windows of this side's rows have ended."""
         if self._now < self._turn.end + self._spans[self._turn.side]:
             return
         side: Side = "left" if self._turn.side == "right" else "right"
         rate = self._rates.rate(side)
-        stretch = self._monitoring(side) / rate if rate else 0.0
-        self._turn = _Turn(side, self._now, self._now + stretch)
+        duration = self._monitoring(side) / rate if rate else 0.0
+        self._turn = MonitoringTurn(side, self._now, self._now + duration)
 
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
-        """What memory yields by the curves and rates."""
+        """The expected results by memory, from curves and rates."""
         rates = [self._rates.rate(side) for side in SIDES]
         if not any(self.curves.values()) or not all(rates):
             return None
@@ -251,16 +246,18 @@ class _Aging(Policy):
         return left, right
 
     def learned(self) -> list[Learned]:
-        """Rates, and the matches that a row of each age may expect."""
-        told = [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
+        """Rates, and the expected matches of a row at each age."""
+        learned = [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
         for side, curve in self.curves.items():
             if curve is None:
                 continue
             samples = [None] * len(curve.rates) if curve.sample is None else curve.sample.tolist()
             edges = curve.edges.tolist()
             spans = zip(curve.rates.tolist(), samples, edges[:-1], edges[1:], strict=True)
-            told += [Learned("age", side, rate, rows, None, begin, end) for rate, rows, begin, end in spans]
-        return told
+            learned += [
+                Learned("age", side, rate, rows, None, begin, end) for rate, rows, begin, end in spans
+            ]
+        return learned
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
@@ -275,9 +272,9 @@ class _Aging(Policy):
         return state
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         self._now, self._fitted, held, turn, begin, end = state["clock"].tolist()
-        self._held, self._turn = int(held), _Turn(SIDES[int(turn)], begin, end)
+        self._held, self._turn = int(held), MonitoringTurn(SIDES[int(turn)], begin, end)
         parts = parts_of(state)
         self._rates.restore(parts["rate"])
         for side, learner in self._learners.items():
@@ -289,8 +286,8 @@ class _Aging(Policy):
         return self
 
 
-class _Turn(NamedTuple):
-    """Whose rows the monitoring memory takes up, of which stretch of time."""
+class MonitoringTurn(NamedTuple):
+    """The side and the period whose rows are kept for learning."""
 
     side: Side
     begin: Time

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fifo(Policy):
-    """First in, first out: what arrived longest ago makes room.
+    """First in, first out: the oldest row is evicted.
 
-    The best choice when partners come soon after a row, as under a decreasing age curve, and the usual
+    The best choice when partners arrive soon after a row, as under a decreasing age curve, and the usual
     behaviour of systems that "drop the oldest". The windowed-joins paper calls it RECENT.
 
     Examples
@@ -34,9 +34,9 @@ class Fifo(Policy):
     use_when: ClassVar[str] = "Partners arrive soon after a row; also the baseline that drops the oldest."
 
     def is_fixed(self) -> bool:
-        """It is: time of arrival does not change."""
+        """Always: the time of a row does not change."""
         return True
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - age only shifts all scores alike
+    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - the time shifts all scores equally
         """Score by time: the newer, the higher."""
         return rows.time

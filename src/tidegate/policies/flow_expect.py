@@ -1,4 +1,4 @@
-"""Keep the rows that the best plan keeps, by what may be expected to arrive."""
+"""Keep the rows that the best plan keeps, given the expected arrivals."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from tidegate.models import Process
 from tidegate.models.decay import half_life, horizon_for
-from tidegate.policies.expected_arrivals import Foretold, Learning, Outlook, check_processes
+from tidegate.policies.arrival_models import ArrivalModel, LearnedArrivals, ProcessArrivals, check_processes
 from tidegate.policies.min_cost_flow import least_cost_flow
-from tidegate.policies.policy import Policy, need_numbers
+from tidegate.policies.policy import Policy, RunningPolicy, check_numeric
 from tidegate.policies.selection import best
 from tidegate.types import SIDES, InputError, Learned, other_side
 
@@ -21,41 +21,42 @@ if TYPE_CHECKING:
 
 _AHEAD: Final = 16
 _SCALE: Final = 1 << 30
-"""Costs of a flow are whole numbers; this many stand for one result."""
+"""Costs of a flow are whole numbers; this is the cost of one result."""
 
 
 @dataclass(frozen=True)
 class FlowExpect(Policy):
-    """At every step, plan who is held how long over some steps ahead, and keep whom the best plan keeps now.
+    """At every step, plan how long to keep each row, and keep the rows that the best plan keeps now.
 
-    For small caches, and as a yardstick. Where `heeb` guesses how long a row will stay, this weighs all sequences of
-    decisions that can be laid down now, rows that are still to come included. What a plan cannot say is "if this
-    comes, hold that": so it is not the optimum, and costs far more than `heeb`, which often gets as many results.
+    For small buffers, and as a reference. While `heeb` estimates how long a row will stay, this policy compares all
+    sequences of decisions that can be fixed now, including rows that will arrive. A plan cannot contain conditions
+    ("if this row arrives, keep that one"). So it is not the optimum, and it costs far more than `heeb`, which often
+    produces as many results.
 
-    A plan is a flow through a network, of as many units as rows fit, at the least cost:
+    A plan is a min-cost flow through a network, with one unit of flow for each row that fits:
 
-    - a line of nodes, one for the end of this step and of each that is looked ahead to; arcs lead from each to the
-      next, as wide as the budget, for room that holds nothing;
-    - a chain of nodes for each row, those here and those to come, one for each step in which it may match: the row
-      is there then, and has been since it came. From the line, where the row comes, an arc leads to its first node,
-      and from each node to its next: one unit wide, for holding the row until then, at a cost of less than 0, the
-      results to be expected there. Of a row that is here these are the chances of its key among the other side's
-      rows of that step, of one still to come the chances that both bring the same;
-    - an arc from each of these nodes back to the line, where the row is let go.
+    - a line of nodes, one for the end of this step and of each step ahead; arcs of the width of the budget lead from
+      each to the next, for free space;
+    - a chain of nodes for each row, buffered or expected, one for each step in which it may match. An arc leads from
+      the line, where the row arrives, to its first node, and from each node to the next. It is one unit wide and
+      stands for keeping the row until then. Its cost is the negative number of expected results there: for a
+      buffered row the probability of its key among the other side's rows of that step, for an expected row the
+      probability that both have the same key;
+    - an arc from each of these nodes back to the line, where the row is dropped.
 
-    The rows here whose first arc carries flow stay. Room that is left over holds those that are expected to bring
-    most, then the newest. There are as many nodes as pairs of a row and a step with a chance to match: about the
-    rows that fit times `ahead`, plus twice `ahead` squared; each step solves anew. Some tens of rows are fine.
+    Buffered rows whose first arc has flow stay. Free space keeps the rows with the most expected results, then the
+    newest. There are as many nodes as pairs of a row and a step with a positive probability to match: about the rows
+    that fit times `ahead`, plus twice `ahead` squared. Each step solves a new network. Some tens of rows are fine.
 
     Parameters
     ----------
     left, right
         The process that each side's keys follow, one row at each time step, whose number is the row's time; None for
-        both to learn the shares of the keys. The rates at which rows come are learned in either case.
+        both to learn the shares of the keys. Rates are learned in both cases.
     ahead
-        How many time steps to look ahead; without processes, how many rows of the side that brings more.
+        The number of time steps to look ahead; without processes, the number of rows of the faster side.
     horizon
-        The time in which learned shares and rates lose half their weight; by default some windows.
+        The half-life of an observation in learned shares and rates; by default some windows.
 
     Examples
     --------
@@ -76,15 +77,15 @@ class FlowExpect(Policy):
 
     Deviations
     ----------
-    The paper leaves the network to a report; there, a node stands for each row at each time, here only where the row
-    may match, which gives the same optimum. Chances are rounded to 2**-30, so that a plan falls short of the best by
-    at most one such part for each row held at each step. Steps that are looked ahead to are taken to bring as many
-    rows as this one did. Where one side is slower, each of its rows to come counts by its rate beside the other
-    side's. Rows of unequal size in bytes are planned for as if each had the mean size.
+    The paper refers to a report for the network; there, it has a node for each row at each time. Here it has one only
+    where the row may match, with the same optimum. Probabilities are rounded to 2**-30, so a plan is worse than the
+    best by at most one such part for each row kept at each step. Each step ahead is assumed to have as many rows as
+    this one. If one side is slower, each of its expected rows counts by its rate relative to the other side's. Rows
+    of different size in bytes are planned with their mean size.
     """
 
     name: ClassVar[str] = "flow_expect"
-    use_when: ClassVar[str] = "Small buffers, where planning several steps ahead is worth its cost."
+    use_when: ClassVar[str] = "Small buffers, where planning several steps ahead is affordable."
     by_key: ClassVar[bool] = True
 
     left: Process | None = None
@@ -98,38 +99,32 @@ class FlowExpect(Policy):
             raise InputError(f"ahead is {self.ahead!r}; give a whole number of steps, at least 1")
         half_life(self.horizon)
 
-    def start(self, setting: Setting) -> Policy:
-        """Take the processes that were given, or begin to learn shares and rates."""
+    def start(self, setting: Setting) -> RunningPolicy:
+        """Start with the given processes, or learn shares and rates."""
         if self.left is not None:
-            need_numbers(setting, "flow_expect was given processes (left=, right=)")
-        return _Planning(self, setting)
-
-    def scores(self, rows: Rows, now: Time) -> Array:
-        """Nothing is known before a join has started."""
-        raise InputError(
-            f"flow_expect has observed nothing to score {len(rows)} rows by at {now}; let a join start it"
-        )
+            check_numeric(setting, "flow_expect was given processes (left=, right=)")
+        return RunningFlowExpect(self, setting)
 
     @classmethod
-    def made_of(cls, parameters: dict[str, Any]) -> Self:
-        """Make it again from what `parameters` told."""
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """Make a policy from what `parameters` returned."""
         processes: dict[str, Any] = {
             side: parameters[side] and Process.from_parameters(parameters[side]) for side in SIDES
         }
         return cls(**parameters | processes)
 
 
-class _Planning(Policy):
-    """`FlowExpect` at work."""
+class RunningFlowExpect(RunningPolicy):
+    """A running `FlowExpect`."""
 
     def __init__(self, config: FlowExpect, setting: Setting) -> None:
         self.config = config
         self._spans = setting.window.lifetimes()
         horizon = horizon_for(config.horizon, max(self._spans.values()))
-        self._known: Outlook = (
-            Foretold({"left": config.left, "right": config.right}, config.ahead, horizon)
+        self._model: ArrivalModel = (
+            ProcessArrivals({"left": config.left, "right": config.right}, config.ahead, horizon)
             if config.left and config.right
-            else Learning(config.ahead, horizon)
+            else LearnedArrivals(config.ahead, horizon)
         )
         self._arrived = 2
 
@@ -137,109 +132,113 @@ class _Planning(Policy):
         return repr(self.config)
 
     def kind(self) -> str:
-        """Also what it knows of the rows to come."""
-        return f"{super().kind()} of {type(self._known).__name__}"
+        """Its state is that of its model of arrivals."""
+        return f"{super().kind()} of {type(self._model).__name__}"
 
     def observe(self, step: Step) -> None:
-        """Learn what came, and how many rows a step brings."""
+        """Learn from the arrivals, and their number in a step."""
         self._arrived = max(1, sum(len(step.rows[side]) - step.fresh[side] for side in SIDES))
-        self._known.observe(step)
+        self._model.observe(step)
 
-    def _moments(self, coming: dict[Side, ArrivalForecast]) -> dict[Side, Array]:
-        """In which step, counted from this one, each row comes: in order of time, left before right."""
+    def _steps_ahead(self, coming: dict[Side, ArrivalForecast]) -> dict[Side, Array]:
+        """The step, counted from this one, in which each row arrives: in order of time, left before right."""
         times = np.concatenate([coming[side].times for side in SIDES])
-        moment = np.empty(len(times), np.int64)
-        moment[np.argsort(times, kind="stable")] = np.arange(len(times)) // self._arrived + 1
-        left, right = np.split(moment, [len(coming["left"].times)])
+        step_of = np.empty(len(times), np.int64)
+        step_of[np.argsort(times, kind="stable")] = np.arange(len(times)) // self._arrived + 1
+        left, right = np.split(step_of, [len(coming["left"].times)])
         return {"left": left, "right": right}
 
     def _gains(
         self,
         side: Side,
         times: Array,
-        chances: Array,
+        match: Array,
         coming: dict[Side, ArrivalForecast],
-        moments: dict[Side, Array],
+        steps_ahead: dict[Side, Array],
     ) -> Array:
-        """What rows of a side that came at these times gain in each step, by their chances with each row to come."""
+        """The expected results in each step of rows with these times, by their probability to match each next row."""
         other = other_side(side)
         age = coming[other].times[None, :] - times[:, None]
         joinable = (age <= self._spans[side]) & (age >= -self._spans[other])
-        steps = max(int(some.max(initial=1)) for some in moments.values())
+        steps = max(int(some.max(initial=1)) for some in steps_ahead.values())
         by_step = np.zeros((steps, len(times)))
-        np.add.at(by_step, moments[other] - 1, np.where(joinable, chances, 0.0).T)
+        np.add.at(by_step, steps_ahead[other] - 1, np.where(joinable, match, 0.0).T)
         return by_step.T
 
-    def _here(self, rows: Rows, coming: dict[Side, ArrivalForecast], moments: dict[Side, Array]) -> Array:
-        """What rows that are here gain in each step."""
+    def _buffered_gains(
+        self, rows: Rows, coming: dict[Side, ArrivalForecast], steps_ahead: dict[Side, Array]
+    ) -> Array:
+        """The expected results of buffered rows in each step."""
         other = other_side(rows.side)
-        chances = coming[other].probabilities(rows.key) * self._known.rows_each(other)
-        return self._gains(rows.side, rows.time, chances, coming, moments)
+        match = coming[other].probabilities(rows.key) * self._model.rows_each(other)
+        return self._gains(rows.side, rows.time, match, coming, steps_ahead)
 
-    def _later(self, side: Side, coming: dict[Side, ArrivalForecast], moments: dict[Side, Array]) -> Array:
-        """What rows that are still to come gain in each step."""
+    def _expected_gains(
+        self, side: Side, coming: dict[Side, ArrivalForecast], steps_ahead: dict[Side, Array]
+    ) -> Array:
+        """The expected results in each step of rows that arrive later."""
         other = other_side(side)
-        chances = coming[side].match_probabilities(coming[other])
-        # Rows of one step meet each other whoever is held.
-        chances[moments[side][:, None] >= moments[other][None, :]] = 0.0
-        chances *= self._known.rows_each(side) * self._known.rows_each(other)
-        return self._gains(side, coming[side].times, chances, coming, moments)
+        match = coming[side].match_probabilities(coming[other])
+        # Rows of one step match each other, whichever are kept.
+        match[steps_ahead[side][:, None] >= steps_ahead[other][None, :]] = 0.0
+        match *= self._model.rows_each(side) * self._model.rows_each(other)
+        return self._gains(side, coming[side].times, match, coming, steps_ahead)
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by all the results that are expected within the steps ahead."""
-        coming = self._known.coming(now)
-        expected: Array = self._here(rows, coming, self._moments(coming)).sum(axis=1)
+        """Score by the expected results within the steps ahead."""
+        coming = self._model.coming(now)
+        expected: Array = self._buffered_gains(rows, coming, self._steps_ahead(coming)).sum(axis=1)
         return expected
 
     def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array]:
-        """Mark the rows that the best plan keeps, then those of which most is expected."""
-        coming = self._known.coming(now)
-        moments = self._moments(coming)
-        here = np.concatenate([self._here(some, coming, moments) for some in rows.values()])
+        """Mark the rows that the best plan keeps, then those with the most expected results."""
+        coming = self._model.coming(now)
+        steps_ahead = self._steps_ahead(coming)
+        here = np.concatenate([self._buffered_gains(some, coming, steps_ahead) for some in rows.values()])
         sizes = np.concatenate([some.sizes() for some in rows.values()]) if budget.unit == "bytes" else None
         room = budget.limit if sizes is None else int(budget.limit // sizes.mean())
-        worth = here.sum(axis=1)
-        # With room for all that may match, all of them stay, and no plan is needed.
-        if np.count_nonzero(worth) > room:
-            later = [self._later(side, coming, moments) for side in rows]
-            enters = np.concatenate([np.zeros(len(here), np.int64), *(moments[side] for side in rows)])
+        expected = here.sum(axis=1)
+        # If all rows that may match fit, all of them stay, and no plan is needed.
+        if np.count_nonzero(expected) > room:
+            later = [self._expected_gains(side, coming, steps_ahead) for side in rows]
+            enters = np.concatenate([np.zeros(len(here), np.int64), *(steps_ahead[side] for side in rows)])
             planned, _ = plan(np.concatenate([here, *later]), enters, room)
-            worth += planned[: len(here)] * (1.0 + worth.max())
-        stays = best(worth, [some.id for some in rows.values()], sizes, budget)
+            expected += planned[: len(here)] * (1.0 + expected.max())
+        stays = best(expected, [some.id for some in rows.values()], sizes, budget)
         parts = np.split(stays, np.cumsum([len(some) for some in rows.values()])[:-1])
         return dict(zip(rows, parts, strict=True))
 
     def learned(self) -> list[Learned]:
-        """Rates, where they are learned."""
-        return self._known.learned()
+        """Rates, if they are learned."""
+        return self._model.learned()
 
     def snapshot(self) -> dict[str, Array]:
         """What was observed."""
-        return self._known.snapshot() | {"arrived": np.array([self._arrived])}
+        return self._model.snapshot() | {"arrived": np.array([self._arrived])}
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         self._arrived = int(state["arrived"][0])
-        self._known.restore(state)
+        self._model.restore(state)
         return self
 
 
 def plan(gains: Array, enters: Array, room: int) -> tuple[Array, float]:
-    """The rows that the best plan holds at some time, and the number of results that it expects.
+    """The rows that the best plan keeps at some time, and the number of expected results.
 
     Parameters
     ----------
     gains
-        Expected results of each row (a row) in each of the next steps (a column), if it is held until then.
+        Expected results of each row (a row) in each of the next steps (a column), if it is kept until then.
     enters
-        The step after which each row can be held: 0 is the present one, 1 the first of the columns. A row gains
+        The step after which each row can be kept: 0 is the current one, 1 the first of the columns. A row gains
         nothing before it enters.
     room
-        How many rows can be held at once.
+        The number of rows that fit.
 
     Examples
     --------
-    The first row gains most, but the others can be held one after the other.
+    The first row gains most, but the others can be kept one after the other.
 
     >>> gains = np.array([[0.0, 0.8, 0.8], [1.0, 0.0, 0.0], [0.0, 0.0, 0.9]])
     >>> plan(gains, np.array([0, 0, 1]), room=1)
@@ -258,7 +257,7 @@ def plan(gains: Array, enters: Array, room: int) -> tuple[Array, float]:
     head = np.concatenate((node, line[step + 1], line[1:]))
     capacity = np.concatenate((np.ones(2 * count, np.int64), np.full(steps, room)))
     costs = np.concatenate((-cost[row, step], np.zeros(count + steps, np.int64)))
-    held = least_cost_flow(tail, head, capacity, costs, room)[:count] > 0
-    taken = np.zeros(len(gains), bool)
-    taken[row[held]] = True
-    return taken, float(gains[row, step][held].sum())
+    kept = least_cost_flow(tail, head, capacity, costs, room)[:count] > 0
+    chosen = np.zeros(len(gains), bool)
+    chosen[row[kept]] = True
+    return chosen, float(gains[row, step][kept].sum())

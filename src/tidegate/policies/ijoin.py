@@ -1,11 +1,11 @@
-"""Keep the rows that have lately brought most importance for the time they took."""
+"""Keep the rows that recently produced the most importance per unit of time in memory."""
 
 from __future__ import annotations
 
 import math
 import sys
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 import numpy as np
@@ -14,8 +14,9 @@ from tidegate.compiled import kernel
 from tidegate.models import Rates
 from tidegate.models.decay import half_life, horizon_for
 from tidegate.models.validation import positive
+from tidegate.policies.abilities import DecidesOnSets, WatchesAges, learned_by
 from tidegate.policies.importance import importance_of
-from tidegate.policies.policy import Policy, find
+from tidegate.policies.policy import Policy, RunningPolicy, find
 from tidegate.types import FAR, SIDES, InputError, Learned, as_part, check_choice, parts_of
 
 if TYPE_CHECKING:
@@ -37,52 +38,53 @@ _RANGES: Final = (
     ("decay", 0.0, math.inf),
 )
 _OPTIONAL: Final = ("maturity", "decay", "penalty_rate")
-_SPARED: Final = 2.0**996
-"""Above every priority; a power of 2, so that what is spared is told apart in steps as fine as those from 1 to 2."""
-_NUMBERED: Final = 2.0**-52
-"""The finest of those steps, for the number of a row."""
+_IMMATURE: Final = 2.0**996
+"""Above every priority; a power of 2, so that scores above it are as finely spaced as numbers from 1 to 2."""
+_FINEST: Final = 2.0**-52
+"""The distance between those numbers, for the number of a row."""
 
 
 @dataclass(frozen=True)
 class IJoin(Policy):
-    """A row is worth its importance times its recent matches, for each unit of time that it has been in memory.
+    """Score a row by its importance times its recent matches, per unit of time that it has been in memory.
 
-    A young row has had no time to match, so it is spared until it is mature; one that has not matched for long pays
-    a penalty for the room it takes. For joins in which importance and matches both count, and where it matters that
-    every row gets its chance: the later rows mature, the fairer and the less important the result, down to `fifo`.
+    A young row has had no time to match, so it is kept until it is mature. A row without a match for a long time gets
+    a penalty. For joins in which importance and matches both count, and in which every row should get its chance:
+    the later rows mature, the fairer and the less important the result, down to `fifo`.
 
-    Rows that are not mature leave only if none is left that is; then `immature` says who goes. Without importances
-    every row has 1.
+    Immature rows are evicted only if no mature row is left; then `immature` decides which. Without importances every
+    row has 1.
 
     Parameters
     ----------
     fairness
-        From 0 to 1: rows are mature after this fraction of the time for which memory could hold every row alike, as
-        observed. 0 spares only the newest rows, 1 is nearly `fifo`.
+        From 0 to 1: rows are mature after this fraction of the observed time for which memory could keep all rows.
+        0 protects only the newest rows, 1 is nearly `fifo`.
     maturity
-        A time instead, after which rows are mature. Times are in the data's unit; on Spark that is a microsecond.
+        The age at which rows are mature, instead of `fairness`. Times are in the unit of the data; on Spark that is a
+        microsecond.
     unproductive
-        The time without a match after which a row pays; by default 12 % of the window.
+        The time without a match after which a row gets a penalty; by default 12 % of the window.
     penalty
-        What it pays, in matches: a row that has not matched for `unproductive` loses as much priority as so many
-        matches of mean importance in this time would give; for twice the time, twice as much.
+        The penalty in matches: a row without a match for `unproductive` loses the priority of this number of matches
+        of mean importance in this time; for twice the time, twice as much.
     penalty_rate
-        What it pays instead, as an absolute number: the priority that it loses for each unit of time since its last
-        match. Times are in the data's unit.
+        The penalty as an absolute number, instead of `penalty`: the priority lost per unit of time since the last
+        match. Times are in the unit of the data.
     decay
-        The time in which a match loses all but 1/e of what it counts for; by default `unproductive`; infinity lets
-        all matches count alike.
+        The time in which the weight of a match falls to 1/e; by default `unproductive`. With infinity all matches
+        count equally.
     recompute
-        When priorities are computed anew: "successive" whenever room is made, "k-successive" every `every`-th time,
-        "adaptive" when the importance that results bring, averaged over some `every` times, has changed by more than
-        `epsilon` of itself since.
+        When priorities are recomputed: "successive" at each eviction, "k-successive" at every `every`-th eviction,
+        "adaptive" when the importance of the results, averaged over about `every` steps, has changed by more than
+        the fraction `epsilon` since.
     every, epsilon
         As above.
     immature
-        Who goes when no row is mature: the "oldest", the least by "priority" or by "importance", or the "arrival",
-        so that the rows in memory stay.
+        Which row is evicted when no row is mature: the "oldest", the one with the lowest "priority" or "importance",
+        or the "arrival", so that buffered rows stay.
     expects
-        A policy that scores by expected results (`prob`, `life`, `age`, `heeb`), or its name. A row is then worth its
+        A policy that scores by expected results (`prob`, `life`, `age`, `heeb`), or its name. The score is then the
         importance times these, instead of past matches, maturity and penalty.
 
     Examples
@@ -109,18 +111,18 @@ class IJoin(Policy):
 
     Deviations
     ----------
-    - The penalty's constant c in equation 8 is not given, and depends on the units of time and importance. By
-      default it is stated in matches of mean importance, so that one value suits all units; `penalty_rate` is c.
-      Nor are the decay and the initial priority given: that is the importance.
-    - Algorithm 2 drops no row while none is mature, and does not say what becomes of the arrival then. By default
-      the oldest row goes; `immature="arrival"` drops the arrival, which section 3.4 calls unfair.
-    - The maturity of two seconds that the paper prints is more time than its ten rows of memory last, so that no row
-      is ever mature; hence a fraction of that time.
-    - A row that never matched counts as if it had at its arrival; nothing is said of it. A row of age 0 has its
-      initial priority.
-    - The adaptive scheme is printed to act when quality changes little, and yet to act more often the smaller
-      epsilon is. Here it acts when quality changes much.
-    - Matches count from the end of the step in which they are found.
+    - The constant c of the penalty in equation 8 is not given, and depends on the units of time and importance. By
+      default the penalty is in matches of mean importance, so that one value suits all units; `penalty_rate` is c.
+      The decay and the initial priority are not given either; here that is the importance.
+    - Algorithm 2 evicts no row while none is mature, and does not define what happens to the arrival. By default
+      the oldest row is evicted; `immature="arrival"` evicts the arrival, which section 3.4 calls unfair.
+    - The paper's maturity of two seconds is longer than its memory of ten rows lasts, so that no row is ever mature;
+      therefore the default is a fraction of that time.
+    - A row that never matched counts as if it had matched at its arrival; the paper does not define this case. A row
+      of age 0 has its initial priority.
+    - As printed, the adaptive scheme recomputes when quality changes little, and yet more often for a smaller
+      epsilon. Here it recomputes when quality changes much.
+    - Matches count from the end of the step in which they are produced.
     """
 
     name: ClassVar[str] = "ijoin"
@@ -160,19 +162,19 @@ class IJoin(Policy):
         if self.expects is not None:
             expected = find(self.expects)
             if not (expected.by_key or expected.predicts):
-                raise _nothing_expected(self.expects)
+                raise _no_expected_results(self.expects)
             object.__setattr__(self, "expects", expected)
             object.__setattr__(self, "by_key", expected.by_key)
-        self._warn_of_idle()
+        self._warn_of_unused()
 
-    def _warn_of_idle(self) -> None:
-        """Warn of what is given and has no effect beside something else that is."""
+    def _warn_of_unused(self) -> None:
+        """Warn about parameters that have no effect because of others."""
         if self.expects is not None:
             optional = ("maturity", "unproductive", "decay", "penalty_rate")
-            idle = [what for what in optional if getattr(self, what) is not None]
-            if idle:
+            unused = [what for what in optional if getattr(self, what) is not None]
+            if unused:
                 warnings.warn(
-                    f"ijoin: {', '.join(idle)} is not used with expects=; leave it out", stacklevel=4
+                    f"ijoin: {', '.join(unused)} is not used with expects=; leave it out", stacklevel=4
                 )
             return
         if self.maturity is not None and self.fairness != _FAIRNESS:
@@ -182,43 +184,37 @@ class IJoin(Policy):
                 "ijoin: penalty is not used where penalty_rate is given; leave one out", stacklevel=4
             )
 
-    def start(self, setting: Setting) -> Policy:
-        """Begin to take notes of rows, or to expect what another policy does."""
+    def start(self, setting: Setting) -> RunningPolicy:
+        """Start to record the matches of rows, or start the policy of `expects`."""
         if self.expects is not None:
             expects = find(self.expects).start(setting)
-            if expects.decides_on_sets:
-                raise _nothing_expected(self.expects)
-            return _Expecting(self, expects)
-        return _Noting(self, setting)
-
-    def scores(self, rows: Rows, now: Time) -> Array:
-        """Refuse: there are no notes before the start."""
-        raise InputError(
-            f"ijoin has noted nothing to score {len(rows)} rows by at {now}; let a join start it"
-        )
+            if isinstance(expects, DecidesOnSets):
+                raise _no_expected_results(self.expects)
+            return ExpectedImportance(self, expects)
+        return RunningIJoin(self, setting)
 
     def parameters(self) -> dict[str, Any] | None:
-        """Its fields; the policy that it expects by, with its own."""
-        told = super().parameters()
-        if told is None or self.expects is None:
-            return told
+        """Its fields, with the parameters of the policy of `expects`."""
+        parameters = super().parameters()
+        if parameters is None or self.expects is None:
+            return parameters
         expected = find(self.expects)
         inner = expected.parameters()
-        return None if inner is None else told | {"expects": {"policy": expected.label(), **inner}}
+        return None if inner is None else parameters | {"expects": {"policy": expected.label(), **inner}}
 
     @classmethod
-    def made_of(cls, parameters: dict[str, Any]) -> Self:
-        """Make it again from what `parameters` told."""
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """Make a policy from what `parameters` returned."""
         expects = parameters.get("expects")
         if expects is not None:
             inner = {"policy": expects} if isinstance(expects, str) else dict(expects)
             kind = type(find(inner.pop("policy", None)))
-            expects = kind.made_of((kind().parameters() or {}) | inner)
+            expects = kind.from_parameters((kind().parameters() or {}) | inner)
         return cls(**parameters | {"expects": expects})
 
 
-class _Noting(Policy):
-    """`IJoin` at work: what each row has matched lately, and when it last did, is noted beside it."""
+class RunningIJoin(RunningPolicy):
+    """A running `IJoin`: the recent matches of each row, and the time of its last one, are columns of the rows."""
 
     def __init__(self, config: IJoin, setting: Setting) -> None:
         self.config = config
@@ -226,9 +222,9 @@ class _Noting(Policy):
         ends = not setting.window.counted and span < FAR
         if config.unproductive is None and not ends:
             raise InputError(
-                f"ijoin cannot tell when a row is unproductive from the window {setting.window}; give unproductive="
+                f"ijoin needs unproductive= with the window {setting.window}, which has no end in time; give a time"
             )
-        # In a window of one instant nobody has the time to be unproductive.
+        # In a window of one instant no row can be unproductive.
         self._unproductive = float(config.unproductive or _FRACTION * span or math.inf)
         self._decay = 1 / (config.decay or self._unproductive)
         if ends and span > 0:
@@ -236,7 +232,7 @@ class _Noting(Policy):
         horizon = horizon_for(None, span)
         self._rates, self._half_life = Rates(horizon), half_life(horizon)
         self._held: dict[Side, int] = dict.fromkeys(SIDES, 0)
-        self._seen, self._worth = 0.0, 0.0  # rows and their importance, by the same horizon
+        self._rows, self._importance = 0.0, 0.0  # decayed, with the same half-life
         self._now = math.nan
         self._decisions, self._recomputed = 0, 0
         self._quality, self._known_quality = 0.0, math.nan
@@ -248,36 +244,36 @@ class _Noting(Policy):
     def _stores(self) -> bool:
         return self.config.recompute != "successive"
 
-    def noted(self, rows: Rows) -> Rows:
+    def notes(self, rows: Rows) -> dict[str, Array]:
         """No match yet; the initial priority is the importance."""
         notes = {"recent": np.zeros(len(rows)), "matched": rows.time.copy()}
         if self._stores:
             notes["priority"] = importance_of(rows).astype(np.float64)
-        return replace(rows, notes=notes)
+        return notes
 
-    def revalued(self, rows: Rows) -> Rows:
-        """Priorities by what rows are worth now."""
+    def revalued_notes(self, rows: Rows) -> dict[str, Array]:
+        """Priorities by the new importance."""
         if not self._stores:
-            return rows
-        valued = math.isfinite(self._now)
-        priority = self._priority(rows, self._now) if valued else importance_of(rows) * 1.0
-        return replace(rows, notes=rows.notes | {"priority": priority})
+            return rows.notes
+        started = math.isfinite(self._now)
+        priority = self._priority(rows, self._now) if started else importance_of(rows) * 1.0
+        return rows.notes | {"priority": priority}
 
     def observe(self, step: Step) -> None:
-        """Note who matched; learn rates and mean importance; compute priorities anew if that is due."""
+        """Record matches, learn rates and mean importance, and recompute priorities if they are due."""
         passed = 0.0 if math.isnan(self._now) else max(0.0, step.now - self._now)
         kept = 2.0 ** (-passed / self._half_life)
         self._now = float(step.now)
-        self._seen, self._worth = self._seen * kept, self._worth * kept
+        self._rows, self._importance = self._rows * kept, self._importance * kept
         for side in SIDES:
             rows, fresh = step.rows[side], step.fresh[side]
-            _note(*_notes(rows), step.hits[side], step.now, self._decay)
+            _record_matches(*_match_columns(rows), step.hits[side], step.now, self._decay)
             self._rates.observe(side, len(rows) - fresh, step.now)
             self._held[side] = fresh
-            self._seen += len(rows) - fresh
-            self._worth += float(importance_of(rows)[fresh:].sum())
-        weighed = all(rows.importance is not None for rows in step.rows.values())
-        gained = step.importance if weighed else float(step.hits["left"].sum())
+            self._rows += len(rows) - fresh
+            self._importance += float(importance_of(rows)[fresh:].sum())
+        has_importance = all(rows.importance is not None for rows in step.rows.values())
+        gained = step.importance if has_importance else float(step.hits["left"].sum())
         self._quality += (gained - self._quality) / self.config.every
         if step.shed:
             self._decisions += 1
@@ -289,7 +285,7 @@ class _Noting(Policy):
                         rows.notes["priority"][:] = self._priority(rows, step.now)
 
     def _due(self) -> bool:
-        """Whether priorities are computed anew after this making of room."""
+        """Whether priorities are recomputed after this eviction."""
         if self.config.recompute == "k-successive":
             return self._decisions % self.config.every == 0
         if self.config.recompute == "adaptive" and not math.isnan(self._known_quality):
@@ -297,61 +293,63 @@ class _Noting(Policy):
         return True
 
     def _mature_after(self, side: Side) -> float:
-        """The age from which rows may go: by Little's law, a fraction of the time for which all could stay."""
+        """The age of maturity: by Little's law, a fraction of the time for which memory could keep all rows."""
         if self.config.maturity is not None:
             return self.config.maturity
         rate = self._rates.rate(side)
         return self.config.fairness * self._held[side] / rate if rate else 0.0
 
     def _priority(self, rows: Rows, now: Time) -> Array:
-        mean = self._worth / self._seen if self._seen else 0.0
+        mean = self._importance / self._rows if self._rows else 0.0
         fine = self.config.penalty_rate
         if fine is None:
             fine = self.config.penalty * mean / self._unproductive**2
         return _priorities(
-            importance_of(rows), *_notes(rows), rows.time, now, self._decay, self._unproductive, fine
+            importance_of(rows), *_match_columns(rows), rows.time, now, self._decay, self._unproductive, fine
         )
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by priority; rows that are not mature come above all others."""
+        """Score by priority; immature rows rank above all others."""
         priority = rows.notes["priority"] if self._stores else self._priority(rows, now)
-        ripe, age = self._mature_after(rows.side), now - rows.time
+        maturity, age = self._mature_after(rows.side), now - rows.time
         if self.config.immature == "oldest":
-            spared = 1 - age / ripe if ripe else np.zeros(len(rows))
+            rank = 1 - age / maturity if maturity else np.zeros(len(rows))
         elif self.config.immature == "arrival":
-            spared = 1 - rows.id * _NUMBERED
+            rank = 1 - rows.id * _FINEST
         else:
             by = priority if self.config.immature == "priority" else importance_of(rows)
-            spared = (1 + by / (1 + np.abs(by))) / 2
-        return np.where(age > ripe, priority, _SPARED * (1 + spared))
+            rank = (1 + by / (1 + np.abs(by))) / 2
+        return np.where(age > maturity, priority, _IMMATURE * (1 + rank))
 
     def learned(self) -> list[Learned]:
-        """Rates, when rows are mature, and how often priorities were computed."""
-        told = [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
-        told += [Learned("maturity", side, self._mature_after(side)) for side in SIDES]
+        """Rates, the age of maturity, and how often priorities were recomputed."""
+        learned = [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
+        learned += [Learned("maturity", side, self._mature_after(side)) for side in SIDES]
         counted = self._recomputed if self._decisions else 0
-        return [*told, *(Learned("recomputations", side, counted, self._decisions) for side in SIDES)]
+        return [*learned, *(Learned("recomputations", side, counted, self._decisions) for side in SIDES)]
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        numbers = [self._seen, self._worth, self._now, self._quality, self._known_quality]
+        numbers = [self._rows, self._importance, self._now, self._quality, self._known_quality]
         counts = [*self._held.values(), self._decisions, self._recomputed]
         state = {"numbers": np.array(numbers), "counts": np.array(counts, np.int64)}
         return state | as_part("rate", self._rates.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
-        self._seen, self._worth, self._now, self._quality, self._known_quality = state["numbers"].tolist()
+        """Continue from what `snapshot` returned."""
+        self._rows, self._importance, self._now, self._quality, self._known_quality = state[
+            "numbers"
+        ].tolist()
         *held, self._decisions, self._recomputed = state["counts"].tolist()
         self._held = dict(zip(SIDES, held, strict=True))
         self._rates.restore(parts_of(state)["rate"])
         return self
 
 
-class _Expecting(Policy):
-    """`IJoin` at work with a model: importance times expected results."""
+class ExpectedImportance(RunningPolicy):
+    """A running `IJoin` with `expects`: importance times expected results."""
 
-    def __init__(self, config: IJoin, expects: Policy) -> None:
+    def __init__(self, config: IJoin, expects: RunningPolicy) -> None:
         self.config = config
         self._expects = expects
 
@@ -359,65 +357,65 @@ class _Expecting(Policy):
         return repr(self.config)
 
     def kind(self) -> str:
-        """Also what the model is of."""
+        """Its state is that of the policy of `expects`."""
         return f"{super().kind()} of {self._expects.kind()}"
 
     def watches(self) -> dict[Side, Buckets]:
-        """What the model watches."""
-        return self._expects.watches()
+        """The ages that the policy of `expects` watches."""
+        return self._expects.watches() if isinstance(self._expects, WatchesAges) else {}
 
     def observe(self, step: Step) -> None:
-        """Let the model learn."""
+        """Let the policy of `expects` learn."""
         self._expects.observe(step)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by expected importance."""
-        expected, worth = self._expects.scores(rows, now), importance_of(rows)
-        # Where nothing is at stake, and infinitely much expected, nothing is.
-        return np.multiply(expected, worth, out=np.minimum(expected, 0.0), where=worth > 0)
+        expected, importance = self._expects.scores(rows, now), importance_of(rows)
+        # Importance 0 times infinitely many expected results is 0.
+        return np.multiply(expected, importance, out=np.minimum(expected, 0.0), where=importance > 0)
 
     def learned(self) -> list[Learned]:
-        """What the model believes."""
-        return self._expects.learned()
+        """What the policy of `expects` learned."""
+        return learned_by(self._expects)
 
     def snapshot(self) -> dict[str, Array]:
-        """What the model learned."""
+        """The state of the policy of `expects`."""
         return self._expects.snapshot()
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         self._expects = self._expects.restore(state)
         return self
 
 
-def _nothing_expected(expects: Policy | str) -> InputError:
-    return InputError(f"expects={expects!r} tells no expected results; use prob, life, age or heeb")
+def _no_expected_results(expects: Policy | str) -> InputError:
+    return InputError(f"expects={expects!r} does not score by expected results; use prob, life, age or heeb")
 
 
-def _notes(rows: Rows) -> tuple[Array, Array]:
+def _match_columns(rows: Rows) -> tuple[Array, Array]:
     return rows.notes["recent"], rows.notes["matched"]
 
 
 def _check_together(maturity: float | None, unproductive: float, span: Time) -> None:
-    """Warn of times of which one makes another idle."""
-    told = []
+    """Warn about times that make others ineffective."""
+    warned = []
     if maturity is not None and maturity > span:
-        told.append(f"maturity {maturity:g} is beyond the window {span:g}: no row is ever mature")
+        warned.append(f"maturity {maturity:g} is beyond the window {span:g}: no row is ever mature")
     elif maturity is not None and maturity > unproductive:
-        told.append(
-            f"maturity {maturity:g} exceeds unproductive {unproductive:g}: rows pay before they may go"
+        warned.append(
+            f"maturity {maturity:g} exceeds unproductive {unproductive:g}: rows get a penalty before they are mature"
         )
     if unproductive > span:
-        told.append(
-            f"unproductive {unproductive:g} is beyond the window {span:g}: no row ever pays a penalty"
+        warned.append(
+            f"unproductive {unproductive:g} is beyond the window {span:g}: no row ever gets a penalty"
         )
-    for what in told:
+    for what in warned:
         warnings.warn(f"ijoin: {what}; use maturity <= unproductive <= window", stacklevel=2)
 
 
 @kernel
-def _note(recent: Array, matched: Array, hits: Array, now: float, decay: float) -> None:
-    """Count this step's matches of each row beside its earlier ones, which have faded since the last."""
+def _record_matches(recent: Array, matched: Array, hits: Array, now: float, decay: float) -> None:
+    """Add this step's matches of each row to its earlier ones, which decay since the last match."""
     for i in range(len(hits)):
         if hits[i]:
             recent[i] = recent[i] * np.exp(-decay * (now - matched[i])) + hits[i]

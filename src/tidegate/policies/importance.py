@@ -1,4 +1,4 @@
-"""Keep the rows that matter most by themselves."""
+"""Keep the most important rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from tidegate.policies.policy import Policy
+from tidegate.policies.policy import Policy, RunningPolicy
 from tidegate.policies.ranking import Ranking
 from tidegate.policies.selection import best
 from tidegate.types import check_choice
 
 if TYPE_CHECKING:
-    from tidegate.policies.ranking import Course
+    from tidegate.policies.ranking import RecordedRun
     from tidegate.types import Array, Budget, Rows, Setting, Side, Time
 
 Equals = Literal["newest", "oldest"]
@@ -21,16 +21,16 @@ Equals = Literal["newest", "oldest"]
 
 @dataclass(frozen=True)
 class Importance(Policy):
-    """The least important row goes, whether or not it ever matches.
+    """Evict the least important row, whether or not it ever matches.
 
-    For joins in which what matters is rare and finds its partners anyway. Rows of great importance and no partner
-    block memory for as long as their windows last; `ijoin` notices those.
+    For joins in which important rows are rare and find their partners anyway. An important row without a partner
+    occupies memory until its window ends; `ijoin` detects such rows.
 
     Parameters
     ----------
     equals
-        Who stays of equally important rows: the "newest" or the "oldest". Without importances, where every row
-        has 1, the first is as `fifo` and the second as `until_expiry`.
+        Which of equally important rows stay: the "newest" or the "oldest". Without importances every row has 1; then
+        the first is `fifo` and the second is `until_expiry`.
 
     Examples
     --------
@@ -47,9 +47,9 @@ class Importance(Policy):
 
     Deviations
     ----------
-    The paper does not say who goes of equally important rows. Its section 5.3, where all are, has a few rows occupy
-    the memory: the oldest stay. Here the newest do unless told otherwise, as with all policies: an older row has less
-    of its window left, and `equals="oldest"` fills the memory with rows that stay until they expire.
+    The paper does not state which of equally important rows is evicted. In its section 5.3, where all are equal, some
+    rows occupy the memory: the oldest stay. Here the newest stay by default, as with all policies: an older row has
+    less of its window left. With `equals="oldest"` memory fills with rows that stay until they expire.
     """
 
     name: ClassVar[str] = "importance"
@@ -61,20 +61,20 @@ class Importance(Policy):
         check_choice(self.equals, Equals, "equals")
 
     def is_fixed(self) -> bool:
-        """It is, unless importance is redefined."""
+        """Always, unless importance is redefined."""
         return True
 
-    def start(self, setting: Setting) -> Policy:  # noqa: ARG002 - it needs nothing from it
-        """Rank by importance alone, or let the oldest of equals stay."""
-        return self if self.equals == "newest" else _KeepingOldest(self)
+    def start(self, setting: Setting) -> RunningPolicy:  # noqa: ARG002 - it needs nothing from it
+        """Rank by importance, with the newest or the oldest of equal rows first."""
+        return self if self.equals == "newest" else OldestImportance(self)
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - what matters now matters later
+    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - importance does not depend on the time
         """Score by importance."""
         return importance_of(rows)
 
 
-class _KeepingOldest(Policy):
-    """`Importance` at work where the oldest of equals stay."""
+class OldestImportance(RunningPolicy):
+    """A running `Importance` that keeps the oldest of equally important rows."""
 
     def __init__(self, config: Importance) -> None:
         self.config = config
@@ -82,19 +82,19 @@ class _KeepingOldest(Policy):
     def __repr__(self) -> str:
         return repr(self.config)
 
-    def ranking(self, course: Course) -> Ranking:
-        """By importance, then by arrival: a place of its own for each row."""
-        worth = course.merged(importance_of(course.left), importance_of(course.right))
-        places = np.empty(len(worth))
-        places[np.lexsort((-np.arange(len(worth)), worth))] = np.arange(len(worth))
-        return Ranking(places)
+    def ranking(self, run: RecordedRun) -> Ranking:
+        """Rank by importance, then by arrival: each row has a rank of its own."""
+        importance = run.merged(importance_of(run.left), importance_of(run.right))
+        ranks = np.empty(len(importance))
+        ranks[np.lexsort((-np.arange(len(importance)), importance))] = np.arange(len(importance))
+        return Ranking(ranks)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by importance."""
         return self.config.scores(rows, now)
 
     def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array]:
-        """Mark the most important rows that fit; of equals the oldest."""
+        """Mark the most important rows that fit; among equals the oldest."""
         scores = np.concatenate([self.scores(some, now) for some in rows.values()])
         sizes = np.concatenate([some.sizes() for some in rows.values()]) if budget.unit == "bytes" else None
         stays = best(scores, [-some.id for some in rows.values()], sizes, budget)
@@ -104,5 +104,5 @@ class _KeepingOldest(Policy):
 
 
 def importance_of(rows: Rows) -> Array:
-    """The importance of rows; 1 for each where none is given."""
+    """The importance of rows; 1 for each if none is given."""
     return np.ones(len(rows)) if rows.importance is None else rows.importance

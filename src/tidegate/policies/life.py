@@ -1,4 +1,4 @@
-"""Keep the rows whose keys are frequent on the other side and which have long to live."""
+"""Keep the rows whose keys are frequent on the other side and whose windows are still long."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from tidegate.policies.prob import Foreseeing, Prob
+from tidegate.policies.prob import Prob, RunningProb
 from tidegate.types import FAR, SIDES, InputError
 
 if TYPE_CHECKING:
-    from tidegate.policies.policy import Policy
+    from tidegate.policies.policy import RunningPolicy
     from tidegate.types import Array, Rows, Setting, Time
 
 
 @dataclass(frozen=True)
 class Life(Prob):
-    """A row is worth the results that it can still produce: its key's rate on the other side times its time left.
+    """Score a row by the results that it can still produce: its key's rate on the other side times its time left.
 
-    `prob` asks how soon a row pays, this one how much. It spares memory that `prob` gives to old rows of hot
-    keys, and so does better with short windows and much skew; with memory for little more than the hottest
-    keys `prob` is the better. Needs a window with an end.
+    `prob` scores by results per unit of time, this policy by all remaining results. It evicts old rows of frequent
+    keys earlier than `prob`. So it does better with short windows and much skew. With memory for little more than the
+    most frequent keys `prob` does better. The window needs an end.
 
     Parameters
     ----------
     window
-        The spans (left, right) that remaining lifetimes are measured by; by default those of the join.
+        The spans (left, right) by which the time left is measured; by default those of the join.
     left, right
-        For keys that move, as for `prob`. A row then lives until the other side has passed its key for good, if
-        that is before its window ends; so that the window needs no end.
+        For keys that move, as for `prob`. The time left then ends when the other side cannot bring the key any more,
+        if that is before the window ends. So the window needs no end.
     model, capacity, horizon
         As for `prob`.
 
@@ -65,34 +65,32 @@ class Life(Prob):
             if len(spans) != len(SIDES) or not all(
                 isinstance(span, int | float) and span >= 0 for span in spans
             ):
-                raise InputError(f"window {self.window!r} tells no lifetimes; give two numbers (left, right)")
+                raise InputError(
+                    f"window {self.window!r} is not a pair of spans; give two numbers (left, right)"
+                )
             object.__setattr__(self, "window", spans)
 
-    def is_fixed(self) -> bool:
-        """Never: lives run out."""
-        return False
-
-    def start(self, setting: Setting) -> Policy:
-        """Measure lives by the join's window unless another was given."""
+    def start(self, setting: Setting) -> RunningPolicy:
+        """Measure the time left by the join's window unless another was given."""
         spans = [setting.window.length(side) for side in SIDES]
         if self.window is None:
             endless = setting.window.counted or max(spans) >= FAR
             if endless and self.left and self.right and self.left.ends() and self.right.ends():
-                return Foreseeing(replace(self, window=(math.inf, math.inf)), setting)
+                return RunningProb(replace(self, window=(math.inf, math.inf)), setting)
             if endless:
                 raise InputError(
-                    f"life needs to know how long rows have to live, and the window {setting.window} does not say; "
+                    f"life needs the time that rows have left, and the window {setting.window} has no end in time; "
                     "use prob, or give window=(left, right) in time, or left= and right= that move and are bounded"
                 )
-            return Foreseeing(replace(self, window=(spans[0], spans[1])), setting)
-        return Foreseeing(self, setting)
+            return RunningProb(replace(self, window=(spans[0], spans[1])), setting)
+        return RunningProb(self, setting)
 
-    def weight(self, rows: Rows, now: Time, reach: Array | None = None) -> Array:
+    def weight(self, rows: Rows, now: Time, remaining: Array | None = None) -> Array:
         """The time that each row has left."""
         left, right = self.window or (0.0, 0.0)
-        left_to_live: Array = np.maximum((left if rows.side == "left" else right) - (now - rows.time), 0)
-        return left_to_live if reach is None else np.maximum(np.minimum(left_to_live, reach), 0)
+        time_left: Array = np.maximum((left if rows.side == "left" else right) - (now - rows.time), 0)
+        return time_left if remaining is None else np.maximum(np.minimum(time_left, remaining), 0)
 
-    def lives(self) -> Array:
-        """As the window has it."""
+    def lifetimes(self) -> Array:
+        """The spans of the window."""
         return np.array(self.window, np.float64)

@@ -1,4 +1,4 @@
-"""Keep the rows that the best of all plans keeps, knowing everything that will arrive."""
+"""Keep the rows that the optimal plan keeps, given everything that will arrive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from tidegate.policies.min_cost_flow import least_cost_flow
-from tidegate.policies.policy import Need, Policy
+from tidegate.policies.policy import Need, Policy, RunningPolicy
 from tidegate.types import SIDES, InputError, check_choice
 
 if TYPE_CHECKING:
@@ -22,28 +22,28 @@ Weigh = Literal["results", "importance"]
 
 @dataclass(frozen=True)
 class Offline(Policy):
-    """The yardstick: no policy can get more results from these streams within this budget.
+    """The upper bound: no policy can produce more results from these streams within this budget.
 
-    Which rows to hold, and until when, is decided at the start, from the recorded streams, as a min-cost flow. The
-    budget flows along a line of time. On its way a unit may hold a row: it leaves the line when the row arrives,
-    gains what the row matches each time that it does, and may return to the line after any of these. A row's score
-    is the step after whose matching the plan lets it go, so that whatever the plan still wants is ranked above
-    whatever it does not, and always fits; room that is left over holds rows that gain nothing.
+    Which rows to keep, and until when, is decided at the start, from the recorded streams, as a min-cost flow. The
+    budget flows along a time line. A unit of flow may keep a row: it leaves the line when the row arrives, gains the
+    row's matches whenever there are some, and may return to the line after any of them. A row's score is the step
+    after which the plan drops it. So rows that the plan still needs rank above all others and always fit; free space
+    keeps rows that gain nothing.
 
-    Of two rows of one side and key the newer matches whatever the older one still will, so that any number of
-    them held are best the newest. They share one path through the network, which therefore grows with the rows
-    and not with the results. Where that does not hold (keys compared other than by equality, a negative end of
-    the window) every row has its own.
+    Of two rows of one side and key, the newer matches everything that the older one still will. So of several such
+    rows it is best to keep the newest. They share one path through the network, which grows with the rows and not
+    with the results. If that does not hold (keys compared other than by equality, a negative end of the window),
+    every row has its own path.
 
-    It runs in `tidegate.simulate` alone, with the order "probe-first": if room is made before matching, what a
-    row gains depends on which others are held, and no flow says that. Rows out of order are refused, as the
-    operator itself then decides who goes first. All results of the exact join are held in memory while the plan is
-    made; the time that takes grows with the rows times the budget.
+    It runs only in `tidegate.simulate`, with the order "probe-first": if rows are evicted before matching, the gain
+    of a row depends on which others are kept, and a flow cannot express that. Rows out of order are refused, because
+    the operator then evicts overdue rows itself. All results of the exact join are in memory while the plan is
+    computed; the time grows with the rows times the budget.
 
     Parameters
     ----------
     weigh
-        What to get most of: "results", or their "importance", where every row has a path of its own.
+        What to maximize: "results", or their "importance" (then every row has its own path).
 
     Examples
     --------
@@ -58,13 +58,13 @@ class Offline(Policy):
 
     Deviations
     ----------
-    The paper leaves the network to a report; there, a node stands for each row at each time. This one has a node
-    for each time at which rows of a key match, which gives the same optimum. Importance that is not whole is
-    rounded, to a 2**31st of all that the exact join has.
+    The paper refers to a report for the network; there, it has a node for each row at each time. This one has a node
+    for each time at which rows of a key match, with the same optimum. Importance that is not whole is
+    rounded, to a 2**31st of the total of the exact join.
     """
 
     name: ClassVar[str] = "offline"
-    use_when: ClassVar[str] = "A yardstick in simulations: the most results that any policy can produce."
+    use_when: ClassVar[str] = "An upper bound in simulations: the most results that any policy can produce."
     needs: ClassVar[frozenset[Need]] = frozenset({"future"})
     orders: ClassVar[tuple[Order, ...]] = ("probe-first",)
 
@@ -73,16 +73,12 @@ class Offline(Policy):
     def __post_init__(self) -> None:
         check_choice(self.weigh, Weigh, "weigh")
 
-    def is_fixed(self) -> bool:
-        """It is: the plan is made before the first row arrives."""
-        return True
-
-    def start(self, setting: Setting) -> Policy:
-        """Make the plan."""
+    def start(self, setting: Setting) -> RunningPolicy:
+        """Compute the plan."""
         future = setting.future
         if future is None:
             raise InputError(
-                "policy 'offline' needs to know what will arrive; use it in tidegate.simulate, on recorded streams"
+                "policy 'offline' needs the future arrivals; use it in tidegate.simulate, on recorded streams"
             )
         if setting.order not in self.orders:
             raise InputError(f"policy 'offline' cannot plan for order={setting.order!r}; use 'probe-first'")
@@ -95,9 +91,9 @@ class Offline(Policy):
         if self.weigh == "importance":
             if future.importance is None:
                 raise InputError("policy 'offline' has no importance to weigh; add an importance column")
-            kin, gains = np.arange(len(steps)), _whole(future.importance)
+            groups, gains = np.arange(len(steps)), _whole(future.importance)
         else:
-            kin, gains = _kin(setting, future), np.ones(len(future.pairs.left), np.int64)
+            groups, gains = _groups(setting, future), np.ones(len(future.pairs.left), np.int64)
         before = steps[future.pairs.left] < steps[future.pairs.right]
         after = steps[future.pairs.left] > steps[future.pairs.right]
         held: dict[Side, tuple[Array, Array, Array]] = {
@@ -108,51 +104,47 @@ class Offline(Policy):
         for sides, room in zip(pools, rooms, strict=True):
             held_by = zip(*(held[side] for side in sides), strict=True)
             rows_held, matched, gained = map(np.concatenate, held_by)
-            _plan(until, rows_held, matched, gained, steps, kin, room)
-        return _Planned(until)
-
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - what was not started has no plan
-        """Refuse: there is no plan before the start."""
-        raise InputError(f"{self!r} ranks rows only once it has started; use it in tidegate.simulate")
+            _plan(until, rows_held, matched, gained, steps, groups, room)
+        return OfflinePlan(until)
 
 
-class _Planned(Policy):
-    """A plan: for each row number, the step after whose matching the row may go."""
+class OfflinePlan(RunningPolicy):
+    """A running `Offline`: for each row number, the step after which the plan drops the row."""
 
     def __init__(self, until: Array) -> None:
         self._until = until
 
     def is_fixed(self) -> bool:
-        """It is."""
+        """Always: the plan is computed before the first row arrives."""
         return True
 
     def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - the plan does not change
-        """Score by how long the plan holds a row."""
+        """Score by how long the plan keeps a row."""
         return self._until[rows.id].astype(np.float64)
 
 
 def _room(share: Budget | None, future: Future) -> int:
-    """How many rows a pool holds; recorded rows are all of one size."""
+    """The number of rows that fit in a pool; all recorded rows have the same size."""
     if share is None:
         return 0
     size = future.left.row_bytes if share.unit == "bytes" else 1
     return min(share.limit // size, len(future.steps))
 
 
-def _kin(setting: Setting, future: Future) -> Array:
-    """A number for each row; of rows with the same one, the newer matches whatever the older one still will."""
+def _groups(setting: Setting, future: Future) -> Array:
+    """The group of each row; in a group, a newer row matches everything that an older one still will."""
     sides = future.left, future.right
     closed = all(setting.window.length(side) >= 0 for side in SIDES)
-    kin = np.arange(len(future.steps))
+    groups = np.arange(len(future.steps))
     if setting.condition == "=" and closed:
         keys = np.unique(np.concatenate([rows.key for rows in sides]), return_inverse=True)[1]
-        kin[future.left.id] = 2 * keys[: len(future.left)]
-        kin[future.right.id] = 2 * keys[len(future.left) :] + 1
-    return kin
+        groups[future.left.id] = 2 * keys[: len(future.left)]
+        groups[future.right.id] = 2 * keys[len(future.left) :] + 1
+    return groups
 
 
 def _whole(importance: Array) -> Array:
-    """Importance as whole numbers in proportion, few enough for all that a row gains in a step to be below 2**32."""
+    """Importance as proportional whole numbers, small enough that the gain of a row in a step is below 2**32."""
     if not len(importance):
         return importance.astype(np.int64)
     scale = 2.0**31 / max(float(importance.sum()), 1.0)
@@ -160,12 +152,12 @@ def _whole(importance: Array) -> Array:
     return np.rint(importance * (1 if exact else scale)).astype(np.int64)
 
 
-def _plan(until: Array, rows: Array, at: Array, gains: Array, steps: Array, kin: Array, room: int) -> None:
-    """Write into `until` how long to hold rows, if the row `rows[i]` gains `gains[i]` by a match in the step `at[i]`.
+def _plan(until: Array, rows: Array, at: Array, gains: Array, steps: Array, groups: Array, room: int) -> None:
+    """Write into `until` how long to keep rows, if the row `rows[i]` gains `gains[i]` by a match in the step `at[i]`.
 
-    An encounter is a step in which rows of one kin match. All of the kin that are held come to its first node,
-    pass to its second by arcs that gain what each of them matches, and go on to the next encounter or back to the
-    line of time.
+    An encounter is a step in which rows of one group match. The flow of all kept rows of the group enters its first
+    node, passes to its second by arcs that gain the matches of each row, and leaves to the next encounter or to the
+    time line.
     """
     if not len(rows) or not room:
         return
@@ -173,14 +165,14 @@ def _plan(until: Array, rows: Array, at: Array, gains: Array, steps: Array, kin:
     gain = np.zeros(len(stretch), np.int64)
     np.add.at(gain, which, gains)
     row, at = _decoded(stretch)
-    met, encounter = np.unique(_coded(kin[row], at), return_inverse=True)
-    kin_met, met_at = _decoded(met)
+    met, encounter = np.unique(_coded(groups[row], at), return_inverse=True)
+    group_met, met_at = _decoded(met)
     level, wide = np.unique(_coded(encounter, gain), return_counts=True)
     passed, gained = _decoded(level)
     first = np.flatnonzero(np.diff(row, prepend=-1))
     entry, entering = np.unique(_coded(encounter[first], steps[row[first]]), return_counts=True)
     entered, entered_at = _decoded(entry)
-    onward = np.flatnonzero(np.diff(kin_met) == 0)
+    onward = np.flatnonzero(np.diff(group_met) == 0)
 
     times = np.unique(np.concatenate((entered_at, met_at)))
     ranked = np.argsort(np.concatenate((3 * met_at, 3 * met_at + 1, 3 * times + 2)), kind="stable")
@@ -202,13 +194,13 @@ def _plan(until: Array, rows: Array, at: Array, gains: Array, steps: Array, kin:
     flow = least_cost_flow(tail, head, capacity, cost, room)
     enters, leaves = flow[: len(entry)], flow[len(entry) : len(entry) + len(met)]
 
-    # Of each kin the newest are held, as many as there is flow: how many have come less how many are held is how
-    # many were let go, one kin after the other, as the flow of each begins and ends with none.
+    # Of each group the newest rows are kept, as many as there is flow: arrived rows less kept rows are dropped rows.
+    # The sums go on from one group to the next, because the flow of each begins and ends with 0.
     when = np.concatenate((met_at, entered_at))
-    order = np.lexsort((when, np.concatenate((kin_met, kin_met[entered]))))
-    let_go = np.cumsum(np.concatenate((leaves, entering - enters))[order])
-    by_kin = row[first][np.argsort(kin[row[first]], kind="stable")]
-    until[by_kin] = when[order][np.searchsorted(let_go, np.arange(len(by_kin)), side="right")]
+    order = np.lexsort((when, np.concatenate((group_met, group_met[entered]))))
+    dropped = np.cumsum(np.concatenate((leaves, entering - enters))[order])
+    by_group = row[first][np.argsort(groups[row[first]], kind="stable")]
+    until[by_group] = when[order][np.searchsorted(dropped, np.arange(len(by_group)), side="right")]
 
 
 _HALF = 32

@@ -1,51 +1,82 @@
-"""The contract of every policy: learn from what is shown, and rank.
+"""The contract of every policy: a configuration that starts, and a running policy that scores rows.
 
-A policy never sees the buffer's internals and never evicts. The operator shows it each step, asks it to
-score the rows that want to stay, and keeps the best that fit; among equals the newest stays. A policy that
-decides on sets of rows rather than on each by itself says which stay (`keep`); the operator enacts that.
+A policy never sees the buffer's internals and never evicts. The operator shows it each step, asks it to score
+the rows, and keeps the rows with the highest scores that fit; among equal scores the newest rows stay.
+
+What only some policies can do, such as deciding on sets of rows, is in `abilities`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
 
 from tidegate.models.processes.process import Process
 from tidegate.models.value_object import ValueObject
-from tidegate.policies.ranking import Ranking, says_anew
 from tidegate.registry import classes_by_name, find_class
-from tidegate.types import SIDES, InputError, Learned, Order
+from tidegate.types import SIDES, InputError, Order
 
 if TYPE_CHECKING:
-    from tidegate.models import Payoff
-    from tidegate.policies.ranking import Course
-    from tidegate.types import Array, Buckets, Budget, Rows, Setting, Side, Step, Time
+    from tidegate.types import Array, Rows, Setting, Step, Time
 
 Need = Literal["importance", "future"]
 
 
-class Policy(ABC):
-    """Who stays.
+class LearningHooks(Protocol):
+    """What a running policy learns and saves; by default nothing."""
 
-    What the user writes is a frozen dataclass; `start` turns it into what runs. A policy with neither
-    parameters to bind nor anything to learn is both.
+    def observe(self, step: Step) -> None:  # noqa: ARG002 - for subclasses
+        """Learn from the arrivals and matches of a step, before its rows are scored."""
+        return
+
+    def kind(self) -> str:
+        """What identifies its state: only a policy of the same kind can restore it."""
+        return type(self).__name__
+
+    def snapshot(self) -> dict[str, Array]:
+        """What was learned, as named arrays."""
+        return {}
+
+    def restore(self, state: dict[str, Array]) -> Self:
+        """Continue from what `snapshot` returned."""
+        if state:
+            raise InputError(
+                f"{type(self).__name__} keeps no state but was given {sorted(state)}; restore with its own"
+            )
+        return self
+
+
+@runtime_checkable
+class RunningPolicy(LearningHooks, Protocol):
+    """A policy that is bound to a join."""
+
+    @abstractmethod
+    def scores(self, rows: Rows, now: Time) -> Array:
+        """Score rows of one side; rows with higher scores stay. This changes no state."""
+
+
+class Policy(LearningHooks, ABC):
+    """The configuration of a policy, usually a frozen dataclass; `start` returns what runs.
+
+    A policy with nothing to bind and nothing to learn is one class with one method: it defines `scores`, and `start`
+    returns it as it is.
 
     Attributes
     ----------
     name
-        What users and the command line call it; a class without one is not listed.
+        Its name for users and on the command line; a class without one is not listed.
     use_when
         One line for lists of policies: in which case to choose it.
     by_key
-        Whether it ranks by how often keys come, so that it makes sense for equal keys only.
+        Whether it scores by how often keys arrive, so that it works for equal keys only.
     predicts
-        Whether it has a model that tells, sooner or later, what memory yields (`payoffs`).
+        Whether it has a model of the results by memory (`abilities.PredictsPayoff`).
     needs
-        What must be given beside keys and times: an importance (rows without it are refused), or the future, which
-        only a simulation of recorded streams can hand over, in `Setting.future`.
+        What must be given in addition to keys and times: an importance (rows without it are refused), or the future,
+        which only a simulation of recorded streams has, in `Setting.future`.
     orders
-        The orders of a step that it can work with; it refuses others when it starts.
+        The orders of a step that it supports; `start` refuses others.
     """
 
     name: ClassVar[str]
@@ -55,115 +86,52 @@ class Policy(ABC):
     needs: ClassVar[frozenset[Need]] = frozenset()
     orders: ClassVar[tuple[Order, ...]] = get_args(Order)
 
-    def is_fixed(self) -> bool:
-        """Whether a row's score never changes after it arrived, and nothing is learned."""
-        return False
-
-    def ranking(self, course: Course) -> Ranking | None:
-        """How rows rank throughout a run, once it has started; None unless that depends on the arrivals alone.
-
-        Whoever learns has then learned from all of them.
-        """
-        # Who inherits that scores are fixed, and scores otherwise or says who stays, did not say it of itself.
-        own = all(says_anew(self, "is_fixed", of=name) for name in ("scores", "observe", "keep"))
-        if not own or not self.is_fixed():
-            return None
-        return Ranking(course.merged(self.scores(course.left, 0), self.scores(course.right, 0)))
-
-    def counts_steps(self) -> bool:
-        """Whether it was given processes, which bring a row a side at each whole time from 0 on."""
-        return any(isinstance(getattr(self, side, None), Process) for side in SIDES)
-
-    def start(self, setting: Setting) -> Policy:  # noqa: ARG002 - most policies need nothing from it
+    def start(self, setting: Setting) -> RunningPolicy:  # noqa: ARG002 - most policies of one class need nothing
         """Bind to a join and return what runs."""
-        return self
-
-    def watches(self) -> dict[Side, Buckets]:
-        """The ages at which matches are to be counted for `observe`, for each side that has any."""
-        return {}
-
-    def payoffs(self) -> tuple[Payoff, Payoff] | None:
-        """What memory yields on the left and on the right, by its model; None while that is not known."""
-        return None
-
-    def learned(self) -> list[Learned]:
-        """What it believes by now, for people to look at."""
-        return []
-
-    def require(self, rows: Rows) -> None:
-        """Refuse rows that lack what this policy needs."""
-        if len(rows) and rows.importance is None and "importance" in self.needs:
-            raise InputError(
-                f"{self!r} needs the importance of each row; add an importance column on the {rows.side}"
-            )
-
-    def noted(self, rows: Rows) -> Rows:
-        """Arrivals with what this policy notes of each row, in columns that `observe` may write to."""
-        return rows
-
-    def observe(self, step: Step) -> None:  # noqa: B027 - a policy that learns nothing keeps this
-        """Learn from the arrivals and matches of a step, before its rows are ranked."""
-
-    @abstractmethod
-    def scores(self, rows: Rows, now: Time) -> Array:
-        """Score rows of one side; the higher stays. Asking changes nothing."""
-
-    def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array] | None:  # noqa: ARG002 - for those that decide on sets
-        """Mark the rows that stay within a budget which these sides share; None: the best by score."""
-        return None
-
-    @property
-    def decides_on_sets(self) -> bool:
-        """Whether it says who stays instead of scoring."""
-        return type(self).keep is not Policy.keep
-
-    def revalued(self, rows: Rows) -> Rows:
-        """Buffered rows whose importance was redefined, with what this policy notes of them corrected."""
-        return rows
-
-    def kind(self) -> str:
-        """What its state is of: only a policy that says the same can take it up."""
-        return type(self).__name__
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned, as plain arrays."""
-        return {}
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
-        if state:
-            raise InputError(
-                f"{type(self).__name__} keeps no state but was given {sorted(state)}; restore with its own"
-            )
+        if not isinstance(self, RunningPolicy):
+            raise InputError(f"{type(self).__name__} defines neither scores nor start; define one of them")
         return self
 
     @classmethod
     def label(cls) -> str:
-        """Its name; for a class that has none of its own, what the class is called."""
+        """Its name; for a class without a name of its own, the name of the class."""
         return cls.name if "name" in vars(cls) else cls.__name__
 
     def parameters(self) -> dict[str, Any] | None:
-        """What it was made with, as values that JSON can hold; None if it cannot tell.
+        """Its parameters, as values that JSON can hold; None if they cannot be described.
 
-        A dataclass tells its fields, and models theirs. A policy with a model, or with fields that are not
-        plain, makes itself again in `made_of`.
+        A dataclass returns its fields, with the parameters of models among them. A policy with a model, or with
+        fields that are not plain, overrides `from_parameters` too.
         """
         if not is_dataclass(self):
             return None
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         return {
             name: value.to_parameters() if isinstance(value, ValueObject) else value
-            for name, value in told.items()
+            for name, value in given.items()
         }
 
     @classmethod
-    def made_of(cls, parameters: dict[str, Any]) -> Self:
-        """Make it again from what `parameters` told."""
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """Make a policy from what `parameters` returned."""
         return cls(**parameters)
 
 
-def need_numbers(setting: Setting, what: str) -> None:
-    """Refuse keys that are not the user's own whole numbers, where a policy reckons with them."""
+def check_rows(policy: Policy, rows: Rows) -> None:
+    """Refuse rows that lack what a policy needs."""
+    if len(rows) and rows.importance is None and "importance" in policy.needs:
+        raise InputError(
+            f"{policy!r} needs the importance of each row; add an importance column on the {rows.side}"
+        )
+
+
+def has_processes(policy: Policy) -> bool:
+    """Whether a policy was given processes, which have one row a side at each whole time from 0 on."""
+    return any(isinstance(getattr(policy, side, None), Process) for side in SIDES)
+
+
+def check_numeric(setting: Setting, what: str) -> None:
+    """Refuse keys that are not whole numbers of the user, where a policy computes with them."""
     if not setting.numeric:
         raise InputError(
             f"{what}, but keys are not whole numbers; leave it out, or join on a column of whole numbers"
@@ -171,7 +139,7 @@ def need_numbers(setting: Setting, what: str) -> None:
 
 
 def names() -> list[str]:
-    """Return the names of all policies, one's own included once their class is defined."""
+    """Return the names of all policies, including user-defined classes."""
     return sorted(classes_by_name(Policy.__subclasses__()))
 
 
@@ -193,7 +161,7 @@ def registered(name: str) -> type[Policy] | None:
 
 
 def find(policy: str | Policy) -> Policy:
-    """Return the policy that is meant: itself, or by name with its defaults.
+    """Return a policy: itself, or by name with its defaults.
 
     Examples
     --------

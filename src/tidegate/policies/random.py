@@ -1,4 +1,4 @@
-"""Keep a random choice of rows."""
+"""Keep a random selection of rows."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import numpy as np
 
 from tidegate.draws import draws, mix, salt
 from tidegate.models import LinearTrend
-from tidegate.policies.policy import Policy
-from tidegate.policies.ranking import PASSED, Ranking
-from tidegate.policies.reach import Reach, check_trends, remade
+from tidegate.policies.policy import Policy, RunningPolicy
+from tidegate.policies.ranking import Ranking
+from tidegate.policies.trend_limits import UNREACHABLE, TrendLimits, check_trends, trends_from
 
 if TYPE_CHECKING:
-    from tidegate.policies.ranking import Course
+    from tidegate.policies.ranking import RecordedRun
     from tidegate.types import Array, Rows, Setting, Step, Time
 
 
 @dataclass(frozen=True)
 class Random(Policy):
-    """Make room by dropping rows at random, newcomers among them: the baseline that a policy has to beat.
+    """Evict rows at random, arrivals included: the baseline that a policy has to beat.
 
-    The draw is a hash of the seed, the time and the row's number, so that a step that is run again
-    drops the same rows, in any process.
+    The draw is a hash of the seed, the time and the row's number. So a repeated step evicts the same rows, in any
+    process.
 
     Parameters
     ----------
     seed
         Fixes the draws; by default it comes from the join's seed and partition.
     left, right
-        For keys that move: the line that each side's keys follow. Rows whose key the other side has passed for good
-        go before all others.
+        For keys that move: the line that each side's keys follow. Rows whose key the other side cannot bring any more
+        are evicted first.
 
     Examples
     --------
@@ -55,59 +55,60 @@ class Random(Policy):
     def __post_init__(self) -> None:
         check_trends(self.left, self.right)
 
-    def start(self, setting: Setting) -> Policy:
+    def start(self, setting: Setting) -> RunningPolicy:
         """Draw from the join's seed unless one was given."""
         seeded = self if self.seed is not None else replace(self, seed=salt(setting))
-        reach = Reach.of(self.left, self.right, setting)
-        return seeded if reach is None else _Aware(seeded, reach)
+        limits = TrendLimits.of(self.left, self.right, setting)
+        return seeded if limits is None else TrendRandom(seeded, limits)
 
     @classmethod
-    def made_of(cls, parameters: dict[str, Any]) -> Self:
-        """Make it again from what `parameters` told."""
-        return cls(**parameters | remade(parameters))
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """Make a policy from what `parameters` returned."""
+        return cls(**parameters | trends_from(parameters))
 
     def salts(self, times: Array) -> Array:
-        """What the draws of all rows have in common at each of these times."""
+        """The salt of the draws at each of these times."""
         seed = np.uint64(int(self.seed or 0) % 2**64)
         salts: Array = mix(times.view(np.uint64) ^ seed).view(np.int64)
         return salts
 
-    def ranking(self, course: Course) -> Ranking:
-        """By its draws."""
-        return Ranking(salts=self.salts(course.nows))
+    def ranking(self, run: RecordedRun) -> Ranking:
+        """Rank by draws."""
+        return Ranking(salts=self.salts(run.nows))
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by a draw that is fresh at each time."""
+        """Score by a draw that is independent at each time."""
         # 53 bits, so that a draw is the same as an integer and as a float.
         return draws(rows.id, self.salts(np.array([now]))) * 2.0**53
 
 
-class _Aware(Policy):
-    """`Random` at work where keys move."""
+class TrendRandom(RunningPolicy):
+    """A running `Random` where keys follow trends."""
 
-    def __init__(self, config: Random, reach: Reach) -> None:
-        self.config, self._reach = config, reach
+    def __init__(self, config: Random, limits: TrendLimits) -> None:
+        self.config, self._limits = config, limits
 
     def __repr__(self) -> str:
         return repr(self.config)
 
     def observe(self, step: Step) -> None:
-        """Take note of when rows came."""
-        self._reach.observe(step)
+        """Remember the times of the last rows."""
+        self._limits.observe(step)
 
-    def ranking(self, course: Course) -> Ranking:
-        """By its draws, and by what will be passed when."""
-        return self.config.ranking(course)._replace(passes=self._reach.passes(course), since=course.since())
+    def ranking(self, run: RecordedRun) -> Ranking:
+        """Rank by draws, and by when keys arrive for the last time."""
+        return self.config.ranking(run)._replace(passes=self._limits.last_times(run), since=run.since())
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by a draw; what the other side has passed, below all."""
-        return np.where(self._reach.left(rows, now) > 0, self.config.scores(rows, now), PASSED)
+        """Score by a draw; rows whose key cannot arrive any more rank last."""
+        reachable = self._limits.remaining(rows, now) > 0
+        return np.where(reachable, self.config.scores(rows, now), UNREACHABLE)
 
     def snapshot(self) -> dict[str, Array]:
-        """When rows came."""
-        return self._reach.snapshot()
+        """The times of the last rows."""
+        return self._limits.snapshot()
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
-        self._reach.restore(state)
+        """Continue from what `snapshot` returned."""
+        self._limits.restore(state)
         return self

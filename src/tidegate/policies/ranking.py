@@ -1,7 +1,6 @@
-"""How rows rank throughout a recorded run, where that depends on the arrivals and not on who was kept.
+"""How rows rank throughout a recorded run, where that depends on the arrivals and not on which rows are kept.
 
-Such a run can be one compiled loop, as nothing needs to be asked of the policy between its steps. What policies have
-to tell differs, so there are several ways to rank, of which one is filled in.
+Such a run can be one compiled loop, because the policy decides nothing between its steps.
 """
 
 from __future__ import annotations
@@ -13,22 +12,23 @@ import numpy as np
 from tidegate.compiled import inlined, kernel
 from tidegate.draws import mix
 from tidegate.models.age_curve import Tables, priorities
+from tidegate.policies.abilities import FixedScores, RanksBeforehand
+from tidegate.policies.trend_limits import UNREACHABLE
 from tidegate.types import FAR, SIDES
 
 if TYPE_CHECKING:
+    from tidegate.policies.policy import RunningPolicy
     from tidegate.types import Array, Rows, Side, Time
 
 _NUMBERS: Final = np.empty(0, np.float64)
 _WHOLE: Final = np.empty(0, np.int64)
 _BY_STEP: Final = np.empty((0, 2), np.float64)
-PASSED: Final = -1.0
-"""The score of a row that can match no more, below that of one whose key was never seen."""
 _NO_CURVE: Final = Tables(_NUMBERS, _NUMBERS, _NUMBERS, _WHOLE, 0.0)
 _WORTHLESS: Final = Tables(np.zeros(2), np.zeros(2), np.zeros(1), np.ones(2, np.int64), 0.0)
 """The curve of rows that find nothing at any age."""
 
 
-class Course(NamedTuple):
+class RecordedRun(NamedTuple):
     """What arrives in a run: the rows of each side in order of arrival, each row's step, and each step's time."""
 
     left: Rows
@@ -117,22 +117,42 @@ class Ranking(NamedTuple):
         return cls(curves=(left or _WORTHLESS, right or _WORTHLESS))
 
 
-def says_anew(thing: object, what: str, of: str) -> bool:
-    """Whether whoever overrode the method `of` overrode the method `what` as well, or nobody did either.
+def overrides_together(thing: object, method: str, *others: str) -> bool:
+    """Whether no subclass overrides one of `others` without overriding `method` too.
+
+    A subclass that inherits `method` and overrides one of the others may no longer do what `method` states.
 
     Examples
     --------
     >>> class Ranked:
     ...     def scores(self): ...
     ...     def ranking(self): ...
-    >>> class Otherwise(Ranked):
+    >>> class Changed(Ranked):
     ...     def scores(self): ...
-    >>> says_anew(Ranked(), "ranking", of="scores"), says_anew(Otherwise(), "ranking", of="scores")
+    >>> overrides_together(Ranked(), "ranking", "scores"), overrides_together(Changed(), "ranking", "scores")
     (True, False)
     """
     classes = type(thing).__mro__
-    whose, others = (next(i for i, c in enumerate(classes) if name in vars(c)) for name in (what, of))
-    return whose <= others
+    first = {
+        name: next((i for i, c in enumerate(classes) if name in vars(c)), len(classes))
+        for name in (method, *others)
+    }
+    return all(first[method] <= first[name] for name in others)
+
+
+_DECISIONS: Final = ("scores", "observe", "keep")
+"""The methods of a running policy that decide which rows stay."""
+
+
+def ranking_of(policy: RunningPolicy, run: RecordedRun) -> Ranking | None:
+    """How rows rank throughout a run; None if the policy has to be asked at every step."""
+    if isinstance(policy, RanksBeforehand):
+        return policy.ranking(run) if overrides_together(policy, "ranking", *_DECISIONS) else None
+    if not isinstance(policy, FixedScores) or not overrides_together(policy, "is_fixed", *_DECISIONS):
+        return None
+    if not policy.is_fixed():
+        return None
+    return Ranking(run.merged(policy.scores(run.left, 0), policy.scores(run.right, 0)))
 
 
 class Shares(NamedTuple):
@@ -179,7 +199,7 @@ def scores_of(
         passes, since = ranking.passes, ranking.since[step]
         for i in range(len(rows)):
             if passes[rows[i]] - since[1 - on_right[rows[i]]] <= 0:
-                scores[i] = PASSED
+                scores[i] = UNREACHABLE
     return scores
 
 

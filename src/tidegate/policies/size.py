@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tidegate.models.validation import at_least_one
-from tidegate.policies.policy import Policy
-from tidegate.policies.prob import Foreseeing, Prob
-from tidegate.types import InputError, check_choice, other_side
+from tidegate.policies.policy import Policy, RunningPolicy
+from tidegate.policies.prob import Prob, RunningProb
+from tidegate.types import check_choice, other_side
 
 if TYPE_CHECKING:
-    from tidegate.policies.ranking import Course, Ranking
+    from tidegate.policies.ranking import Ranking, RecordedRun
     from tidegate.types import Array, Rows, Setting, Time
 
 Counts = Literal["keys", "matches"]
@@ -19,16 +19,16 @@ Counts = Literal["keys", "matches"]
 
 @dataclass(frozen=True)
 class Size(Policy):
-    """A row is worth as many matches as its key has been seen on the other side so far: the largest output.
+    """Score a row by how often its key has arrived on the other side so far: the largest output.
 
-    It is `prob` without forgetting: all rows since the start count alike. For keys whose frequencies do not change.
-    Where they do, use `prob`; where matches depend on age rather than on the key, `age`.
+    It is `prob` without decay: all rows since the start count equally. For keys whose frequencies do not change.
+    If they change, use `prob`; if matches depend on age rather than on the key, use `age`.
 
     Parameters
     ----------
     counts
-        "keys": rows of the other side that had the row's key, whether or not they met it. "matches": results of the
-        row itself, which knows nothing of a row before its first match, but needs no equal keys.
+        "keys": rows of the other side with the row's key, whether or not they matched it. "matches": results of the
+        row itself; this is 0 before the first match, but also works if keys match other than by equality.
     capacity
         How many keys of each side are counted one by one, as for `prob`.
 
@@ -50,8 +50,8 @@ class Size(Policy):
     Deviations
     ----------
     The iJoin paper gives no rule for SIZE but refers to Das, Gehrke and Riedewald, whose PROB keeps the rows whose
-    key is most frequent on the other side; so does this. No simple rule yields the paper's Table 3(b). In steps of
-    more than 8,192 rows a side, a sample of them is counted. Of equal counts the newest rows stay.
+    key is most frequent on the other side; so does this policy. No simple rule yields the paper's Table 3(b). In
+    steps of more than 8,192 rows a side, a sample of them is counted. Among equal counts the newest rows stay.
     """
 
     name: ClassVar[str] = "size"
@@ -66,19 +66,27 @@ class Size(Policy):
             at_least_one(self.capacity, "capacity", "keys")
         object.__setattr__(self, "by_key", self.counts == "keys")
 
-    def start(self, setting: Setting) -> Policy:
-        """Begin to count keys; matches are counted by the join."""
-        return _Counting(self, setting) if self.counts == "keys" else self
+    def start(self, setting: Setting) -> RunningPolicy:
+        """Count keys, or use the matches that the join counts."""
+        return KeyCountSize(self, setting) if self.counts == "keys" else MatchCountSize(self)
+
+
+class MatchCountSize(RunningPolicy):
+    """A running `Size` that scores by the results of each row."""
+
+    def __init__(self, config: Size) -> None:
+        self.config = config
+
+    def __repr__(self) -> str:
+        return repr(self.config)
 
     def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - past matches do not depend on the time
         """Score by results so far."""
-        if self.counts == "keys":
-            raise InputError(f"size has counted no keys to score {len(rows)} rows by; let a join start it")
         return rows.matches
 
 
-class _Counting(Foreseeing):
-    """`Size` at work: keys counted since the start."""
+class KeyCountSize(RunningProb):
+    """A running `Size` that counts keys since the start."""
 
     def __init__(self, config: Size, setting: Setting) -> None:
         super().__init__(Prob(capacity=config.capacity), setting, forgets=False)
@@ -87,9 +95,9 @@ class _Counting(Foreseeing):
     def __repr__(self) -> str:
         return repr(self._size)
 
-    def ranking(self, course: Course) -> Ranking | None:
-        """By counts, which need no rates: a side that brings more rows has the higher ones."""
-        ranking = super().ranking(course)
+    def ranking(self, run: RecordedRun) -> Ranking | None:
+        """Rank by counts, without rates: a side with more rows has higher counts."""
+        ranking = super().ranking(run)
         return ranking and ranking._replace(rates=ranking.rates[:0])
 
     def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - counts do not depend on the time

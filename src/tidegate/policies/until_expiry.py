@@ -1,4 +1,4 @@
-"""Keep whoever is in until its window ends."""
+"""Keep buffered rows until their windows end."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UntilExpiry(Policy):
-    """A row that was admitted stays until it expires; newcomers enter only where there is room.
+    """A buffered row stays until it expires; arrivals are buffered only if there is free space.
 
-    The best choice when partners come late in a row's life, as under an increasing age curve (bids at the
-    end of an auction), and a poor one when the window has no end: the first rows then stay for ever.
+    The best choice when partners arrive late in a row's window, as under an increasing age curve (bids at the
+    end of an auction), and a poor one when the window has no end: the first rows then stay forever.
 
     Examples
     --------
@@ -36,9 +36,9 @@ class UntilExpiry(Policy):
     use_when: ClassVar[str] = "Partners arrive late in a row's window: bids at the end of an auction."
 
     def is_fixed(self) -> bool:
-        """It is: time of arrival does not change."""
+        """Always: the order of arrival does not change."""
         return True
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - who came first stays, at any time
+    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - the order of arrival does not depend on it
         """Score by arrival: the earlier, the higher."""
         return -rows.id.astype(np.float64)

@@ -16,7 +16,8 @@ from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.models import LinearTrend, Noise, RandomWalk
 from tidegate.policies import Exponential, Heeb, Policy
-from tidegate.policies.heeb.adaptive import Choosing
+from tidegate.policies.abilities import learned_by
+from tidegate.policies.heeb.adaptive import AdaptiveHeeb
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Array, Setting
 
@@ -100,7 +101,7 @@ def test_the_unit_of_time_does_not_matter() -> None:
 def test_keys_that_are_no_numbers_have_shares() -> None:
     left, right = trending(300, 1.0, lag=1, seed=1), trending(300, 2.0, seed=2)
     text_left, text_right = (some | {"key": some["key"].astype(str)} for some in (left, right))
-    assert not isinstance(Heeb().start(Setting(Window(5, 5), numeric=False)), Choosing)
+    assert not isinstance(Heeb().start(Setting(Window(5, 5), numeric=False)), AdaptiveHeeb)
     assert results(text_left, text_right, "heeb", **NO_END) < 0.8 * results(left, right, "heeb", **NO_END)
     trend = LinearTrend(1, 0, Noise(sigma=1.0))
     with pytest.raises(InputError, match="keys are not whole numbers"):
@@ -140,7 +141,7 @@ def test_a_restart_changes_nothing_and_asking_neither(window: Window) -> None:
             assert np.array_equal(first, second)
             assert np.array_equal(first, through.policy.scores(buffer.rows, step[2].now))
             assert np.allclose(first, backwards)
-    assert {told.model for told in again.policy.learned()} > {"LinearTrend.speed", "LinearTrend.noise.sigma"}
+    assert {told.model for told in again.learned()} > {"LinearTrend.speed", "LinearTrend.noise.sigma"}
 
 
 def test_strides_see_as_far_and_count_as_much_as_steps() -> None:
@@ -162,7 +163,7 @@ def test_it_tells_what_it_believes() -> None:
     operator = Operator(join)
     for step in running(join):
         collected(operator.step(*step))
-    told = {(some.model, some.side): some for some in operator.policy.learned() if some.key is None}
+    told = {(some.model, some.side): some for some in operator.learned() if some.key is None}
     for side in SIDES:
         assert told["LinearTrend.speed", side].value == pytest.approx(1, rel=0.05)
         assert told["LinearTrend.noise.sigma", side].value == pytest.approx(2, rel=0.3)
@@ -172,4 +173,4 @@ def test_it_tells_what_it_believes() -> None:
 def test_a_state_from_before_processes_were_learned_is_taken_up() -> None:
     setting = Setting(Window(20, 12))
     shares = Heeb().start(Setting(Window(20, 12), numeric=False))
-    assert Heeb().start(setting).restore(shares.snapshot()).learned() == shares.learned()
+    assert learned_by(Heeb().start(setting).restore(shares.snapshot())) == learned_by(shares)

@@ -55,12 +55,12 @@ def test_survival_is_a_probability_that_never_rises(survival: Survival) -> None:
 
 @given(SURVIVALS)
 def test_a_survival_is_told_in_plain_values_and_made_again(survival: Survival) -> None:
-    assert Survival.made_of(json.loads(json.dumps(survival.to_parameters()))) == survival
+    assert Survival.from_parameters(json.loads(json.dumps(survival.to_parameters()))) == survival
 
 
 @given(st.floats(1.001, 1e6))
 def test_alpha_follows_from_the_mean_lifetime(lifetime: float) -> None:
-    survival = Exponential.lasting(lifetime)
+    survival = Exponential.from_lifetime(lifetime)
     assert survival.lifetime == pytest.approx(lifetime, rel=1e-9)
     assert 1 / (1 - math.exp(-1 / survival.alpha)) == pytest.approx(lifetime, rel=1e-6)
 
@@ -68,7 +68,7 @@ def test_alpha_follows_from_the_mean_lifetime(lifetime: float) -> None:
 @given(st.floats(0.001, 1000))
 def test_beyond_its_reach_an_exponential_survival_is_negligible_and_not_long_before(alpha: float) -> None:
     survival = Exponential(alpha)
-    reach = survival.reach()
+    reach = survival.negligible_after()
     tail = math.exp(-(reach + 1) / alpha) / -math.expm1(-1 / alpha)
     assert tail <= 1.0001e-12
     if reach > 1:
@@ -145,9 +145,9 @@ def test_what_is_wrong_is_named() -> None:
     with pytest.raises(InputError, match="alpha is -1"):
         Exponential(-1)
     with pytest.raises(InputError, match=r"lifetime of 1.0 steps has no alpha"):
-        Exponential.lasting(1.0)
+        Exponential.from_lifetime(1.0)
     with pytest.raises(InputError, match="survival 'Eternal' is not known; use one of Exponential, Fixed"):
-        Survival.made_of({"survival": "Eternal"})
+        Survival.from_parameters({"survival": "Eternal"})
     for ahead in (0, -3, 1.5):
         with pytest.raises(InputError, match=f"ahead is {ahead}; give a whole number of steps, at least 1"):
             expected_benefit(STILL, History(0), [1], Exponential(3), ahead=ahead)  # type: ignore[arg-type]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tidegate.models import AR1, History, LinearTrend, Noise, Oracle, Process, RandomWalk, Stationary, gains
 from tidegate.policies import Exponential, Fixed, Infinite, Inverse, Survival
-from tidegate.policies.heeb.precomputed import evened
-from tidegate.policies.heeb.windowed_benefit import expected_within, stretches
+from tidegate.policies.heeb.precomputed import rounded_benefit
+from tidegate.policies.heeb.windowed_benefit import benefit_within, step_ranges
 from tidegate.types import FOREVER, Array
 
 AHEAD = 30
@@ -54,7 +54,7 @@ def test_it_is_the_sum(process: Process, survival: Survival, rows: int) -> None:
         ends = rng.integers(0, AHEAD + 1, rows)
         begins = np.minimum(rng.integers(0, 4, rows), ends)
         for some, others in ((begins, ends), (0 * begins, 0 * ends + AHEAD)):
-            found = expected_within(process, history, keys, survival, some, others, ahead=AHEAD, lag=lag)
+            found = benefit_within(process, history, keys, survival, some, others, ahead=AHEAD, lag=lag)
             direct = summed(process, history, keys, survival, some, others, lag)
             assert found == pytest.approx(direct, abs=1e-9)
             assert (found >= 0).all()
@@ -76,7 +76,7 @@ def test_wide_noise_is_interpolated_as_exactly_as_sums_are(process: Process) -> 
     rng = np.random.default_rng(2)
     history, keys = History(40, 9), rng.integers(-4_000, 4_000, 5_000)
     begins, ends = np.zeros(5_000, np.int64), rng.integers(0, AHEAD + 1, 5_000)
-    found = expected_within(process, history, keys, Exponential(9.0), begins, ends, ahead=AHEAD)
+    found = benefit_within(process, history, keys, Exponential(9.0), begins, ends, ahead=AHEAD)
     direct = summed(process, history, keys, Exponential(9.0), begins, ends, 0)
     assert np.abs(found - direct).max() < 1e-9 * direct.max()
 
@@ -96,7 +96,7 @@ def test_rows_on_either_side_of_a_walk_are_worth_the_same_to_the_last_digit(
     for some, others in ((begins, ends), (0 * begins, 0 * ends + AHEAD)):
         for lag in (0, 3):
             found = [
-                expected_within(
+                benefit_within(
                     RandomWalk(drift, step), History(4, 77), 77 + sign * away, survival, some, others,
                     ahead=AHEAD, lag=lag,
                 )
@@ -111,8 +111,8 @@ def test_rows_on_either_side_of_a_level_that_stays_are_worth_the_same() -> None:
     away, none = np.arange(200), np.zeros(200, np.int64)
     for still in (LinearTrend(0, 9, Noise(sigma=40.0)), AR1(9, 0, 30.0), AR1(4.5, 0.5, 30.0)):
         above, below = (
-            evened(
-                expected_within(
+            rounded_benefit(
+                benefit_within(
                     still, History(4, 9), 9 + sign * away, Exponential(7.0), none, none + AHEAD, ahead=AHEAD
                 )
             )
@@ -125,8 +125,8 @@ def test_of_two_far_rows_the_nearer_is_worth_more() -> None:
     walk, away = RandomWalk(0, Noise(sigma=1.0)), np.arange(300)
     none = np.zeros(300, np.int64)
     for alpha in (1.0, 10.0):
-        found = evened(
-            expected_within(walk, History(0, 0), away, Exponential(alpha), none, none + 256, ahead=256)
+        found = rounded_benefit(
+            benefit_within(walk, History(0, 0), away, Exponential(alpha), none, none + 256, ahead=256)
         )
         assert (np.diff(found) < 0).all()
 
@@ -135,7 +135,7 @@ def test_a_trend_of_wide_uniform_noise_and_whole_speed_is_exact() -> None:
     rng = np.random.default_rng(2)
     trend, history, keys = LinearTrend(7, 0, Noise(50_000)), History(40), rng.integers(-60_000, 60_000, 5_000)
     begins, ends = np.zeros(5_000, np.int64), rng.integers(0, AHEAD + 1, 5_000)
-    found = expected_within(trend, history, keys, Exponential(9.0), begins, ends, ahead=AHEAD)
+    found = benefit_within(trend, history, keys, Exponential(9.0), begins, ends, ahead=AHEAD)
     assert found == pytest.approx(summed(trend, history, keys, Exponential(9.0), begins, ends, 0), abs=1e-12)
 
 
@@ -143,7 +143,7 @@ def test_what_cannot_come_in_time_is_worth_nothing() -> None:
     """Not even by rounding, so that the newest of such rows stay."""
     trend, steps = LinearTrend(1, 0, Noise(3)), np.zeros(200, np.int64)
     keys = np.arange(200)
-    found = expected_within(trend, History(0), keys, Exponential(7.0), steps, steps + 20, ahead=AHEAD)
+    found = benefit_within(trend, History(0), keys, Exponential(7.0), steps, steps + 20, ahead=AHEAD)
     assert (found[24:] == 0).all()
     assert (found[:24] > 0).all()
 
@@ -158,7 +158,7 @@ def test_what_cannot_come_in_time_is_worth_nothing() -> None:
 def test_stretches(times: list[float], since: int, span: int, delay: int) -> None:
     column = np.array(times)
     kind = float if column.dtype.kind == "f" else int
-    begins, ends = stretches(column, kind(since), kind(span), kind(delay), AHEAD)
+    begins, ends = step_ranges(column, kind(since), kind(span), kind(delay), AHEAD)
     for time, begin, end in zip(times, begins.tolist(), ends.tolist(), strict=True):
         assert end == min(max(math.floor(time + span - since), 0), AHEAD)
         assert begin == min(max(math.ceil(time + delay - since) - 1, 0), AHEAD)

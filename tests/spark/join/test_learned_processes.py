@@ -81,7 +81,7 @@ def test_a_bucket_that_restarts_goes_on_and_a_saved_one_tells() -> None:
     scorer = saved.scorer(Heeb)
     assert saved.settings.numeric
     assert scorer is not None
-    told = {(some.side, some.model): some.value for some in scorer.policy.learned()}
+    told = {(some.side, some.model): some.value for some in scorer.learned()}
     for side in SIDES:
         assert told[side, "LinearTrend.speed"] == pytest.approx(1, rel=0.05)
         assert told[side, "rate"] == pytest.approx(1e-4, rel=0.05)

@@ -187,7 +187,7 @@ class Learner(Policy):
         return {"curve": list(self.curve.rates)}
 
     @classmethod
-    def made_of(cls, parameters: dict[str, Any]) -> Self:
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
         return cls(Curve(tuple(parameters["curve"])))
 
 

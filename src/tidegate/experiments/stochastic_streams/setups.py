@@ -85,7 +85,7 @@ COUNTED: Final = 1 << 16
 
 def survival(setup: Setup, memory: int) -> Exponential:
     """A survival of half of the sum of both bounds. For walks, alpha is the memory."""
-    return Exponential(memory) if setup.bounds is None else Exponential.lasting(sum(setup.bounds) / 2)
+    return Exponential(memory) if setup.bounds is None else Exponential.from_lifetime(sum(setup.bounds) / 2)
 
 
 POLICIES: Final[dict[str, Callable[[Setup, int], Policy | None]]] = {

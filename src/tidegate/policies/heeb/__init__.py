@@ -1,9 +1,9 @@
-"""HEEB: score a row by the results to expect of it while it stays in memory.
+"""HEEB: score a row by its expected results while it stays in memory.
 
 | module | contents |
 |---|---|
-| `heeb` | `Heeb`, for streams whose keys follow a known process |
-| `adaptive` | `Heeb` without given processes: it learns processes, or shares of keys |
+| `heeb` | `Heeb`, and how it runs with given processes |
+| `adaptive` | how it runs without: it learns processes, or shares of keys |
 | `histogram` | `HeebHistogram`, which learns benefits by distance between the streams |
 | `survival` | the probability that a row is still in memory, and the benefit as a plain sum |
 | `incremental` | benefits that follow from one another, step by step |
@@ -16,7 +16,7 @@
 from tidegate.policies.heeb.heeb import Heeb
 from tidegate.policies.heeb.histogram import HeebHistogram
 from tidegate.policies.heeb.incremental import DriftingBenefit, earlier, later, over_time, trusted
-from tidegate.policies.heeb.precomputed import Curve, Surface, h1, h2
+from tidegate.policies.heeb.precomputed import BenefitCurve, BenefitSurface, h1, h2
 from tidegate.policies.heeb.survival import (
     Exponential,
     Fixed,
@@ -27,7 +27,8 @@ from tidegate.policies.heeb.survival import (
 )
 
 __all__ = [
-    "Curve",
+    "BenefitCurve",
+    "BenefitSurface",
     "DriftingBenefit",
     "Exponential",
     "Fixed",
@@ -35,7 +36,6 @@ __all__ = [
     "HeebHistogram",
     "Infinite",
     "Inverse",
-    "Surface",
     "Survival",
     "earlier",
     "expected_benefit",

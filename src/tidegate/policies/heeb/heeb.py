@@ -1,4 +1,4 @@
-"""Keep the rows of which the most results may be expected while they stay."""
+"""Keep the rows with the most expected results while they stay in memory."""
 
 from __future__ import annotations
 
@@ -11,61 +11,60 @@ import numpy as np
 from tidegate.models import History, LinearTrend, Markov, Process, RandomWalk, Rates
 from tidegate.models.decay import half_life, horizon_for
 from tidegate.models.rates import relative
-from tidegate.policies.expected_arrivals import check_processes
-from tidegate.policies.heeb.adaptive import Choosing
+from tidegate.policies.arrival_models import check_processes
+from tidegate.policies.heeb.adaptive import AdaptiveHeeb
 from tidegate.policies.heeb.lifetime import Lifetime
-from tidegate.policies.heeb.precomputed import evened
+from tidegate.policies.heeb.precomputed import rounded_benefit
 from tidegate.policies.heeb.survival import Exponential, Survival
-from tidegate.policies.heeb.windowed_benefit import expected_within, stretches
-from tidegate.policies.policy import Policy, need_numbers
-from tidegate.policies.prob import Foreseeing, Prob
+from tidegate.policies.heeb.windowed_benefit import benefit_within, step_ranges
+from tidegate.policies.policy import Policy, RunningPolicy, check_numeric
+from tidegate.policies.prob import Prob, RunningProb
 from tidegate.policies.ranking import Ranking
 from tidegate.types import FOREVER, SIDES, InputError, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
-    from tidegate.policies.ranking import Course
+    from tidegate.policies.ranking import RecordedRun
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
 
 _AHEAD: Final = 256
-_PRECISE: Final = 2.0**53
-"""Up to which times all whole numbers are floats."""
-_WIDEST: Final = 1 << 20
-"""How far apart the values of a whole run may be, for a table of all of them."""
+_MAX_TIME: Final = 2.0**53
+"""Up to this time every whole number is a float."""
+_MAX_TABLE: Final = 1 << 20
+"""The largest range of keys in a run for which a table of all of them is made."""
 
 
 @dataclass(frozen=True)
 class Heeb(Policy):
-    """A row is worth the results it may be expected to bring, each counted by how likely it is still there by then.
+    """Score a row by its expected results, each weighted by the probability that the row is still in memory.
 
     For streams whose keys follow a process that is known or can be fitted: timestamps that drift, levels, walks.
-    Where `prob` and `life` take the past for the future, this asks what comes next: a row that the other stream has
-    passed goes at once, and one that it is about to reach stays.
+    `prob` and `life` use past frequencies. This policy uses what arrives next: a row whose key the other stream has
+    passed is evicted at once, and one that it will reach soon stays.
 
-    Its sums are looked up, not formed for each row: `h1` and `h2` tell how for walks and levels. Scores are rounded
-    to 36 binary digits, so that rows which are worth the same have equal scores. Rows above and below the last value
-    of a walk without drift, at the same distance, are such rows. Of rows with equal scores the newer stay; of two
-    that arrived at the same time, the right one.
+    The sums come from tables (see `h1` for walks and `h2` for levels). Scores are rounded to 36 binary digits. So
+    rows with the same expected results have equal scores, such as rows at the same distance above and below the last
+    value of a walk without drift. Among equal scores the newer row stays; of two rows that arrived at the same time,
+    the right one.
 
-    Without processes it looks for them: where keys are whole numbers (or times, on Spark) and both sides are found to
-    be trends, walks or levels (`tidegate.models.ProcessLearner`), it goes by these, row by row and at any rate. As
-    long as that is not so it learns the shares of the keys as `prob` does, and weighs the time that a row has left
-    as far as rows are seen to stay: where they soon go it ranks like `prob`, where they outlive their windows like
-    `life`.
+    Without processes it searches for them: if keys are whole numbers (or times, on Spark) and both sides are trends,
+    walks or levels (`tidegate.models.ProcessLearner`), it scores by these, row by row and at any rate. Until then it
+    learns the shares of the keys as `prob` does, and weights the time that a row has left by the observed lifetime in
+    memory: if rows leave soon it ranks like `prob`, if they outlive their windows like `life`.
 
     Parameters
     ----------
     left, right
         The process that each side's keys follow, one row at each time step, whose number is the row's time; None for
-        both to learn processes or shares. If several rows come at a time, or some times bring none, each of them is
-        taken to follow it, and a row is worth as many results more as the other side brings rows.
+        both to learn processes or shares. If several rows arrive at a time, or none at some times, each of them is
+        assumed to follow it, and expected results are in proportion to the rows of the other side.
     survival
-        How likely a row is still there after some steps; by default exponential, with the mean lifetime that is
-        observed, whose alpha is rounded to a 32nd of an octave so that tables last. Without processes, an
-        exponential one, whose alpha is in units of time.
+        The probability that a row is still in memory after some steps; by default exponential, with the observed mean
+        lifetime, whose alpha is rounded to a 32nd of an octave so that tables can be reused. Without processes, only
+        an exponential one, whose alpha is in units of time.
     ahead
-        How many steps to look ahead at most, with processes.
+        The maximum number of steps to look ahead, with processes.
     capacity, horizon
-        As for `prob`; by the horizon lifetimes are forgotten, too.
+        As for `prob`; the horizon is also the half-life of observed lifetimes.
 
     Examples
     --------
@@ -87,13 +86,13 @@ class Heeb(Policy):
     Deviations
     ----------
     For sliding windows the paper refers to a report. Here results count only while both rows are in their windows;
-    a window that counts rows is taken as one without end. The lifetime is observed by Little's law, as section 7.3
-    proposes to do but does not; it counts the steps at which a row can be matched, so the present one, which the
-    paper's mean includes, is added. Arrival rates, which the paper takes for equal, are learned; each score counts
-    by the other side's rate beside that of the faster one. Of a walk or level the last row of a step counts as the
-    last value, even if others came at the same time. After a silence of more than `ahead` steps a walk is taken to be
-    where it could be after so many. Learned shares and survival are continuous in time, and count by the other
-    side's rate.
+    a window that counts rows is treated as one without end. The lifetime is observed by Little's law, as section 7.3
+    proposes but does not do. It counts the steps at which a row can match, so the current one, which the paper's mean
+    includes, is added. The paper assumes equal arrival rates; here they are learned, and each score is multiplied by
+    the other side's rate relative to that of the faster side. For a walk or level the last row of a step is the last
+    value, even if other rows arrived at the same time. After more than `ahead` steps without rows, the state of a
+    walk after `ahead` steps is used. Learned shares and survival are continuous in time, and are multiplied by the
+    other side's rate.
     """
 
     name: ClassVar[str] = "heeb"
@@ -115,36 +114,30 @@ class Heeb(Policy):
             Survival.check(self.survival)
         if self.left is None and not isinstance(self.survival, Exponential | None):
             raise InputError(
-                f"heeb has no processes, so no steps for {self.survival!r}; give left= and right=, or use Exponential"
+                f"heeb needs processes for {self.survival!r}; give left= and right=, or use Exponential"
             )
         if isinstance(self.ahead, bool) or not isinstance(self.ahead, int) or self.ahead < 1:
             raise InputError(f"ahead is {self.ahead!r}; give a whole number of steps, at least 1")
         half_life(self.horizon)
 
-    def start(self, setting: Setting) -> Policy:
-        """Take the processes that were given, or begin to learn them, and shares."""
+    def start(self, setting: Setting) -> RunningPolicy:
+        """Start with the given processes, or learn processes and shares."""
         if self.left is None or self.right is None:
-            shares = _Learning(self, setting)
-            return Choosing(self, shares, shares.lifetime, setting) if setting.numeric else shares
-        need_numbers(setting, "heeb was given processes (left=, right=)")
-        return _Foretelling(self, {"left": self.left, "right": self.right}, setting)
-
-    def scores(self, rows: Rows, now: Time) -> Array:
-        """Nothing is known before a join has started."""
-        raise InputError(
-            f"heeb has observed nothing to score {len(rows)} rows by at {now}; let a join start it"
-        )
+            shares = ShareHeeb(self, setting)
+            return AdaptiveHeeb(self, shares, shares.lifetime, setting) if setting.numeric else shares
+        check_numeric(setting, "heeb was given processes (left=, right=)")
+        return ProcessHeeb(self, {"left": self.left, "right": self.right}, setting)
 
     @classmethod
-    def made_of(cls, parameters: dict[str, Any]) -> Self:
-        """Make it again from what `parameters` told."""
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """Make a policy from what `parameters` returned."""
         processes = {side: parameters[side] and Process.from_parameters(parameters[side]) for side in SIDES}
-        survival = parameters["survival"] and Survival.made_of(parameters["survival"])
+        survival = parameters["survival"] and Survival.from_parameters(parameters["survival"])
         return cls(**parameters | processes | {"survival": survival})
 
 
-class _Foretelling(Policy):
-    """`Heeb` at work with processes: the sum over the steps ahead, by tables."""
+class ProcessHeeb(RunningPolicy):
+    """A running `Heeb` with processes: the sum over the steps ahead, from tables."""
 
     def __init__(self, config: Heeb, processes: dict[Side, Process], setting: Setting) -> None:
         self.config = config
@@ -165,7 +158,7 @@ class _Foretelling(Policy):
         return repr(self.config)
 
     def observe(self, step: Step) -> None:
-        """Take note of each side's last key, and learn how often rows come and how long they stay."""
+        """Remember each side's last key, and learn rates and lifetimes."""
         self._lifetime.observe(step)
         for side in SIDES:
             rows = step.rows[side]
@@ -174,42 +167,42 @@ class _Foretelling(Policy):
                 self._last[side] = math.floor(rows.time[-1]), int(rows.key[-1])
 
     def survival(self) -> Survival:
-        """The one that was given, or that of the lifetime by now; before any was observed, of one more step."""
-        return self.config.survival or Exponential.about(1 + (self._lifetime.mean() or 1.0))
+        """The given one, or that of the observed lifetime; before any was observed, of one more step."""
+        return self.config.survival or Exponential.near_lifetime(1 + (self._lifetime.mean() or 1.0))
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by the results expected until the row leaves its window or memory."""
+        """Score by the expected results until the row leaves its window or memory."""
         other = other_side(rows.side)
         process, survival, last = self._processes[other], self.survival(), self._last[other]
         if last is None and isinstance(process, Markov):
             return np.zeros(len(rows))
-        # The other side's row of this very time may be still to come: in steps of one row, the left's comes first.
+        # In steps of one row, the other side's row of the current time may not have arrived yet.
         since = max(math.floor(now) - 1, last[0]) if last else math.floor(now) - 1
         history = History(*last) if last and not process.independent else History(since)
         ahead = self._ahead(process, survival)
-        begins, ends = stretches(rows.time, *self._bounds(rows, other, since), ahead)
-        # A walk that was not seen for long could be anywhere: no need to follow it there.
+        begins, ends = step_ranges(rows.time, *self._bounds(rows, other, since), ahead)
+        # After many steps without rows a walk could be anywhere; more steps would not help.
         lag = min(since - history.now, ahead)
-        found = expected_within(process, history, rows.key, survival, begins, ends, ahead=ahead, lag=lag)
-        return evened(found) * self._rates.relative(other)
+        found = benefit_within(process, history, rows.key, survival, begins, ends, ahead=ahead, lag=lag)
+        return rounded_benefit(found) * self._rates.relative(other)
 
     def _ahead(self, process: Process, survival: Survival) -> int:
-        """How many steps to look ahead: to where what follows is negligible."""
-        reach = survival.reach() or self.config.ahead
+        """The number of steps to look ahead, after which the rest of the sum is negligible."""
+        steps = survival.negligible_after() or self.config.ahead
         if isinstance(process, RandomWalk) and isinstance(survival, Exponential):
-            # To come to far values takes many steps: of two rows with hardly a chance the nearer has more of it.
-            reach = max(reach, _AHEAD)
-        return min(self.config.ahead, reach)
+            # A walk needs many steps to reach far keys; of two unlikely rows, the nearer should rank higher.
+            steps = max(steps, _AHEAD)
+        return min(self.config.ahead, steps)
 
-    def ranking(self, course: Course) -> Ranking | None:
-        """By tables, if each step brings rows of both sides, and what they are worth moves with the other side."""
-        counts, since = course.counts(), course.since()
+    def ranking(self, run: RecordedRun) -> Ranking | None:
+        """Rank by tables, if each step has rows of both sides and scores depend on the distance to the other."""
+        counts, since = run.counts(), run.since()
         survival, endless = self.config.survival, set(self._spans.values()) == {FOREVER}
-        precise = np.abs(since).max(initial=0.0) < _PRECISE
+        precise = np.abs(since).max(initial=0.0) < _MAX_TIME
         if survival is None or not endless or not counts.all() or not precise:
             return None
-        times = course.last({side: np.floor(rows.time) for side, rows in course.rows.items()})
-        keys = course.last({side: rows.key for side, rows in course.rows.items()})
+        times = run.last({side: np.floor(rows.time) for side, rows in run.rows.items()})
+        keys = run.last({side: rows.key for side, rows in run.rows.items()})
         origins, tables, starts = np.empty(since.shape, np.int64), [], []
         for (side, process), place in zip(self._processes.items(), range(len(SIDES)), strict=True):
             if (
@@ -222,39 +215,43 @@ class _Foretelling(Policy):
                 origins[:, place] = keys[:, place]
             else:
                 return None
-            met = course.rows[other_side(side)].key
-            low = int(met.min()) - int(origins[:, place].max())
-            high = int(met.max()) - int(origins[:, place].min())
-            if high - low > _WIDEST:
+            other_keys = run.rows[other_side(side)].key
+            low = int(other_keys.min()) - int(origins[:, place].max())
+            high = int(other_keys.max()) - int(origins[:, place].min())
+            if high - low > _MAX_TABLE:
                 return None
-            far, ahead = np.arange(low, high + 1), self._ahead(process, survival)
-            none, all_ = np.zeros(len(far), np.int64), np.full(len(far), ahead)
+            distances, ahead = np.arange(low, high + 1), self._ahead(process, survival)
+            none, all_ = np.zeros(len(distances), np.int64), np.full(len(distances), ahead)
             history = History(0) if process.independent else History(0, 0)
-            tables.append(evened(expected_within(process, history, far, survival, none, all_, ahead=ahead)))
+            tables.append(
+                rounded_benefit(
+                    benefit_within(process, history, distances, survival, none, all_, ahead=ahead)
+                )
+            )
             starts.append(low)
         return Ranking(
             tables=(tables[1], tables[0]),
             starts=np.array(starts[::-1]),
             origins=origins,
-            keys=course.merged(course.left.key, course.right.key),
-            rates=np.stack(relative(*self._rates.follow(counts, course.nows)[:, :2].T), axis=1),
+            keys=run.merged(run.left.key, run.right.key),
+            rates=np.stack(relative(*self._rates.follow(counts, run.nows)[:, :2].T), axis=1),
         )
 
     def _bounds(self, rows: Rows, other: Side, since: int) -> tuple[Time, Time, Time]:
-        """The present, and from when to when after its own time a row may be matched; as its times are."""
+        """The current time, and the begin and end of a row's window after its own time; in the type of its times."""
         bounds = since, self._spans[rows.side], -self._spans[other]
         if np.issubdtype(rows.time.dtype, np.floating):
             return float(bounds[0]), float(bounds[1]), float(bounds[2])
         return bounds[0], math.floor(bounds[1]), math.ceil(bounds[2])
 
     def snapshot(self) -> dict[str, Array]:
-        """The last keys, and what was learned of lifetimes."""
+        """The last keys, rates and lifetimes."""
         state = {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
         state |= as_part("rate", self._rates.snapshot())
         return state | as_part("lifetime", self._lifetime.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         parts = parts_of(state)
         self._rates.restore(parts["rate"])
         self._lifetime.restore(parts["lifetime"])
@@ -264,8 +261,8 @@ class _Foretelling(Policy):
         return self
 
 
-class _Learning(Foreseeing):
-    """`Heeb` at work without processes: learned shares, each counted over the time that a row will have."""
+class ShareHeeb(RunningProb):
+    """A running `Heeb` without processes: learned shares, each multiplied by the expected time in memory."""
 
     def __init__(self, config: Heeb, setting: Setting) -> None:
         super().__init__(Prob(capacity=config.capacity, horizon=config.horizon), setting)
@@ -276,29 +273,29 @@ class _Learning(Foreseeing):
     def __repr__(self) -> str:
         return repr(self._heeb)
 
-    def ranking(self, course: Course) -> None:
-        """How long rows stay is learned from those that are kept."""
+    def ranking(self, run: RecordedRun) -> None:
+        """Unknown: the lifetime is learned from the rows that are kept."""
 
     def observe(self, step: Step) -> None:
-        """Learn rates, shares and how long rows stay."""
+        """Learn rates, shares and lifetimes."""
         super().observe(step)
         self.lifetime.observe(step)
 
     def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by the rate of results, times the time in which a row can be expected to be there for them."""
+        """Score by the rate of results, times the expected time in memory."""
         alpha = self._heeb.survival.alpha if isinstance(self._heeb.survival, Exponential) else None
         lifetime = alpha or self.lifetime.mean() or math.inf
-        left_to_live = np.maximum(self._windows[rows.side] - (now - rows.time), 0).astype(np.float64)
+        time_left = np.maximum(self._windows[rows.side] - (now - rows.time), 0).astype(np.float64)
         if math.isfinite(lifetime):
-            left_to_live = -np.expm1(-left_to_live / lifetime) * lifetime
-        return super().scores(rows, now) * left_to_live
+            time_left = -np.expm1(-time_left / lifetime) * lifetime
+        return super().scores(rows, now) * time_left
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
         return super().snapshot() | as_part("lifetime", self.lifetime.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         super().restore(state)
         self.lifetime.restore(parts_of(state)["lifetime"])
         return self

@@ -1,4 +1,4 @@
-"""Expected benefits from one another, where the exponential survival allows it, rather than each by its own sum."""
+"""Incremental expected benefits for the exponential survival: each follows from another instead of a sum."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _KEPT: Final = 4
 def later(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
     """The expected benefit one step later: the recursion as it is printed.
 
-    It multiplies every error by `exp(1 / alpha)` a step, so that it has to be started anew from the sum before long
-    (see `trusted`); `over_time` does not have that weakness.
+    It multiplies every error by `exp(1 / alpha)` a step, so that it has to be restarted from the sum after some steps
+    (see `trusted`). `over_time` does not have this problem.
 
     Parameters
     ----------
     benefit
-        The expected benefit of each row by now; of a process that is independent.
+        The current expected benefit of each row, for an independent process.
     probability
-        How likely each row's value was to come at that next step.
+        The probability of each row's value at the next step.
     alpha
         Of the exponential survival; infinity stands for `Infinite`, in caching.
     problem
@@ -46,7 +46,7 @@ def later(benefit: Array, probability: Array, alpha: float, *, problem: Problem 
 
     Deviations
     ----------
-    In caching, a value that was certain to come leaves nothing to conclude from (0 / 0): NaN, to be summed anew.
+    In caching, a value with probability 1 gives 0 / 0: NaN, to be replaced by the sum.
     """
     check_choice(problem, Problem, "problem")
     _alpha(alpha)
@@ -59,7 +59,7 @@ def later(benefit: Array, probability: Array, alpha: float, *, problem: Problem 
 
 
 def trusted(alpha: float, error: float = 1e-9, rounding: float = 2.0**-52) -> int:
-    """For how many steps `later` keeps within this error, if each step adds one of its own by rounding.
+    """The number of steps for which `later` stays within this error, if each step adds a rounding error.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def trusted(alpha: float, error: float = 1e-9, rounding: float = 2.0**-52) -> in
 
 
 def earlier(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
-    """The expected benefit one step earlier: the recursion run backwards, which makes every error smaller.
+    """The expected benefit one step earlier: the recursion backwards, which reduces every error.
 
     Parameters are those of `later`; `probability` is that of the step between.
     """
@@ -92,7 +92,7 @@ def over_time(
     *,
     problem: Problem = "joining",
 ) -> Array:
-    """The expected benefits now and at each of the next steps: one sum at the end, the rest backwards from it.
+    """The expected benefits now and at each of the next steps: a sum at the last, the others backwards from it.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def over_time(
 
     Deviations
     ----------
-    Backwards in time, so that it stays as exact as the sum; needs an independent process, as the corollaries do.
+    Backwards in time, so that it is as exact as the sum; needs an independent process, as the corollaries do.
     """
     _independent(process)
     _exponential(survival)
@@ -132,16 +132,16 @@ def over_time(
 class DriftingBenefit:
     """The expected benefit of every value at every time, for a trend of whole speed: one table for all.
 
-    Two rows that lie alike to the moving centre have the same future, so that a row's benefit is that of another
-    some steps earlier or later. The table is filled from where the trend has passed, each entry from the one that
-    lies a step's drift behind it.
+    Two rows at the same offset from the trend have the same future. So a row's benefit is that of another row some
+    steps earlier or later. The table is filled from the offsets that the trend has passed; each entry follows from
+    the one that is a step's drift behind it.
 
     Parameters
     ----------
     trend
         With a speed that is whole and not 0.
     survival
-        How long rows are thought to stay.
+        The probability that rows stay in memory.
     problem
         "joining" or "caching".
 
@@ -158,8 +158,8 @@ class DriftingBenefit:
 
     Deviations
     ----------
-    The corollary steps to a time `t + (v' - v) / a` that need not be a time at all; here `a` is whole and entries are
-    a whole number of steps apart. They are filled in the direction that makes errors smaller.
+    The corollary uses a time `t + (v' - v) / a` that need not be whole; here `a` is whole and entries are a whole
+    number of steps apart. They are filled in the direction that reduces errors.
     """
 
     trend: LinearTrend
@@ -178,9 +178,10 @@ class DriftingBenefit:
 
     @cached_property
     def _table(self) -> tuple[int, Array]:
-        """The offset `v - speed * t` that comes first, and the benefit there and at the next ones on the way ahead.
+        """The first offset `v - speed * t`, and the benefits of it and of the next ones ahead.
 
-        Ahead is up for a rising trend and down for a falling one. One drift of zeros comes first: passed for good.
+        Ahead is up for a rising trend and down for a falling one. The first entries, one drift, are 0: keys that
+        cannot arrive any more.
         """
         first, chances = _passing(self.trend)
         drift = abs(int(self.trend.speed))
@@ -193,9 +194,9 @@ class DriftingBenefit:
         return _drifted(rows, now, int(self.trend.speed), first, benefits, self.survival.alpha)
 
     def within(self, now: int, values: Array, begins: Array, ends: Array) -> Array:
-        """In joining, the part of it that falls after one step from now and up to another.
+        """In joining, the part of the expected benefit after one step from now and up to another.
 
-        Whoever is still there after some steps has the future of one that came then.
+        A row that is still in memory after some steps has the same future as one that arrived then.
         """
         first, benefits = self._table
         return _drifted_within(
@@ -205,7 +206,7 @@ class DriftingBenefit:
 
 @lru_cache(maxsize=_KEPT)
 def _passing(trend: LinearTrend) -> tuple[int, Array]:
-    """The offset that comes first, and the probability of it and the next ones at a single time."""
+    """The first offset, and the probability of it and of the next ones at a single time."""
     drift, ahead = abs(int(trend.speed)), int(np.sign(trend.speed))
     reach = math.ceil(trend.noise.reach) + 1
     first = round(trend.offset) - ahead * (reach + drift)
@@ -215,7 +216,7 @@ def _passing(trend: LinearTrend) -> tuple[int, Array]:
 
 @kernel
 def _filled(chances: Array, drift: int, alpha: float, caching: bool) -> Array:  # noqa: FBT001 - a kernel's flag
-    """The recursion backwards in time, as `earlier` has it: each from the one that is a step's drift behind."""
+    """The recursion of `earlier`: each entry follows from the one that is a step's drift behind."""
     benefits, kept = np.zeros(len(chances)), math.exp(-1 / alpha)
     for at in range(drift, len(chances)):
         behind, chance = benefits[at - drift], chances[at - drift]
@@ -229,7 +230,7 @@ def _there(value: int, now: int, speed: int, first: int, benefits: Array, alpha:
     place = (value - speed * now - first) * (1 if speed > 0 else -1)
     if place < 0:
         return 0.0
-    # Beyond the table nothing comes until the trend is there: only survival counts.
+    # Beyond the table nothing matches until the trend arrives: only survival counts.
     waits = max(-((len(benefits) - 1 - place) // drift), 0)
     return benefits[place - waits * drift] * (math.exp(-waits / alpha) if waits else 1.0)  # type: ignore[no-any-return]
 
@@ -261,28 +262,28 @@ def _drifted_within(
             after = math.exp(-(end - begin) / alpha) * _there(
                 values[i], now + end, speed, first, benefits, alpha
             )
-            # What is left of equal terms is rounding.
+            # The difference of equal terms is a rounding error.
             if before - after > _ROUNDING * before:
                 found[i] = (before - after) * (math.exp(-begin / alpha) if begin else 1.0)
     return found
 
 
 def _alpha(alpha: float) -> None:
-    """Refuse what is no alpha: above 0; infinity is one."""
+    """Refuse anything but a number above 0, or infinity."""
     if not is_number(alpha) or not alpha > 0:
-        raise InputError(
-            f"alpha is {alpha!r}; give a number above 0, or infinity for rows that stay for ever"
-        )
+        raise InputError(f"alpha is {alpha!r}; give a number above 0, or infinity for rows that stay forever")
 
 
 def _exponential(survival: object) -> None:
     if not isinstance(survival, Exponential):
         raise InputError(
-            f"survival is {survival!r}; benefits follow from one another with Exponential(alpha) only: give that, "
+            f"survival is {survival!r}; incremental benefits need Exponential(alpha): give that, "
             "or use expected_benefit"
         )
 
 
 def _independent(process: Process) -> None:
     if not process.independent:
-        raise InputError(f"{process!r} is not independent; sum anew at each step, by expected_benefit")
+        raise InputError(
+            f"{process!r} is not independent; compute the sum at each step with expected_benefit"
+        )

@@ -1,4 +1,4 @@
-"""How long rows stay in memory, as observed."""
+"""The observed lifetime of rows in memory."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 
 class Lifetime:
-    """The mean time that a row spends in memory once it was let in, learned while they come and go.
+    """The mean time that a buffered row stays in memory.
 
-    By Little's law that is the rows in memory over the rows let in a unit of time, so nobody's arrival or departure
-    need be remembered.
+    By Little's law that is the number of rows in memory over the number of rows buffered per unit of time. So no
+    arrival or departure of a single row is stored.
 
     Parameters
     ----------
     horizon
-        The time in which what was observed loses half its weight; None forgets nothing.
+        The half-life of an observation; None for no decay.
     """
 
     def __init__(self, horizon: Time | None = None) -> None:
         self._half_life = half_life(horizon)
-        self._held = 0.0  # rows times the time that they were in memory
+        self._held = 0.0  # rows times their time in memory, decayed
         self._entered = 0.0
         self._now = math.nan
-        self._before, self._latest = -1, -1  # the last row before the last step, and of it
+        self._before, self._latest = -1, -1  # the highest row number before the last step, and at its end
 
     def observe(self, step: Step) -> None:
-        """Learn who is still there of the last step's arrivals, and how much memory was in use since."""
+        """Learn how many of the last step's arrivals are still buffered, and how many rows were in memory since."""
         passed = 0.0 if math.isnan(self._now) else max(0.0, step.now - self._now)
         kept = 2.0 ** (-passed / self._half_life)
         buffered = [step.rows[side].id[: step.fresh[side]] for side in SIDES]
@@ -46,18 +46,18 @@ class Lifetime:
         self._before, self._latest = self._latest, int(max(self._latest, *arrived))
 
     def mean(self) -> float | None:
-        """The mean time; None before any was spent."""
+        """The mean lifetime; None before any was observed."""
         return self._held / self._entered if self._entered > 0 and self._held > 0 else None
 
     def snapshot(self) -> dict[str, Array]:
-        """What was learned, as plain arrays."""
+        """What was learned, as named arrays."""
         return {
             "spent": np.array([self._held, self._entered, self._now]),
             "rows": np.array([self._before, self._latest], np.int64),
         }
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         self._held, self._entered, self._now = state["spent"].tolist()
         self._before, self._latest = state["rows"].tolist()
         return self

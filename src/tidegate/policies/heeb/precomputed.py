@@ -1,4 +1,4 @@
-"""Expected benefits by the last value, reckoned beforehand: a curve for a walk, a surface for a level."""
+"""Precomputed expected benefits by the last value: a curve for a walk, a surface for a level."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 _DEVIATIONS: Final = 9.0
 _LASTS: Final = 8.0
-"""How many standard deviations from the mean values, and last values, are told of."""
+"""The range of values, and of last values, in standard deviations from the mean."""
 _FINE: Final = 6
 _MOST: Final = 512
-"""Control points: so many a standard deviation of the noise, but at most so many on an axis."""
+"""The number of control points per standard deviation of the noise, and the maximum number on an axis."""
 _ROUNDING: Final = 2.0**-46
 _SPLIT: Final = 2.0**17 + 1
 _FORGOTTEN: Final = 1e-16
 _REMEMBERED: Final = 1 << 22
 _KEPT: Final = 4
 _WIDTH: Final = 12
-"""How many control points in a row the polynomial between two of them goes through."""
+"""The number of neighbouring control points that a polynomial interpolates."""
 _BEYOND: Final = _WIDTH // 2
-"""Control points beyond either end, which the last intervals are interpolated with."""
+"""Control points beyond each end, for the interpolation in the last intervals."""
 _EACH_STEP: Final = 32
 _NODES: Final = 20
-"""Steps of a level that are summed one by one; of the next 32, 64 and so on, this many stand for all."""
+"""Steps of a level that are summed one by one; the next 32, 64 and so on are integrated with this many nodes."""
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """The expected benefit by the distance of a value from the last one that the stream brought."""
+class BenefitCurve:
+    """The expected benefit by the distance of a value from the last value of the stream."""
 
     first: int
     benefits: Array = field(repr=False)
@@ -54,7 +54,7 @@ class Curve:
 
 def h1(
     walk: RandomWalk, survival: Survival, *, problem: Problem = "joining", ahead: int | None = None
-) -> Curve:
+) -> BenefitCurve:
     """The expected benefits with a random walk, which depend on the distance from its last value only.
 
     Parameters
@@ -62,15 +62,15 @@ def h1(
     walk
         The stream that rows are matched with.
     survival
-        How long rows are thought to stay.
+        The probability that rows stay in memory.
     problem
         "joining" or "caching".
     ahead
-        How many steps to sum over; by default all that matter.
+        The number of steps in the sum; by default all that are not negligible.
 
     Examples
     --------
-    With steps that vary by 1 and no drift, the nearest is the best to keep; with a drift, what lies ahead.
+    With steps of standard deviation 1 and no drift, the nearest values are best; with a drift, those ahead.
 
     >>> from tidegate.models import Noise
     >>> still, drifting = (h1(RandomWalk(drift, Noise(sigma=1.0)), Exponential(10)) for drift in (0, 2))
@@ -83,10 +83,10 @@ def h1(
 
     Deviations
     ----------
-    The construction is in a report that is not at hand. With an exponential survival the sum is a geometric series
-    in the transform of a step, and is formed there. All visits of a value are its first one and returns from it, so
-    that in caching the benefit is that in joining over one plus that of distance 0. Without drift, values that are
-    as far above the last one as below it have the same benefit, to the last digit.
+    The paper refers to a report for the construction. With an exponential survival the sum is a geometric series of
+    the Fourier transform of a step, and is computed there. All visits of a value are its first one and returns from
+    it; so in caching the benefit is that in joining divided by one plus that of distance 0. Without drift, values at
+    the same distance above and below the last one have exactly the same benefit.
     """
     check_choice(problem, Problem, "problem")
     if not isinstance(walk, RandomWalk):
@@ -95,19 +95,19 @@ def h1(
         steps = _steps(survival, ahead)
         low, high = walk.span(steps)
         found = gains(walk, History(0, 0), np.arange(low, high + 1), steps, problem=problem)
-        return Curve(low, found @ survival.at(np.arange(1, steps + 1)))
+        return BenefitCurve(low, found @ survival.at(np.arange(1, steps + 1)))
     low, benefits = _geometric(replace(walk, drift=abs(walk.drift)), survival)
     if walk.drift < 0:
         low, benefits = 1 - low - len(benefits), benefits[::-1]
     if problem == "caching":
         benefits = benefits / (1 + benefits[-low])
-    return Curve(low, benefits)
+    return BenefitCurve(low, benefits)
 
 
 def _geometric(walk: RandomWalk, survival: Exponential) -> tuple[int, Array]:
-    """The least distance, and the sum over all steps for it and the next ones, in the transform's domain."""
+    """The lowest distance, and the sum over all steps for it and the next ones, by a Fourier transform."""
     least, one = walk.single_step
-    steps = survival.reach()
+    steps = survival.negligible_after()
     places = least + np.arange(len(one))
     drift = float(one @ places)
     spread = _DEVIATIONS * math.sqrt(steps * float(one @ (places - drift) ** 2)) + len(one)
@@ -118,28 +118,28 @@ def _geometric(walk: RandomWalk, survival: Exponential) -> tuple[int, Array]:
     moved = math.exp(-1 / survival.alpha) * np.fft.rfft(step)
     benefits = np.fft.irfft(moved / (1 - moved), size)
     if walk.drift == 0:
-        # Either way is as likely; the transform's rounding is not.
+        # Both directions are equally likely; the rounding of the transform is not symmetric.
         benefits = (benefits + np.roll(benefits[::-1], 1)) / 2
     benefits = np.roll(benefits, -low)
-    # Distances of equal benefit are to be equal, and those of none to have none, whatever the transform's rounding.
+    # Rounding makes equal benefits equal, and benefits of 0 exactly 0, in spite of the transform's errors.
     unit = _ROUNDING * benefits.max()
     benefits = np.round(benefits / unit) * unit
     matters = np.flatnonzero(benefits)
-    # Distance 0 is told of even where a walk never returns to it.
+    # Distance 0 is included even if the walk never returns to it.
     begin, end = min(int(matters[0]), -low), max(int(matters[-1]), -low) + 1
     return low + begin, benefits[begin:end]
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
-    """The expected benefit by a value and the last one, between control points on a grid.
+class BenefitSurface:
+    """The expected benefit by a value and the last value, from control points on a grid.
 
     Parameters
     ----------
     first, first_last
-        The first control point on either axis.
+        The first control point on each axis.
     spacing
-        How far control points are apart, on both.
+        The distance between control points, on both axes.
     benefits
         At the control points: a row for each last value, a column for each value.
     """
@@ -154,7 +154,7 @@ class Surface:
         return self.nearest(last) == last
 
     def nearest(self, last: int) -> int:
-        """The nearest last value that lies between control points which have enough others beside them."""
+        """The nearest last value that can be interpolated."""
         end = self.first_last + (len(self.benefits) - 1) * self.spacing
         beyond = (_BEYOND - 1) * self.spacing
         return min(max(last, self.first_last + beyond), end - beyond)
@@ -163,7 +163,7 @@ class Surface:
         """The benefits of the control points after this last value."""
         if not self.covers(last):
             raise InputError(
-                f"the surface does not reach to a last value of {last}; use expected_benefit for it"
+                f"the surface does not cover a last value of {last}; use expected_benefit for it"
             )
         place, part = divmod(last - self.first_last, self.spacing)
         if not part:
@@ -185,26 +185,26 @@ def h2(
     problem: Problem = "joining",
     ahead: int | None = None,
     points: int | None = None,
-) -> Surface:
+) -> BenefitSurface:
     """The expected benefits with an AR(1) process, which depend on the value and the last one: a surface.
 
-    It is reckoned at control points and interpolated in between, by polynomials along both axes.
+    It is computed at control points and interpolated between them, by polynomials along both axes.
 
     Parameters
     ----------
     level
         The stream that rows are matched with.
     survival
-        How long rows are thought to stay.
+        The probability that rows stay in memory.
     problem
         "joining" or "caching".
     ahead
-        How many steps to sum over; by default all that matter.
+        The number of steps in the sum; by default all that are not negligible.
     points
-        How many control points there are on an axis at most; by default six for each standard deviation of the noise,
-        and 512 at most. Where that makes them whole numbers next to each other, there is no error. Else it is below
-        1e-9 of the largest benefit up to a `phi1` of 0.95. Where the default is cut short at 512 it grows: to 3e-8 at
-        a `phi1` of 0.99 and 1e-3 at 0.999, with an alpha of 6; with one of 50, a third of that.
+        The maximum number of control points on an axis; by default six for each standard deviation of the noise, and
+        512 at most. If the control points are consecutive whole numbers, there is no error. Otherwise it is below
+        1e-9 of the largest benefit up to a `phi1` of 0.95. Where the default is limited by 512 it grows: to 3e-8 at
+        a `phi1` of 0.99 and 1e-3 at 0.999, with an alpha of 6; with an alpha of 50, a third of that.
 
     Examples
     --------
@@ -241,12 +241,12 @@ def h2(
         counts = survival.at(np.arange(1, steps + 1))
         first = (gains(level, History(0, last), values, steps, problem=problem) for last in lasts.tolist())
         benefits = np.array([chances @ counts for chances in first])
-        return Surface(int(values[0]), int(lasts[0]), spacing, benefits)
+        return BenefitSurface(int(values[0]), int(lasts[0]), spacing, benefits)
     left, weights = steps_left(level, survival, _steps(survival, ahead))
     benefits = np.array([chances @ weights for chances in _chances(level, spacing, left)])
     if problem == "caching":
         benefits /= 1 + level.reached(values[:, None], left, values[:, None]) @ weights
-    return Surface(int(values[0]), int(lasts[0]), spacing, benefits)
+    return BenefitSurface(int(values[0]), int(lasts[0]), spacing, benefits)
 
 
 def _spacing(level: AR1, points: int | None) -> int:
@@ -272,7 +272,7 @@ def is_fine(level: AR1) -> bool:
 
 def _steps(survival: Survival, ahead: int | None) -> int:
     Survival.check(survival)
-    steps = survival.reach() if ahead is None else at_least_one(ahead, "ahead")
+    steps = survival.negligible_after() if ahead is None else at_least_one(ahead, "ahead")
     if steps is None:
         raise InputError(f"{survival!r} has no end; say how many steps ahead= to sum over")
     return steps
@@ -377,7 +377,7 @@ def interpolated(values: Array, first: int, spacing: int, benefits: Array) -> Ar
 
 
 def between(values: Array, first: int, spacing: int, sums: Array, begins: Array, ends: Array) -> Array:
-    """For each value the sum at its end less that at its beginning, where the sums are told of control points.
+    """For each value the sum at its end minus that at its beginning, interpolated from the sums of control points.
 
     A row of `sums` for each control point. A beginning in the first column counts as 0.
     """
@@ -407,7 +407,7 @@ def _between(
 
 @inlined
 def looked_up(curve: Array, distance: int, spacing: int, weights: Array) -> float:
-    """What a curve of control points has at a distance from the first; beyond them 0."""
+    """The value of a curve of control points at a distance from the first; beyond them 0."""
     place = distance // spacing
     part = distance - place * spacing
     if part == 0:
@@ -421,7 +421,7 @@ def looked_up(curve: Array, distance: int, spacing: int, weights: Array) -> floa
 
 @lru_cache(maxsize=_KEPT)
 def control_weights(spacing: int) -> Array:
-    """What each control point in a row counts, for each whole distance from the one before the middle."""
+    """The weight of each neighbouring control point, for each whole distance from the one before the middle."""
     nodes = np.arange(1 - _BEYOND, _BEYOND + 1)
     parts = np.arange(spacing)[:, None] / spacing
     weights = np.ones((spacing, _WIDTH))
@@ -431,19 +431,19 @@ def control_weights(spacing: int) -> Array:
     return weights
 
 
-Worth = TypeVar("Worth", float, Array)
+Benefit = TypeVar("Benefit", float, Array)
 
 
-def evened(worth: Worth) -> Worth:
-    """Rounded to 36 binary digits, which is coarser than the error of a sum or a table.
+def rounded_benefit(benefit: Benefit) -> Benefit:
+    """Round to 36 binary digits, which is coarser than the error of a sum or a table.
 
-    Rows that are worth the same are equal then, though they were summed in another order; unless, and that is rare,
-    a border lies between. Who stays among equals is not left to rounding.
+    So rows with the same expected results have equal scores though they were summed in another order; except in the
+    rare case that a boundary lies between them. Rounding errors then do not decide which of them stays.
     """
-    # As Dekker splits a number: the larger part is what is left of so many digits.
-    large = worth * _SPLIT
-    found: Worth = large - (large - worth)
+    # Dekker's split of a number: the larger part has this many digits.
+    large = benefit * _SPLIT
+    found: Benefit = large - (large - benefit)
     return found
 
 
-evened_number = inlined(evened)
+rounded_benefit_number = inlined(rounded_benefit)

@@ -1,4 +1,4 @@
-"""How long a row is thought to stay in memory, and the benefit to expect of it by then."""
+"""The probability that a row stays in memory, and the expected benefit of a row."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 NEGLIGIBLE: Final = 1e-12
-"""What all terms that a sum leaves out may add up to."""
-_NOTCHES: Final = 32
+"""The maximum of the terms that a sum leaves out."""
+_PARTS_OF_OCTAVE: Final = 32
 
 
 class Survival(ValueObject, ABC):
-    """The probability that a row is still in memory so many steps from now: from 0 to 1, never rising.
+    """The probability that a row is still in memory after some steps: from 0 to 1, never rising.
 
-    All rows are given the same one. Then a row that is expected to bring at least as much as another within any
-    number of steps never ranks below it.
+    It is the same for all rows. So a row with at least as many expected results as another within any number of
+    steps never ranks below it.
 
     References
     ----------
@@ -38,17 +38,17 @@ class Survival(ValueObject, ABC):
     def at(self, ahead: Array) -> Array:
         """The probability after each of these numbers of steps (1 and up)."""
 
-    def reach(self) -> int | None:
-        """After how many steps all that follows is negligible, whatever comes; None if it never is."""
+    def negligible_after(self) -> int | None:
+        """The number of steps after which the rest of any sum is negligible; None if it never is."""
         return None
 
     def converges(self, process: Process, problem: Problem) -> bool:
-        """Whether the expected benefit is finite: a row of a relation has one next use, but one of a stream many."""
-        return self.reach() is not None or problem == "caching" or process.ends()
+        """Whether the expected benefit is finite: in caching only the next use counts, in joining all matches."""
+        return self.negligible_after() is not None or problem == "caching" or process.ends()
 
     @staticmethod
     def check(value: object) -> None:
-        """Refuse what is no survival, such as the name of one or its alpha."""
+        """Refuse anything else, such as a name or a number."""
         if not isinstance(value, Survival):
             raise InputError(
                 f"survival is {value!r}; give one such as Exponential(alpha=10), Fixed(steps=10), Inverse() or "
@@ -56,12 +56,12 @@ class Survival(ValueObject, ABC):
             )
 
     def to_parameters(self) -> dict[str, Any]:
-        """What makes it again, as values that JSON can hold."""
+        """Its parameters, as values that JSON can hold."""
         return {"survival": type(self).__name__, **super().to_parameters()}  # type: ignore[misc]
 
     @staticmethod
-    def made_of(plain: dict[str, Any]) -> Survival:
-        """Make again what `plain` told of."""
+    def from_parameters(plain: dict[str, Any]) -> Survival:
+        """Make a survival from what `to_parameters` returned."""
         kinds: dict[str, type[Survival]] = {kind.__name__: kind for kind in Survival.__subclasses__()}
         rest = dict(plain)
         name = rest.pop("survival", None)
@@ -72,7 +72,7 @@ class Survival(ValueObject, ABC):
 
 @dataclass(frozen=True, eq=False)
 class Fixed(Survival):
-    """Every row stays for so many steps and then goes: ranks by the benefit within them.
+    """Every row stays for a fixed number of steps: ranks by the benefit within them.
 
     Examples
     --------
@@ -85,21 +85,21 @@ class Fixed(Survival):
     def __post_init__(self) -> None:
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
             raise InputError(
-                f"Fixed({self.steps!r}) is no time to stay; give a whole number of steps, at least 1"
+                f"Fixed({self.steps!r}) is not a lifetime; give a whole number of steps, at least 1"
             )
 
     def at(self, ahead: Array) -> Array:
         """1, then 0."""
         return (np.asarray(ahead) <= self.steps).astype(np.float64)
 
-    def reach(self) -> int:
+    def negligible_after(self) -> int:
         """Its steps."""
         return self.steps
 
 
 @dataclass(frozen=True, eq=False)
 class Infinite(Survival):
-    """Every row stays for ever: ranks by whether it is used at all. For caching."""
+    """Every row stays forever: ranks by the probability that it is used at all. For caching."""
 
     def at(self, ahead: Array) -> Array:
         """Always 1."""
@@ -108,7 +108,7 @@ class Infinite(Survival):
 
 @dataclass(frozen=True, eq=False)
 class Inverse(Survival):
-    """Survival falls as one over the steps: ranks by the expected inverse of the waiting time. For caching.
+    """Falls as one over the steps: ranks by the expected inverse of the waiting time. For caching.
 
     Examples
     --------
@@ -123,18 +123,18 @@ class Inverse(Survival):
 
 @dataclass(frozen=True, eq=False)
 class Exponential(Survival):
-    """At each step a row goes with the same probability; `exp(-d / alpha)` is left after `d` steps.
+    """At each step a row leaves with the same probability; after `d` steps it is there with `exp(-d / alpha)`.
 
     Parameters
     ----------
     alpha
-        The larger, the longer rows are thought to stay. `Exponential.lasting` finds it from a mean lifetime.
+        The larger, the longer rows stay. `Exponential.from_lifetime` computes it from a mean lifetime.
 
     Examples
     --------
     >>> Exponential(2).at(np.array([1, 2, 4])).round(3)
     array([0.607, 0.368, 0.135])
-    >>> Exponential.lasting(12.5).lifetime
+    >>> Exponential.from_lifetime(12.5).lifetime
     12.5
     """
 
@@ -144,8 +144,8 @@ class Exponential(Survival):
         positive(self.alpha, "alpha")
 
     @classmethod
-    def lasting(cls, lifetime: float) -> Self:
-        """The one under which rows stay for so many steps in the mean, which are more than 1."""
+    def from_lifetime(cls, lifetime: float) -> Self:
+        """The one with this mean lifetime in steps, which is above 1."""
         if not 1 < lifetime < math.inf:
             raise InputError(
                 f"a mean lifetime of {lifetime!r} steps has no alpha; give a finite number above 1"
@@ -153,26 +153,26 @@ class Exponential(Survival):
         return cls(-1 / math.log1p(-1 / lifetime))
 
     @classmethod
-    def about(cls, lifetime: float) -> Self:
-        """The one for a mean lifetime that is observed time and again, rounded so that it seldom changes.
+    def near_lifetime(cls, lifetime: float) -> Self:
+        """The one for an observed mean lifetime, rounded so that it changes rarely.
 
-        An octave of alpha has 32 notches: within 1.1 percent of it.
+        Alpha is rounded to a 32nd of an octave, which is within 1.1 percent.
         """
-        alpha = cls.lasting(lifetime).alpha
-        return cls(2.0 ** (round(_NOTCHES * math.log2(alpha)) / _NOTCHES))
+        alpha = cls.from_lifetime(lifetime).alpha
+        return cls(2.0 ** (round(_PARTS_OF_OCTAVE * math.log2(alpha)) / _PARTS_OF_OCTAVE))
 
     @property
     def lifetime(self) -> float:
-        """The mean number of steps that a row stays, the present one included."""
+        """The mean number of steps that a row stays, including the current one."""
         return -1 / math.expm1(-1 / self.alpha)
 
     def at(self, ahead: Array) -> Array:
-        """Less by the same factor at each step."""
+        """It falls by the same factor at each step."""
         left: Array = np.exp(-np.asarray(ahead) / self.alpha)
         return left
 
-    def reach(self) -> int:
-        """To where even a match at every further step would be negligible in all."""
+    def negligible_after(self) -> int:
+        """The number of steps after which even a match at every step adds a negligible amount."""
         # The tail after D steps is exp(-D / alpha) / (exp(1 / alpha) - 1).
         divisor = 1 / self.alpha + math.log(-math.expm1(-1 / self.alpha))
         return max(1, math.ceil(-self.alpha * (math.log(NEGLIGIBLE) + divisor)))
@@ -188,16 +188,16 @@ def expected_benefit(
     ahead: int | None = None,
     lasting: ArrayLike | None = None,
 ) -> Array:
-    """The results that each row may be expected to bring while it stays in memory: H_x, by its sum.
+    """The expected results of each row while it stays in memory: H_x, as a sum.
 
     Parameters
     ----------
     process, history, values, problem, lasting
         As for `tidegate.models.gains`.
     survival
-        How long rows are thought to stay.
+        The probability that rows stay in memory.
     ahead
-        How many steps to sum over; by default as many as matter.
+        The number of steps in the sum; by default all that are not negligible.
 
     Examples
     --------
@@ -212,8 +212,8 @@ def expected_benefit(
 
     Deviations
     ----------
-    Without an end to the window or to what may come, `Infinite` and `Inverse` have no finite sum in joining, and are
-    refused there. The sum of `Exponential` is cut where the rest is negligible.
+    If neither the window nor the process ends, `Infinite` and `Inverse` have no finite sum in joining, and are
+    refused there. The sum of `Exponential` ends where the rest is negligible.
     """
     Survival.check(survival)
     if ahead is not None:
@@ -221,14 +221,14 @@ def expected_benefit(
     if lasting is None and not survival.converges(process, problem):
         raise InputError(
             f"with {survival!r} the benefit in joining with {process!r} has no bound; use Exponential or Fixed, or "
-            "say how long rows are lasting"
+            "give lasting="
         )
-    steps = survival.reach() if ahead is None else ahead
+    steps = survival.negligible_after() if ahead is None else ahead
     if lasting is not None:
         longest = max(1, int(np.max(lasting, initial=1)))
         steps = longest if steps is None else min(steps, longest)
     if steps is None:
-        raise InputError(f"{survival!r} has no end; say how many steps ahead= to sum over")
+        raise InputError(f"{survival!r} has no end; give the number of steps to sum over as ahead=")
     passed = process.until(history, as_integers(values))
     steps = steps if passed is None else max(1, min(steps, passed))
     found = gains(process, history, values, steps, problem=problem, lasting=lasting)

@@ -1,4 +1,4 @@
-"""A sample of all rows that arrive, and what each would have matched, whether or not it was kept."""
+"""A sample of all arrivals, and the matches that each would have had, whether or not it was kept."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from tidegate.draws import draws
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows
 
-_LESSONS: Final = 6
-"""How often a row teaches before it is no longer followed."""
+_TERMS: Final = 6
+"""The number of terms for which a row is tracked."""
 _NUMBER, _KEY, _BEGUN, _ARRIVED = range(4)
-"""What is known of a followed row: its number and key, and the steps of its lesson's beginning and of its arrival."""
-_PLACE, _GAINED, _TIME = range(3)
-"""The same in floats: where it was when its lesson began, its discounted matches since then, and its time."""
+"""The whole numbers of a tracked row: its number, its key, and the steps when its term began and when it arrived."""
+_OFFSET, _MATCHES, _TIME = range(3)
+"""The floats of a tracked row: its offset when its term began, its weighted matches since then, and its time."""
 
 
-class Lessons(NamedTuple):
-    """What rows at some places would have matched since; and of those that go on, where they are now.
+class TrackedMatches(NamedTuple):
+    """The matches of tracked rows in a term.
 
     Parameters
     ----------
-    place
-        Where each row was.
-    gained
-        Its matches, each counted by how likely the row would still have been in memory.
+    offset
+        The offset of each row at the beginning.
+    matches
+        Its matches, each weighted by the probability that the row would still be in memory.
     later
-        Where it is now.
-    left
-        How likely it would still be in memory; 0 for a row whose window has passed.
+        Its offset at the end.
+    survival
+        The probability that it would be in memory at the end; 0 for a row whose window has ended.
     """
 
-    place: Array
-    gained: Array
+    offset: Array
+    matches: Array
     later: Array
-    left: Array
+    survival: Array
 
 
-class FollowedRows:
-    """Follows a sample of one side's arrivals, drawn by their numbers, in a bounded amount of memory.
+class TrackedRows:
+    """A sample of one side's arrivals, drawn by their numbers, in a bounded amount of memory.
 
     Parameters
     ----------
     limit
-        How many rows it follows at most.
+        The maximum number of tracked rows.
     salt
         Fixes the draws.
     term
-        How many steps a lesson takes.
+        The number of steps of a term.
     span
-        How long a row may be matched after its time.
+        How long a row stays joinable after its time.
     """
 
     def __init__(self, limit: int, salt: int, term: float, span: float) -> None:
@@ -62,79 +62,81 @@ class FollowedRows:
         self._seen = np.empty((3, 0))
 
     def observe(
-        self, arrivals: Rows, met: Array, origin: float, *, step: int, now: float, kept: float
-    ) -> Lessons:
-        """Match the rows that are followed with a step's arrivals, and begin to follow some of their own side's.
+        self, arrivals: Rows, other_keys: Array, origin: float, *, step: int, now: float, kept: float
+    ) -> TrackedMatches:
+        """Match the tracked rows with a step's arrivals, and add a sample of their own side's arrivals.
 
         Parameters
         ----------
         arrivals
-            The rows of this side that are new.
-        met
-            The keys of the other side's new rows.
+            The arrivals of this side.
+        other_keys
+            The keys of the other side's arrivals.
         origin
-            Where the other stream is; places are measured from there.
+            The position of the other stream, from which offsets are measured.
         step, now
             The number of the step, and its time.
         kept
-            The probability to stay in memory for one more step.
+            The probability of staying in memory for one more step.
 
         Returns
         -------
-        Lessons
-            Of the rows that have been followed for a term, or whose window has passed.
+        TrackedMatches
+            Of the rows whose term or window has ended.
         """
         ages = step - self._rows[_BEGUN]
         ended = now - self._seen[_TIME] > self._span
-        self._seen[_GAINED] += np.where(ended, 0.0, _count(self._rows[_KEY], met) * kept**ages)
+        self._seen[_MATCHES] += np.where(ended, 0.0, _count(self._rows[_KEY], other_keys) * kept**ages)
         done = ended | (ages >= self._term)
-        places = self._rows[_KEY] - origin
-        left = np.where(ended, 0.0, kept**ages)
-        lessons = Lessons(self._seen[_PLACE][done], self._seen[_GAINED][done], places[done], left[done])
-        self._seen[_PLACE, done], self._seen[_GAINED, done] = places[done], 0.0
+        offsets = self._rows[_KEY] - origin
+        survival = np.where(ended, 0.0, kept**ages)
+        observed = TrackedMatches(
+            self._seen[_OFFSET][done], self._seen[_MATCHES][done], offsets[done], survival[done]
+        )
+        self._seen[_OFFSET, done], self._seen[_MATCHES, done] = offsets[done], 0.0
         self._rows[_BEGUN, done] = step
-        goes_on = ~ended & (step - self._rows[_ARRIVED] < _LESSONS * self._term)
-        drawn = self._drawn(arrivals.id)
+        continues = ~ended & (step - self._rows[_ARRIVED] < _TERMS * self._term)
+        drawn = self._sampled(arrivals.id)
         number, key = arrivals.id[drawn], arrivals.key[drawn]
         none = np.zeros(len(drawn))
         come = np.stack((number, key, *np.full((2, len(drawn)), step)))
-        self._rows = np.concatenate((self._rows[:, goes_on], come), axis=1)
+        self._rows = np.concatenate((self._rows[:, continues], come), axis=1)
         seen = np.stack((key - origin, none, arrivals.time[drawn].astype(np.float64)))
-        self._seen = np.concatenate((self._seen[:, goes_on], seen), axis=1)
+        self._seen = np.concatenate((self._seen[:, continues], seen), axis=1)
         self._thin()
-        return lessons
+        return observed
 
-    def _drawn(self, ids: Array) -> Array:
-        """Where those are that belong to the sample."""
+    def _sampled(self, ids: Array) -> Array:
+        """The positions of the rows in the sample."""
         if self._share >= 1:
             return np.arange(len(ids))
         return np.flatnonzero(draws(ids, self._salt) < self._share)
 
     def _thin(self) -> None:
-        """Halve the sample while it is too large; let it grow when it has become small."""
+        """Halve the sampling rate while the sample is too large; double it when the sample is small."""
         count = self._rows.shape[1]
         while count > self._limit:
             self._share /= 2
-            some = self._drawn(self._rows[_NUMBER])
+            some = self._sampled(self._rows[_NUMBER])
             self._rows, self._seen, count = self._rows[:, some], self._seen[:, some], len(some)
         if self._share < 1 and count < self._limit // 4:
             self._share *= 2
 
     def snapshot(self) -> dict[str, Array]:
-        """Which rows are followed, as plain arrays."""
+        """The tracked rows, as named arrays."""
         return {"rows": self._rows.ravel(), "seen": self._seen.ravel(), "share": np.array([self._share])}
 
     def restore(self, state: dict[str, Array]) -> Self:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         self._rows, self._seen = state["rows"].reshape(4, -1).copy(), state["seen"].reshape(3, -1).copy()
         self._share = float(state["share"][0])
         return self
 
 
-def _count(keys: Array, met: Array) -> Array:
-    """How often each key is among those that were met."""
-    if not len(keys) or not len(met):
+def _count(keys: Array, others: Array) -> Array:
+    """How often each key is among the others."""
+    if not len(keys) or not len(others):
         return np.zeros(len(keys), np.int64)
-    values, times = np.unique(met, return_counts=True)
+    values, times = np.unique(others, return_counts=True)
     at = np.minimum(np.searchsorted(values, keys), len(values) - 1)
     return np.where(values[at] == keys, times[at], 0)

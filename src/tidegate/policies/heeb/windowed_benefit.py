@@ -1,4 +1,4 @@
-"""The expected benefit of many rows at once, each within its own window: looked up, not summed for each row."""
+"""The expected benefit of many rows at once, each within its own window: from tables, not by a sum for each row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from tidegate.compiled import kernel
 from tidegate.models import AR1, History, LinearTrend, Noise, Process, RandomWalk, Stationary
 from tidegate.policies.heeb.incremental import DriftingBenefit
-from tidegate.policies.heeb.precomputed import Surface, between, h2, is_light, steps_left
+from tidegate.policies.heeb.precomputed import BenefitSurface, between, h2, is_light, steps_left
 from tidegate.policies.heeb.survival import Exponential, Survival
 
 if TYPE_CHECKING:
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 _KEPT: Final = 4
 _ENTRIES: Final = 1 << 20
-"""How many entries a table may have."""
+"""The maximum number of entries of a table."""
 _FINE: Final = 6
-"""Control values a standard deviation of normal noise; any other has a table of all values."""
+"""Control values per standard deviation of normal noise; other noise has a table of all values."""
 _BEYOND: Final = 6
-"""Control values beyond either end, which the last intervals are interpolated with."""
+"""Control values beyond each end, for the interpolation in the last intervals."""
 _DEVIATIONS: Final = 9.0
 _AT_ONCE: Final = 1 << 12
-"""Of how many values the sums are formed at a time."""
+"""The number of values whose sums are computed at a time."""
 
 
-class Sums(NamedTuple):
-    """What control values bring within 0, 1, 2 and more steps: a row for each of them, which are `spacing` apart."""
+class BenefitSums(NamedTuple):
+    """The expected results of control values within 0, 1, 2 and more steps: a row for each, `spacing` apart."""
 
     first: int
     spacing: int
     sums: Array
 
     def of(self, values: Array, begins: Array, ends: Array) -> Array:
-        """What each value brings from one step to another."""
+        """The expected results of each value between two steps."""
         return between(values, self.first, self.spacing, self.sums, begins, ends)
 
 
-def expected_within(
+def benefit_within(
     process: Process,
     history: History,
     keys: Array,
@@ -53,37 +53,36 @@ def expected_within(
     ahead: int,
     lag: int = 0,
 ) -> Array:
-    """The results that each row may be expected to bring after one step from now and up to another.
+    """The expected results of each row after one step from now and up to another.
 
-    The same as a sum for each row, at the cost of looking it up. Stationary shares need no table, nor does a trend
-    of speed 0. With a trend of whole speed the sum up to a step is what may be expected now less what may be
-    expected then, both by the offset from the trend (`DriftingBenefit`). With a walk there is a table by distance
-    for rows that outlast all steps, and one by distance and step for others. With a level there is one by value and
-    last value (`h2`) for rows that outlast all steps. Whatever else moves with every step has a table made for it,
-    if that costs less than a sum for each distinct key.
+    It equals a sum for each row, at the cost of a lookup. Stationary shares and trends of speed 0 need no table.
+    With a trend of whole speed the sum up to a step is the expected benefit now minus that at the step, both by the
+    offset from the trend (`DriftingBenefit`). With a walk there is a table by distance for rows that outlast all
+    steps, and one by distance and step for others. With a level there is one by value and last value (`h2`) for rows
+    that outlast all steps. For any other process a table is made for the current step, if that costs less than a sum
+    for each distinct key.
 
-    Rows that are as far above the last value of a walk without drift as others are below it are worth the same, to
-    the last digit.
+    Rows at the same distance above and below the last value of a walk without drift have exactly the same result.
 
     Parameters
     ----------
     process, history
-        What the rows are matched with, and what was observed of it.
+        The stream that rows are matched with, and what was observed of it.
     keys
         Of the rows.
     survival
-        How long rows are thought to stay, counted from `lag` steps after the history's end.
+        The probability that rows stay in memory, counted from `lag` steps after the history's end.
     begins, ends
         For each row, the step after which it may be matched and the last one; from 0 to `ahead`.
     ahead
-        How many steps to look ahead.
+        The number of steps to look ahead.
     lag
-        How many steps ago the history ended.
+        The number of steps since the history ended.
 
     Deviations
     ----------
     With normal noise whose standard deviation is 16 or more, tables have eight control values for each deviation, and
-    a polynomial through twelve of them is taken in between: within 1e-10 of the largest.
+    a polynomial through twelve of them is used between them: within 1e-10 of the largest.
     """
     if isinstance(process, Stationary) or (isinstance(process, LinearTrend) and process.speed == 0):
         kept = np.concatenate([[0.0], np.cumsum(survival.at(np.arange(1, ahead + 1)))])
@@ -93,9 +92,9 @@ def expected_within(
         return _drifting(process, survival).within(history.now + lag, keys, begins, ends)
     outlasting = not begins.any() and bool((ends == ahead).all())
     if isinstance(process, RandomWalk) and history.last is not None:
-        # A walk that drifts down is one that drifts up, mirrored: both have the same table.
+        # A walk that drifts down is the mirror of one that drifts up: both have the same table.
         upward = replace(process, drift=abs(process.drift))
-        table = (_wandered if outlasting else _walked)(upward, survival, ahead, lag)
+        table = (_by_distance if outlasting else _by_distance_and_step)(upward, survival, ahead, lag)
         if table is not None:
             distances = keys - history.last if process.drift > 0 else history.last - keys
             ends = np.zeros_like(ends) if outlasting else ends
@@ -121,8 +120,8 @@ def _drifting(trend: LinearTrend, survival: Exponential) -> DriftingBenefit:
 
 
 @lru_cache(maxsize=_KEPT)
-def _walked(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> Sums | None:
-    """By distance from the last value and step; None if that takes too much."""
+def _by_distance_and_step(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> BenefitSums | None:
+    """A table by distance from the last value and step; None if it is too large."""
     grid = _spaced(*walk.span(lag + ahead, far=False), _apart(walk.step))
     if len(grid) * (ahead + 1) > _ENTRIES:
         return None
@@ -130,8 +129,8 @@ def _walked(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> Sums 
 
 
 @lru_cache(maxsize=_KEPT)
-def _wandered(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> Sums:
-    """By distance from the last value, within all steps; the same sums, for distances that are much larger."""
+def _by_distance(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> BenefitSums:
+    """A table by distance from the last value, for all steps; the same sums, for much larger distances."""
     grid = _spaced(*walk.span(lag + ahead), _apart(walk.step))
     found = np.empty((len(grid), 1))
     for start in range(0, len(grid), _AT_ONCE):
@@ -141,12 +140,12 @@ def _wandered(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> Sum
 
 
 @lru_cache(maxsize=_KEPT)
-def _level(level: AR1, survival: Survival, ahead: int) -> Surface:
+def _level(level: AR1, survival: Survival, ahead: int) -> BenefitSurface:
     return h2(level, survival, ahead=ahead)
 
 
 def _by_level(level: AR1, last: int, keys: Array, survival: Survival, ahead: int) -> Array:
-    """By `h2` where that is small; else by a sum for each distinct key, or for control values."""
+    """By `h2` if it is small, else by a sum for each distinct key or for control values."""
     if is_light(level, survival, ahead) and (surface := _level(level, survival, ahead)).covers(last):
         return surface.of(keys, last)
     left, weights = steps_left(level, survival, ahead)
@@ -164,7 +163,7 @@ def _by_level(level: AR1, last: int, keys: Array, survival: Survival, ahead: int
 
 
 def _control_values(process: Process, history: History, ahead: int, lag: int) -> Array | None:
-    """Values that tell of all that may come within these steps; None of a process that cannot tell."""
+    """Control values for all keys that may arrive within these steps; None for other processes."""
     if isinstance(process, LinearTrend):
         ends = process.centre(history.now + lag + np.array([1, ahead]))
         reach = process.noise.reach
@@ -178,18 +177,18 @@ def _control_values(process: Process, history: History, ahead: int, lag: int) ->
 
 
 def _apart(noise: Noise) -> int:
-    """How far control values may be apart: what has an edge has none that would do for others."""
+    """The distance between control values: more than 1 only for smooth noise."""
     smooth = noise.sigma is not None and (noise.bound is None or noise.bound >= _DEVIATIONS * noise.sigma)
     return max(1, int(noise.sigma / _FINE)) if smooth and noise.sigma is not None else 1
 
 
 def _spaced(low: int, high: int, spacing: int) -> Array:
-    """Control values from one to another, all multiples of the spacing, so that two tables have the same ones."""
+    """Control values in a range: multiples of the spacing, so that two tables have the same ones."""
     return spacing * np.arange(low // spacing - _BEYOND, -(-high // spacing) + _BEYOND + 1)
 
 
-def _table(grid: Array, sums: Array) -> Sums:
-    return Sums(int(grid[0]), int(grid[1] - grid[0]), sums)
+def _table(grid: Array, sums: Array) -> BenefitSums:
+    return BenefitSums(int(grid[0]), int(grid[1] - grid[0]), sums)
 
 
 def _sums(
@@ -199,7 +198,7 @@ def _sums(
 
 
 def _accumulated(chances: Array, survival: Survival) -> Array:
-    """The sums over no step, the first, the first two and so on."""
+    """The sums over no steps, the first step, the first two steps and so on."""
     sums = np.zeros((len(chances), chances.shape[1] + 1))
     np.cumsum(chances * survival.at(np.arange(1, sums.shape[1])), axis=1, out=sums[:, 1:])
     return sums
@@ -215,7 +214,7 @@ def _summed(
     ahead: int,
     lag: int,
 ) -> Array:
-    """By a sum for each distinct key."""
+    """A sum for each distinct key."""
     values, place = np.unique(keys, return_inverse=True)
     found = np.empty(len(keys))
     for start in range(0, len(values), _AT_ONCE):
@@ -229,10 +228,10 @@ def _summed(
 
 
 @kernel
-def stretches(times: Array, since: Time, span: Time, delay: Time, ahead: int) -> tuple[Array, Array]:
-    """For each row, how many of the next steps go by before it may be matched, and by its last one.
+def step_ranges(times: Array, since: Time, span: Time, delay: Time, ahead: int) -> tuple[Array, Array]:
+    """For each row, the number of the next steps before it can match, and the number up to its last one.
 
-    A row may be matched from `delay` after its own time to `span` after it; the steps are the times after `since`.
+    A row can match from `delay` after its own time to `span` after it; the steps are the times after `since`.
     """
     begins, ends = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
     for i in range(len(times)):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.engine.operator import Join
 from tidegate.policies import find
+from tidegate.policies.policy import has_processes
 from tidegate.spark.frames.durations import Duration, parse_window, show_as_written
 from tidegate.spark.join.importance import stated
 from tidegate.spark.join.plan import how_of
@@ -153,7 +154,7 @@ def join(
 def _timely(policy: Policy | str) -> Policy:
     """The policy that is meant, if it can go by the times of a query."""
     meant = online(policy)
-    if meant.counts_steps():
+    if has_processes(meant):
         raise InputError(
             f"policy {meant.label()!r} was given processes (left=, right=), which move from one whole time to the "
             "next, and on Spark these are microseconds; leave processes out: 'heeb' finds them itself, row by row"

@@ -32,6 +32,7 @@ from tidegate.engine.join_state import JoinState
 from tidegate.engine.operator import Operator
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import Policy, find
+from tidegate.policies.policy import check_rows
 from tidegate.spark.join.bucket import BucketJoin
 from tidegate.spark.join.intake import ArrivalCounts
 from tidegate.spark.join.plan import BucketPlan
@@ -148,7 +149,7 @@ class SavedBucket:
         operator = Operator(self.settings.join(chosen))
         operator.restore(self.snapshot, policy=chosen.label() == self.settings.policy)
         for buffer in operator.buffers.values():
-            chosen.require(buffer.rows)
+            check_rows(chosen, buffer.rows)
         return operator
 
 

@@ -84,7 +84,7 @@ class Settings:
         """The query's policy, if it is of this kind and can be made again."""
         if kind is None or kind.label() != self.policy or self.parameters is None:
             return None
-        return kind.made_of(self.parameters)
+        return kind.from_parameters(self.parameters)
 
     def join(self, policy: Policy) -> Join:
         """A join of these settings that ranks by a policy."""

@@ -206,7 +206,7 @@ def _policy(value: object) -> Policy:
                 f"{key} of policy {policy.name!r} cannot be {shown(setting)}; see its documentation"
             )
     try:
-        return type(policy).made_of((policy.parameters() or {}) | settings) if settings else policy
+        return type(policy).from_parameters((policy.parameters() or {}) | settings) if settings else policy
     except TypeError as error:
         raise InputError(f"policy {policy.name!r} does not accept {shown(settings)}: {error}") from error
 

@@ -251,7 +251,7 @@ def next_epoch(
 
 def measured_payoff(operator: Operator) -> WrittenPayoff | None:
     """Results by memory in a bucket, coarse and in its budget's unit; None while its policy has not learned it."""
-    payoffs = operator.policy.payoffs()
+    payoffs = operator.payoffs()
     if payoffs is None:
         return ([0.0], [0.0]) if operator.observed >= _STEPS_TO_LEARN else None
     both: Payoff = payoffs[0].shared(payoffs[1]).coarse(_SEGMENTS)

@@ -202,7 +202,7 @@ def _numbers(
         if saved.sampling and name in saved.sampling:
             yield bucket, name, None, None, None, None, float(saved.sampling[name]), None
     scorer = saved.scorer(policy)
-    for told in scorer.policy.learned() if scorer else []:
+    for told in scorer.learned() if scorer else []:
         unit = _SECOND if told.model == "age" else 1
         begin, end = (None if at is None else at / unit for at in (told.begin, told.end))
         scale = {"rate": _SECOND, "maturity": 1 / _SECOND}.get(told.model, 1.0)

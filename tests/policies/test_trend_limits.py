@@ -16,7 +16,7 @@ from tests.policies.heeb.test_heeb import SECTION_8, results, trending
 from tidegate import InputError, Window
 from tidegate.checks import LAWS, Law
 from tidegate.models import Frequency, History, LinearTrend, Noise, Stationary
-from tidegate.policies import Life, Policy, Prob, Random
+from tidegate.policies import Life, Policy, Prob, Random, RunningPolicy
 from tidegate.types import SIDES, Rows, Setting, Side, Step, Time
 
 SPEEDS = st.sampled_from([-3.0, -1.0, -0.25, 0.5, 1.0, 2.0])
@@ -70,7 +70,9 @@ def rows_of(side: Side, keys: list[int], times: list[Time]) -> Rows:
     return Rows(side, np.array(keys, np.int64), np.array(times), np.arange(count), np.zeros(count, np.int64))
 
 
-def after(policy: Policy, now: int, came: dict[Side, list[int]], window: Window | None = None) -> Policy:
+def after(
+    policy: Policy, now: int, came: dict[Side, list[int]], window: Window | None = None
+) -> RunningPolicy:
     """The policy at work, after a step of this time that brought these keys."""
     running = policy.start(Setting(window or Window(None, None)))
     rows = {side: rows_of(side, came[side], [now] * len(came[side])) for side in SIDES}

@@ -1,4 +1,4 @@
-"""Which rows are still to come on either side, and what keys they may have."""
+"""Models of the rows that arrive next on each side, and of their keys."""
 
 from __future__ import annotations
 
@@ -20,48 +20,48 @@ _NOTHING: Final = Oracle(np.empty(0, np.int64))
 
 
 def check_processes(policy: str, left: object, right: object) -> None:
-    """Refuse a process on one side only, and what is none."""
+    """Refuse a process on one side only, and anything else."""
     for side, process in zip(SIDES, (left, right), strict=True):
         if not isinstance(process, Process | None):
             raise InputError(
-                f"{policy} was given {side}={process!r}, which is no process; give one of tidegate.models, such as "
-                "LinearTrend(...) or its fit to a recorded stream"
+                f"{policy} was given {side}={process!r}, which is not a process; give one of tidegate.models, "
+                "such as LinearTrend(...) or its fit to a recorded stream"
             )
     if (left is None) != (right is None):
         lacking = "left" if left is None else "right"
         raise InputError(f"{policy} has no process on the {lacking}; give both, or neither to learn")
 
 
-class Outlook(ABC):
-    """What is known of the rows to come."""
+class ArrivalModel(ABC):
+    """A model of the next rows."""
 
     @abstractmethod
     def observe(self, step: Step) -> None:
-        """Take note of a step's arrivals."""
+        """Learn from a step's arrivals."""
 
     @abstractmethod
     def coming(self, now: Time) -> dict[Side, ArrivalForecast]:
-        """The rows of each side that come next."""
+        """The next rows of each side."""
 
-    def rows_each(self, side: Side) -> float:  # noqa: ARG002 - most bring the rows that they tell of
-        """How many rows come of each that `coming` tells of, in proportion to the other side's."""
+    def rows_each(self, side: Side) -> float:  # noqa: ARG002 - for subclasses
+        """The number of rows for each row of `coming`, relative to the other side."""
         return 1.0
 
     def learned(self) -> list[Learned]:
-        """What is believed by now, for people to look at."""
+        """The current estimates, for reports and inspection."""
         return []
 
     @abstractmethod
     def snapshot(self) -> dict[str, Array]:
-        """What was observed, as plain arrays."""
+        """What was observed, as named arrays."""
 
     @abstractmethod
     def restore(self, state: dict[str, Array]) -> None:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
 
 
-class Foretold(Outlook):
-    """A process for each side, which brings a row at each time step, or as many more as the side is seen to bring."""
+class ProcessArrivals(ArrivalModel):
+    """A given process for each side, with one row at each time step, or more as observed."""
 
     def __init__(self, processes: dict[Side, Process], ahead: int, horizon: Time | None = None) -> None:
         self._processes, self._ahead = processes, ahead
@@ -69,7 +69,7 @@ class Foretold(Outlook):
         self._last: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)  # time and key
 
     def observe(self, step: Step) -> None:
-        """Remember each side's last key, and learn how often its rows come."""
+        """Remember each side's last key, and learn its rate."""
         for side in SIDES:
             rows = step.rows[side]
             self._rates.observe(side, len(rows) - step.fresh[side], step.now)
@@ -82,13 +82,13 @@ class Foretold(Outlook):
         found: dict[Side, ArrivalForecast] = {}
         for side, process in self._processes.items():
             last = self._last[side]
-            # In steps of one row, this side's row of this very time may be still to come.
+            # In steps of one row, this side's row of the current time may not have arrived yet.
             begin = max(math.floor(now), last[0] + 1) if last else math.floor(now)
             found[side] = ArrivalForecast.after(process, last, np.arange(begin, end))
         return found
 
     def rows_each(self, side: Side) -> float:
-        """By the rates observed: 1 of the faster side."""
+        """By the observed rates: 1 for the faster side."""
         return self._rates.relative(side)
 
     def snapshot(self) -> dict[str, Array]:
@@ -97,7 +97,7 @@ class Foretold(Outlook):
         return state | as_part("rate", self._rates.snapshot())
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Take up what `snapshot` gave; a state from before rates were learned has none."""
+        """Continue from what `snapshot` returned; older states have no rates."""
         parts = parts_of(state)
         if "rate" in parts:
             self._rates.restore(parts["rate"])
@@ -105,8 +105,8 @@ class Foretold(Outlook):
             self._last["left" if side == "left" else "right"] = int(last[0]), int(last[1])
 
 
-class Learning(Outlook):
-    """Shares of keys as observed, of rows that come evenly, at the rates observed."""
+class LearnedArrivals(ArrivalModel):
+    """Learned shares of keys, of rows that arrive evenly at the learned rates."""
 
     def __init__(self, ahead: int, horizon: Time | None) -> None:
         self._ahead = ahead
@@ -121,7 +121,7 @@ class Learning(Outlook):
             self._shares.observe(side, keys, step.now)
 
     def coming(self, now: Time) -> dict[Side, ArrivalForecast]:
-        """As many rows of the side that brings more as are looked ahead to; of the other in proportion."""
+        """The next rows: `ahead` of the faster side, and of the other in proportion."""
         rates = {side: self._rates.rate(side) for side in SIDES}
         most = max(rates.values())
         found: dict[Side, ArrivalForecast] = {}
@@ -145,7 +145,7 @@ class Learning(Outlook):
         return state | as_part("share", self._shares.snapshot())
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         parts = parts_of(state)
         self._rates.restore(parts["rate"])
         self._shares.restore(parts["share"])

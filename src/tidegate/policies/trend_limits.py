@@ -1,23 +1,26 @@
-"""How long the other side can still bring a row's key, where keys move along a line."""
+"""For how long the other side can still bring a row's key, where keys follow a trend."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from tidegate.models import LinearTrend
-from tidegate.policies.policy import need_numbers
+from tidegate.policies.policy import check_numeric
 from tidegate.types import FAR, SIDES, InputError, other_side
 
 if TYPE_CHECKING:
-    from tidegate.policies.ranking import Course
+    from tidegate.policies.ranking import RecordedRun
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
 
+UNREACHABLE: Final = -1.0
+"""The score of a row whose key can no longer arrive, below that of a key that never arrived yet."""
 
-class Reach:
-    """The window of values that each side can bring, which moves: what it has passed never comes again.
+
+class TrendLimits:
+    """The keys that each side can still bring: noise is bounded, so a key below all of it never arrives again.
 
     Parameters
     ----------
@@ -35,38 +38,36 @@ class Reach:
 
     @classmethod
     def of(cls, left: LinearTrend | None, right: LinearTrend | None, setting: Setting) -> Self | None:
-        """What two trends reach, in a join on whole numbers; None where none were given."""
+        """The limits of two trends, in a join on whole numbers; None if no trends are given."""
         if left is None or right is None:
             return None
-        need_numbers(setting, "how keys move was given (left=, right=)")
+        check_numeric(setting, "how keys move was given (left=, right=)")
         return cls(left, right)
 
     def observe(self, step: Step) -> None:
-        """Take note of when each side's last row came."""
+        """Remember the time of each side's last row."""
         for side in SIDES:
             arrived = step.rows[side].time[step.fresh[side] :]
             if len(arrived):
                 self._latest[side] = math.floor(arrived[-1])
 
-    def left(self, rows: Rows, now: Time) -> Array:
-        """How many more rows the other side brings until it has passed each row; 0 or below, it has."""
+    def remaining(self, rows: Rows, now: Time) -> Array:
+        """The number of time steps in which the other side can still bring each row's key; 0 or less if none."""
         other = other_side(rows.side)
-        # In steps of one row, the other side's row of this very time may be still to come.
+        # In steps of one row, the other side's row of the current time may not have arrived yet.
         since = max(math.floor(now) - 1, self._latest[other])
         return self._trends[other].last(rows.key) - since
 
-    def passes(self, course: Course) -> Array:
-        """For each row of a run, when the other side has passed it."""
-        return course.merged(
-            self._trends["right"].last(course.left.key), self._trends["left"].last(course.right.key)
-        )
+    def last_times(self, run: RecordedRun) -> Array:
+        """For each row of a run, the last time at which the other side can bring its key."""
+        return run.merged(self._trends["right"].last(run.left.key), self._trends["left"].last(run.right.key))
 
     def snapshot(self) -> dict[str, Array]:
-        """What was observed, as plain arrays."""
+        """What was observed, as named arrays."""
         return {"latest": np.array([*self._latest.values()])}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Take up what `snapshot` gave."""
+        """Continue from what `snapshot` returned."""
         self._latest = dict(zip(SIDES, state["latest"].tolist(), strict=True))
 
 
@@ -77,11 +78,11 @@ def check_trends(left: object, right: object) -> None:
     for side, trend in zip(SIDES, (left, right), strict=True):
         if not isinstance(trend, LinearTrend):
             raise InputError(
-                f"what moves on the {side} is {trend!r}; give both sides a tidegate.models.LinearTrend, or neither"
+                f"{side}={trend!r} is not a trend; give both sides a tidegate.models.LinearTrend, or neither"
             )
 
 
-def remade(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The trends among what a policy told of its parameters, made again."""
-    told = {side: parameters.get(side) for side in SIDES}
-    return {side: plain and LinearTrend.from_parameters(plain) for side, plain in told.items()}
+def trends_from(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The trends among the parameters of a policy."""
+    given = {side: parameters.get(side) for side in SIDES}
+    return {side: plain and LinearTrend.from_parameters(plain) for side, plain in given.items()}
