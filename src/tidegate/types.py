@@ -1,7 +1,6 @@
 """The vocabulary that every part of Tidegate shares.
 
-Nothing here computes a join. The classes are frozen, check what the user wrote as soon as it is written, and
-are the only types that cross from one room of the project to another.
+Nothing here computes a join. The classes are frozen, and check the user's input when they are made.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ class InputError(ValueError):
     """What the user gave cannot be used; the message names the value and the remedy."""
 
 
-_members = cache(get_args)  # asked for at every step
+_members = cache(get_args)  # called at every step
 
 
 def check_choice(value: object, kind: object, what: str) -> None:
-    """Refuse a value that is not one of the Literal type's members, and say which there are."""
+    """Refuse a value that is not one of the Literal type's members, and list them."""
     known = _members(kind)
     if not isinstance(value, str) or value not in known:
         listed = ", ".join(map(repr, known))
@@ -61,7 +60,7 @@ def check_choice(value: object, kind: object, what: str) -> None:
 
 
 def perhaps(value: object, known: Iterable[str]) -> str:
-    """Which of the known names may have been meant, as the end of a message; nothing where none is near.
+    """The most similar of the known names, as the end of a message; empty if none is similar.
 
     Examples
     --------
@@ -73,7 +72,7 @@ def perhaps(value: object, known: Iterable[str]) -> str:
 
 
 def refuse_class(value: object, what: str, given: str = "...") -> None:
-    """Refuse a class where one of its objects is needed, which is made of what is `given`."""
+    """Refuse a class where one of its objects is needed; `given` are its arguments, for the message."""
     if isinstance(value, type):
         raise InputError(f"{what} is the class {value.__name__}; call it: {value.__name__}({given})")
 
@@ -117,7 +116,7 @@ class Window:
 
     @classmethod
     def of(cls, value: Window | tuple[WindowSpan, WindowSpan]) -> Window:
-        """Read what the user wrote."""
+        """Make a window from the user's input."""
         if isinstance(value, Window):
             return value
         refuse_class(value, "window")
@@ -199,7 +198,7 @@ _SIZE: Final = re.compile(r"\s*(?P<number>(?:\d{1,3}(?:[_,]\d{3})+|\d+)(?:\.\d+)
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be buffered after a step: rows or bytes, never more.
+    """The maximum that is buffered after a step, in rows or bytes.
 
     Examples
     --------
@@ -216,7 +215,7 @@ class Budget:
 
     @classmethod
     def of(cls, value: Budget | int | str | None) -> Budget | None:
-        """Read what the user wrote: rows (1000, "1000", "1000 rows"), bytes ("64 MB"), or None for no limit."""
+        """Make a budget from the user's input: rows (1000, "1000 rows"), bytes ("64 MB"), or None for no limit."""
         if value is None or isinstance(value, Budget):
             return value
         refuse_class(value, "budget")
@@ -244,12 +243,12 @@ class Budget:
 
     @property
     def unit(self) -> Literal["rows", "bytes"]:
-        """What is counted."""
+        """The unit."""
         return "rows" if self.bytes is None else "bytes"
 
     @property
     def limit(self) -> int:
-        """How much of it."""
+        """The number of rows or bytes."""
         value = self.rows if self.bytes is None else self.bytes
         if isinstance(value, np.integer):
             return int(value)
@@ -301,7 +300,7 @@ Condition: TypeAlias = Comparison | Band
 
 
 NOTE: Final = "notes."
-"""What the name of a note begins with where all columns of `Rows` are listed together."""
+"""The prefix of the names of notes in `Rows.columns`."""
 
 
 @dataclass(frozen=True)
@@ -313,21 +312,21 @@ class Rows:
     side
         Which stream they belong to.
     key
-        64-bit integers; numbers as they are, anything else encoded.
+        64-bit integers: whole numbers, or codes of other values.
     time
         Event time, all integers or all floats.
     id
         The row's number among all that ever arrived, both sides together.
     matches
-        How many results each has produced so far.
+        The number of results of each row so far.
     importance
-        What the user says a row is worth, where a policy or a report asks for it.
+        The importance of each row, if there is one.
     payload
-        Bytes that a row takes elsewhere (its other columns), where a budget counts them.
+        The bytes of each row's other columns, if a budget counts them.
     lefts, rights
-        How many rows of that side had arrived when this one did, itself included; only for `Last` windows.
+        The number of rows of that side that had arrived when this one did, itself included; only for `Last` windows.
     notes
-        Columns that a running policy or sampler keeps beside the rows, by name.
+        Columns that a running policy or sampler keeps with the rows, by name.
     """
 
     side: Side
@@ -353,7 +352,7 @@ class Rows:
         >>> list(Rows("left", one, one, one, one, notes={"priority": one}).columns())
         ['key', 'time', 'id', 'matches', 'notes.priority']
         """
-        # Not by `fields`: a step of one row asks for them many times.
+        # Not by `fields`, which is slow: a step of one row needs them several times.
         columns = {name: column for name, column in vars(self).items() if column is not None}
         del columns["side"]
         for name, column in columns.pop("notes").items():
@@ -370,7 +369,7 @@ class Rows:
 
     def take(self, positions: Array | slice) -> Self:
         """The rows at these positions (or under this mask), in their order."""
-        # Not by its constructor, which sets every field by itself: a step of one row takes many times.
+        # Not by its constructor, which is slow: a step of one row does this several times.
         taken = object.__new__(type(self))
         fields = vars(taken)
         for name, column in vars(self).items():
@@ -384,7 +383,7 @@ class Rows:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one row's own columns; what they say of the payload's size is one of them."""
+        """Bytes of one row's own columns, including the column of payload sizes."""
         return sum(column.dtype.itemsize for column in self.columns().values())
 
     def sizes(self) -> Array:
@@ -400,12 +399,25 @@ class Rows:
 
 @dataclass(frozen=True)
 class Step:
-    """What a policy is shown of one step: who is there, who is new, and who matched.
+    """What a policy observes of one step: the rows, the arrivals among them, and the matches.
 
-    Of each side, `rows` holds the buffered rows first, then the arrivals, which begin at `fresh`; `hits` are
-    the matches of each row in this step. `ages` tells for each side how many of this step's results found a
-    row at which age, in the buckets that the policy asked for. `importance` is that of this step's results, and
-    `shed` says how many rows had to leave for want of room since the policy was last shown a step.
+    Parameters
+    ----------
+    number, now
+        The number of the step, and its time.
+    rows, fresh
+        For each side, the buffered rows and then the arrivals, and the position of the first arrival.
+    hits
+        The matches of each row in this step.
+    ages
+        For each side, the number of results by the age of the older row, in the buckets that the policy watches.
+    importance
+        The importance of this step's results.
+    shed
+        The number of rows evicted since the policy last observed a step.
+    step_hits
+        The part of `hits` with arrivals of the same step, for each arrival. These results do not depend on which
+        rows are kept.
     """
 
     number: int
@@ -416,10 +428,16 @@ class Step:
     ages: dict[Side, Array] = field(default_factory=dict)
     importance: float = 0.0
     shed: int = 0
+    step_hits: dict[Side, Array] = field(default_factory=dict)
 
     def arrivals(self, side: Side) -> Rows:
-        """The rows that are new."""
+        """The arrivals of a side."""
         return self.rows[side].take(slice(self.fresh[side], None))
+
+    def arrival_hits(self, side: Side) -> Array:
+        """The matches of each arrival with rows that were buffered before the step."""
+        hits: Array = self.hits[side][self.fresh[side] :]
+        return hits - self.step_hits[side] if self.step_hits else hits
 
 
 class Pairs(NamedTuple):
@@ -430,12 +448,12 @@ class Pairs(NamedTuple):
 
 
 class Sampled(Pairs):
-    """Results of a sample: beside both partners the probability of each to be in it, and how it was drawn.
+    """Results of a sample: both partners, the probability of each result, and how it was drawn.
 
     `owner` is the older of its rows, by its number among all that ever arrived. `shown` is the probability with
     which the owner was kept for this result: any two results of one owner are in the sample together with the
     product of their probabilities, divided by the greater `shown` of the two. It is 1 for a result that was drawn
-    by itself.
+    independently.
     """
 
     probability: Array
@@ -443,7 +461,7 @@ class Sampled(Pairs):
     shown: Array
 
     def __new__(cls, left: Array, right: Array, probability: Array, owner: Array, shown: Array) -> Self:
-        """Make it of equally long columns."""
+        """Make a sample from columns of equal length."""
         made = super().__new__(cls, left, right)
         made.probability, made.owner, made.shown = probability, owner, shown
         return made
@@ -480,7 +498,7 @@ class Future:
     pairs
         The results of the exact join that count, by row number.
     importance
-        What each of these results is worth, where rows say what they are.
+        The importance of each of these results, if rows have one.
     """
 
     left: Rows
@@ -494,10 +512,18 @@ class Future:
 class Setting:
     """What a policy may know of the join when it starts.
 
-    `shares` are the budgets of the shared pool or of each side's own, None for one that holds nothing; `future` is
-    there for a policy that needs it, in a simulation; `numeric` says whether keys are the user's own whole numbers
-    (or times), so that a larger one means more, and not codes or hashes; `combine` is how the importance of a result
-    follows from that of its two rows.
+    Parameters
+    ----------
+    window, seed, partition, budget, order, condition
+        As in `tidegate.engine.operator.Join`.
+    shares
+        The budget of the shared pool, or of each side; None for a side without memory.
+    future
+        What will arrive, in a simulation, for a policy that needs it.
+    numeric
+        Whether keys are the user's own whole numbers (or times), not codes or hashes.
+    combine
+        How the importance of a result follows from that of its two rows.
     """
 
     window: Window
@@ -514,31 +540,31 @@ class Setting:
 
 @dataclass(frozen=True)
 class Buckets:
-    """Ages from 0 on, in `count` buckets of equal width; the last one holds whatever is older, too."""
+    """Ages from 0 on, in `count` buckets of equal width; the last one also has all older ages."""
 
     width: float
     count: int
 
 
 class Learned(NamedTuple):
-    """One number that a policy believes, and what it is about.
+    """One estimate of a policy.
 
     Parameters
     ----------
     model
-        What kind of number: "rate" (rows a unit of time), "share" (of a side's rows, by key; without a key, of
-        all), "age" (matches that a row may expect while its age is in a span), "maturity" (the age from which rows
-        may go), "recomputations" (of priorities; the sample is how often room was made), "offset" (where a side's
-        stream is), "brought" or "stayed" (results of rows, and their steps in memory, by how far from the other
-        stream they were).
+        The kind of estimate: "rate" (rows per unit of time), "share" (of a side's rows, by key; without a key, of
+        all), "age" (expected matches of a row while its age is in a range), "maturity" (the age from which rows can
+        be evicted), "recomputations" (of priorities; the sample is the number of evictions), "offset" (the position
+        of a side's stream), "benefit" (expected results of a row, by its distance from the other stream), or a
+        parameter of a process, such as "LinearTrend.speed".
     side
-        Of which side's rows.
+        The side whose rows it describes.
     value
-        The number.
+        The estimate.
     sample
-        On how many rows it rests; None if it was given rather than learned, or where that is not counted.
+        The number of rows that it is based on; None if it was given rather than learned, or not counted.
     key, begin, end
-        What it is about: a key, or a span of ages or of distances, None where that has no end.
+        The key, or the range of ages or distances; None without an end.
     """
 
     model: str
@@ -554,10 +580,10 @@ class Learned(NamedTuple):
 class Report:
     """What was measured.
 
-    `results` is split by where the older partner stood: `from_left`, `from_right`, `from_step`. `exact` is
-    what an unlimited budget would have given. Of the rows, `evicted` were shed for room, `expired` outlived
-    their window, `late` came beyond the allowed lateness and `null_keys` could never match. `learned` is what the
-    policy believed at the end.
+    `results` is the sum of `from_left`, `from_right` and `from_step`, by where the older partner was. `exact` is the
+    number of results with an unlimited budget. Of the rows, `evicted` left for lack of memory, `expired` at the end
+    of their window, `late` arrived beyond the allowed lateness, and `null_keys` could never match. `learned` are the
+    estimates of the policy at the end.
     """
 
     results: int
@@ -600,12 +626,12 @@ def first_missing(names: Iterable[str], have: Sequence[str]) -> str | None:
 
 
 def as_part(name: str, state: Mapping[str, Array]) -> dict[str, Array]:
-    """A snapshot as part of a larger one: its arrays by names that `parts_of` tells apart from others."""
+    """A snapshot as part of a larger one: its arrays by names that `parts_of` separates."""
     return {f"{name}.{each}": array for each, array in state.items()}
 
 
 def parts_of(state: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
-    """Take apart a snapshot whose names say, before a dot, which part each array is of.
+    """Split a snapshot into its parts, whose names are before the dots.
 
     Examples
     --------

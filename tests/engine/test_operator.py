@@ -30,6 +30,7 @@ from tidegate.types import (
     Step,
     StepSize,
     Time,
+    other_side,
 )
 
 WINDOWS: list[Spans] = [(5, 5), (6, 0), (8, -3), (None, 2), (Last(3), Last(2))]
@@ -384,7 +385,39 @@ def test_a_policy_is_shown_every_step(case: Streams, step: StepSize, limit: int)
             assert len(shown.rows[side]) == len(held[side]) + len(arrivals) == len(hits)
             at = [place for chunk in chunks for place in getattr(chunk, side)]
             assert hits.tolist() == np.bincount(at, minlength=len(hits)).tolist()
+            # Results of two arrivals, and of an arrival and a buffered row.
+            other = other_side(side)
+            both = [
+                place - len(held[side])
+                for chunk in chunks
+                for place, partner in zip(getattr(chunk, side), getattr(chunk, other), strict=True)
+                if place >= len(held[side]) and partner >= len(held[other])
+            ]
+            in_step = np.bincount(both, minlength=len(arrivals))
+            assert shown.step_hits[side].tolist() == in_step.tolist()
+            assert shown.arrival_hits(side).tolist() == (hits[len(held[side]) :] - in_step).tolist()
     assert len(policy.steps) == len(cuts)
+
+
+@pytest.mark.parametrize("comparisons", [0, 1 << 12])
+@settings(max_examples=30)
+@given(case=integers, step=st.sampled_from([1, 4, "instant"]), limit=st.integers(1, 5))
+def test_hits_are_the_same_whether_results_are_formed_or_counted(
+    comparisons: int, case: Streams, step: StepSize, limit: int
+) -> None:
+    join = Join(Window(6, 6), Budget(rows=limit), Learned())
+    forming, counting = Operator(join), Operator(join)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.engine.nested_loop.MAX_COMPARISONS", comparisons)
+        for left, right, moment in steps_of(case, (6, 6), step):
+            shown = []
+            for operator, pairs in ((forming, True), (counting, False)):
+                collected(operator.step(left, right, moment, pairs=pairs))
+                assert isinstance(operator.policy, Learned)
+                shown.append(operator.policy.steps[-1])
+            for side in SIDES:
+                assert shown[0].hits[side].tolist() == shown[1].hits[side].tolist()
+                assert shown[0].step_hits[side].tolist() == shown[1].step_hits[side].tolist()
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,9 @@ class Secretive(Policy):
 
 def test_a_policy_that_tells_too_little_is_caught() -> None:
     described(Secretive())
-    with pytest.raises(AssertionError, match=r"Secretive\(scale=2.0\) told {}, which makes .*scale=1.0"):
+    with pytest.raises(
+        AssertionError, match=r"Secretive\(scale=2.0\) has parameters {}, which make .*scale=1.0"
+    ):
         described(Secretive(2.0))
     with pytest.raises(AssertionError, match="which JSON cannot hold"):
         described(tg.policies.Random(seed=1j))  # type: ignore[arg-type]

@@ -173,7 +173,7 @@ def test_a_budget_in_bytes_is_one_in_rows_of_one_size() -> None:
     [
         (
             lambda: find("offline").start(Setting(Window(1, 1))),
-            "needs to know what will arrive; use it in tidegate",
+            "needs the future arrivals; use it in tidegate",
         ),
         (lambda: refused(order="shed-first"), "cannot plan for order='shed-first'; use 'probe-first'"),
         (lambda: refused(lateness=9), "rows out of order; use lateness=None"),

@@ -102,12 +102,12 @@ def test_a_seed_of_numpy(policy: str) -> None:
     ("wrong", "told"),
     [
         (lambda: Prob(horizon=0), "horizon=0 must be a positive duration"),
-        (lambda: Prob(capacity=0), "capacity 0 counts no keys"),
-        (lambda: Prob(model={1: 1.0}), "is not one; give tidegate.models.Frequency"),  # type: ignore[arg-type]
-        (lambda: Life(window=(1, 2, 3)), "tells no lifetimes"),  # type: ignore[arg-type]
-        (lambda: Life(window=("10 minutes", 0)), "tells no lifetimes"),  # type: ignore[arg-type]
+        (lambda: Prob(capacity=0), "capacity 0 is not a number of keys"),
+        (lambda: Prob(model={1: 1.0}), "is not a frequency model; give tidegate.models.Frequency"),  # type: ignore[arg-type]
+        (lambda: Life(window=(1, 2, 3)), "is not a pair of spans"),  # type: ignore[arg-type]
+        (lambda: Life(window=("10 minutes", 0)), "is not a pair of spans"),  # type: ignore[arg-type]
         (lambda: Age(horizon=-5), "horizon=-5 must be a positive duration"),
-        (lambda: Age(buckets=2.5), "tells no ages apart"),  # type: ignore[arg-type]
+        (lambda: Age(buckets=2.5), "is not a number of ages"),  # type: ignore[arg-type]
         (lambda: Age(curve=[1, 2]), "is not an age curve"),  # type: ignore[arg-type]
         (lambda: Join(Window(1, 1), condition="<", policy="prob"), "does not work if keys match by '<'"),
     ],

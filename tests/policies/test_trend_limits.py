@@ -144,9 +144,9 @@ def test_steps_of_one_row_are_not_run_by_the_loop_that_knows_no_trend() -> None:
 def test_what_is_wrong_is_named() -> None:
     still: Any = Stationary({1: 1.0})
     for kind in (Random, Prob, Life):
-        with pytest.raises(InputError, match="moves on the right is None; give both sides"):
+        with pytest.raises(InputError, match="right=None is not a trend; give both sides"):
             kind(left=MOVING)
-        with pytest.raises(InputError, match="moves on the left is Stationary"):
+        with pytest.raises(InputError, match="left=Stationary.* is not a trend"):
             kind(left=still, right=MOVING)
     endless = LinearTrend(1, 0, Noise(sigma=1.0))
     with pytest.raises(InputError, match="left= and right= that move and are bounded"):

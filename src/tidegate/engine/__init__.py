@@ -7,7 +7,8 @@ Which file has what:
   `ordered` by comparisons. `ages` and `combining` measure results, `removals` lists the rows that a step removes,
   `snapshot` writes state as bytes;
 - recorded streams: `simulate`, `simulate_sample` and `reservoir_join`. `encode` makes rows of traces (`valuing`
-  with their importance), `arrivals` cuts them into steps, and `one_loop` runs steps of few rows.
+  with their importance), `arrivals` cuts them into steps, and `one_loop` runs steps of few rows, with the scores of
+  `loop_scores`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,8 @@
-"""At which age rows find their partners: the observation behind age curves.
+"""The ages at which rows match: the observation from which age curves are learned.
 
-A result finds its older partner in memory, at the age that it has when the other arrives: that is how long it
-had to be kept. Arrivals in order tell that age by their times; one out of order was known to be due when the
-step began, so the row's age is at least what it was then. Of two rows of one step the earlier one counts,
-left before right at equal times.
+The age of a result is that of its older row when the other one arrives: for so long the row had to be kept. For rows
+in order it follows from their times. For a row out of order it is at least the age of its partner when the step
+began. Of two rows of one step the earlier one counts, left before right at equal times.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ Origin = Literal["from_left", "from_right", "from_step"]
 
 
 class Watch(NamedTuple):
-    """What the compiled loops need to count ages: of the probing side and of the indexed one.
+    """Where the compiled loops count ages: of the probing side and of the indexed side.
 
-    `counts` has a row for each of the two, `per` buckets a unit of age, and `since` is when the step began.
-    Without buckets nothing is counted.
+    `counts` has a row for each of the two, `per_probing` and `per_indexed` are the buckets per unit of age, and
+    `since` is the time when the step began. Without buckets nothing is counted.
     """
 
     counts: Array
@@ -46,7 +45,7 @@ class Ages:
     buckets
         The ages to count, by side; both or neither.
     since
-        When the step began: the largest time seen before it.
+        The time when the step began: the largest time before it.
     """
 
     def __init__(self, buckets: dict[Side, Buckets], since: Time) -> None:
@@ -56,7 +55,7 @@ class Ages:
         self._counts: dict[Side, Array] = {side: np.zeros(size, np.int64) for side in buckets}
 
     def watch(self, origin: Origin) -> Watch:
-        """Count the results of one origin into the returned arrays; `add` takes them up."""
+        """Return arrays in which the results of one origin are counted; then call `add`."""
         if not self._buckets:
             return NO_WATCH
         probing, indexed = _roles(origin)
@@ -66,18 +65,18 @@ class Ages:
         return Watch(counts, 1 / widths[0], 1 / widths[1], -float(FAR) if in_step else self._since, in_step)
 
     def add(self, origin: Origin, watch: Watch) -> None:
-        """Take up what was counted."""
+        """Add what was counted."""
         if self._buckets:
             for side, counts in zip(_roles(origin), watch.counts, strict=True):
                 self._counts[side] += counts
 
     def by_side(self) -> dict[Side, Array]:
-        """The counts, each with as many buckets as were asked for."""
+        """The counts, each with the buckets of its side."""
         return {side: counts[: self._buckets[side].count] for side, counts in self._counts.items()}
 
 
 def _roles(origin: Origin) -> tuple[Side, Side]:
-    """Who probes and who is indexed: buffered rows probe, and of one step's arrivals the right ones do."""
+    """The probing and the indexed side: buffered rows probe, and of one step's arrivals the right ones do."""
     return ("left", "right") if origin == "from_left" else ("right", "left")
 
 

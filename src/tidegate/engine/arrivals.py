@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidegate.types import SIDES, InputError, Last, Rows, StepSize
+from tidegate.types import FAR, SIDES, InputError, Last, Rows, StepSize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +34,8 @@ class Moment(NamedTuple):
 class Arrivals:
     """Two streams in order of arrival: by time, left before right at equal times.
 
-    With a lateness, a row arrives when its stream's largest time so far says so, and may carry an older time.
-    `order` tells for each side which of the given rows these are.
+    With a lateness, a row arrives at the largest time of its stream so far (its clock), and may have an older time.
+    `order` has for each side the positions of these rows among the given ones.
     """
 
     left: Rows
@@ -50,9 +50,9 @@ class Arrivals:
         return len(self.left) + len(self.right)
 
     def cuts(self, size: StepSize, at: Time | None = None) -> Array:
-        """Where steps end, as (left, right) counts of rows that have arrived by then.
+        """The ends of steps, as (left, right) numbers of rows that have arrived by then.
 
-        A cut is added at the time `at`, so that no step reaches from before it to after it.
+        A cut is added at the time `at`, so that no step has rows from before and after it.
         """
         if size == "instant":
             clocks = np.union1d(self.clock_left, self.clock_right)
@@ -64,18 +64,16 @@ class Arrivals:
         return cuts[cuts.any(axis=1)]
 
     def before(self, time: Time) -> tuple[int, int]:
-        """How many rows of each side arrive before this time."""
+        """The number of rows of each side that arrive before this time."""
         left, right = (int(np.searchsorted(clock, time)) for clock in self._clocks)
         return left, right
 
     def steps(self, cuts: Array, *, whole_instants: bool) -> Iterator[tuple[Rows, Rows, Moment]]:
         """Yield the arrivals of each step."""
         l0 = r0 = 0
-        for l1, r1 in cuts.tolist():
-            if l1 == l0 and r1 == r0:
-                continue
-            left, right = self._part(self.left, l0, l1), self._part(self.right, r0, r1)
-            yield left, right, self._moment(l0, l1, r0, r1, whole_instants=whole_instants)
+        cuts = cuts[np.diff(cuts.sum(axis=1), prepend=0) > 0]
+        for (l1, r1), moment in zip(cuts.tolist(), self._moments(cuts, whole_instants), strict=True):
+            yield self._part(self.left, l0, l1), self._part(self.right, r0, r1), moment
             l0, r0 = l1, r1
 
     def _part(self, rows: Rows, start: int, stop: int) -> Rows:
@@ -83,32 +81,50 @@ class Arrivals:
         # An operator takes arrivals in order of time, which with a lateness is not that of arrival.
         return part.take(np.argsort(part.time, kind="stable")) if self.lateness else part
 
-    def _moment(self, l0: int, l1: int, r0: int, r1: int, *, whole_instants: bool) -> Moment:
-        spans = ((self.clock_left, l0, l1), (self.clock_right, r0, r1))
-        firsts = [c[i].item() for c, i, j in spans if j > i]
-        lasts = [c[j - 1].item() if j > i else None for c, i, j in spans]
-        now = max(clock for clock in lasts if clock is not None)
-        first = min(firsts) - self.lateness
-        floor, above = now - self.lateness, _next(now - self.lateness)
-        # Left comes before right at equal times: after a right row no left row of that time is due.
-        end = Floors(
-            above if whole_instants or lasts[1] == now else floor, above if whole_instants else floor
-        )
-        return Moment(now, Floors(first, first), end)
+    def _moments(self, cuts: Array, whole_instants: bool) -> Iterator[Moment]:
+        """The moment of each step that ends at these cuts; every step has rows."""
+        begins = np.concatenate((np.zeros((1, len(SIDES)), cuts.dtype), cuts[:-1]))
+        some = cuts > begins
+        firsts, lasts = [], []
+        for side, clock in enumerate(self._clocks):
+            padded = clock if len(clock) else np.zeros(1, clock.dtype)
+            at_first, at_last = np.minimum(begins[:, side], len(padded) - 1), np.maximum(cuts[:, side] - 1, 0)
+            firsts.append(np.where(some[:, side], padded[at_first], FAR))
+            lasts.append(np.where(some[:, side], padded[at_last], -FAR))
+        nows = np.maximum(*lasts)
+        first = np.minimum(*firsts) - self.lateness
+        end = floors_after(nows - self.lateness, lasts[1] == nows, whole_instants=whole_instants)
+        columns = (nows.tolist(), first.tolist(), end.left.tolist(), end.right.tolist())
+        for now, begin, left, right in zip(*columns, strict=True):
+            yield Moment(now, Floors(begin, begin), Floors(left, right))
 
     @property
     def _clocks(self) -> tuple[Array, Array]:
         return self.clock_left, self.clock_right
 
 
+class FloorColumns(NamedTuple):
+    """The `Floors` of many steps."""
+
+    left: Array
+    right: Array
+
+
+def floors_after(nows: Array, right_arrived: Array, *, whole_instants: bool) -> FloorColumns:
+    """The smallest times that later rows may have, after steps that end at `nows`.
+
+    Left rows arrive before right rows at equal times: after a right row, later left rows have larger times.
+    """
+    above = nows + 1 if nows.dtype.kind == "i" else np.nextafter(nows, np.inf)
+    if whole_instants:
+        return FloorColumns(above, above)
+    return FloorColumns(np.where(right_arrived, above, nows), nows)
+
+
 def step_ends(cuts: Array) -> Array:
-    """How many rows of both sides have arrived by the end of each step that brings any."""
+    """The number of rows of both sides that have arrived by the end of each step that has any."""
     ends = cuts[:, 0] + cuts[:, 1]
     return ends[np.diff(ends, prepend=0) > 0]
-
-
-def _next(time: Time) -> Time:
-    return time + 1 if isinstance(time, int) else float(np.nextafter(time, np.inf))
 
 
 def arrange(
@@ -123,8 +139,8 @@ def arrange(
     window
         A `Last` window adds the counts that it needs.
     lateness
-        None: the rows' order means nothing, they arrive by time. A number: they arrive in the given order,
-        and one older than its stream's largest time by more than this is late and dropped.
+        None: rows arrive by time, in whatever order they are given. A number: they arrive in the given order, and a
+        row older than its stream's largest time by more than this is late and dropped.
     """
     if lateness is not None:
         if not isinstance(lateness, int | float | np.number) or not np.isfinite(lateness) or lateness < 0:
@@ -151,7 +167,7 @@ def arrange(
 
 
 def _by_arrival(time: Array, lateness: Time | None) -> tuple[Array, Array]:
-    """Which rows arrive, in order, and the clock at which each does."""
+    """The rows that arrive, in order, and the clock of each."""
     if lateness is None:
         in_order = bool((time[1:] >= time[:-1]).all())
         order = np.arange(len(time)) if in_order else np.argsort(time, kind="stable")
@@ -171,7 +187,7 @@ def _rows(
         by_side = {"left": mine, "right": others} if side == "left" else {"left": others, "right": mine}
         for name, span in (("left", window.left), ("right", window.right)):
             if isinstance(span, Last):
-                # On the same axis as time, so that one compiled loop serves every mix of windows.
+                # Of the same type as time, so that one compiled loop serves all combinations of windows.
                 counts[f"{name}s"] = by_side[name].astype(columns["time"].dtype)
     own = {"id": ids, "matches": np.zeros(len(ids), np.int64)}
     return Rows.from_columns(side, ordered | own | counts)

@@ -1,4 +1,4 @@
-"""The rows that one side holds, in columns that grow in place."""
+"""The buffered rows of one side, in columns that grow in place."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Side
 
 SLACK: Final = 1 << 16
-"""Rows of spare room that are not worth giving back."""
+"""Unused memory of up to this number of rows is not released."""
 _NOTHING: Final = np.empty(0, np.int64)
 
 
 class Buffer:
     """Rows of one side.
 
-    Appending copies only what is new, and dropping moves only as many rows as are dropped: rows from the end
-    fill the gaps. Their order means nothing afterwards.
+    Appending copies only new rows. Dropping moves at most as many rows as are dropped: rows from the end fill the
+    gaps, so that the order of rows is arbitrary afterwards.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Buffer:
         self.side = side
         self._columns: dict[str, Array] = {}
         self._size = 0
-        # Asked for after every step; forgotten when they change.
+        # Needed after every step; cleared when rows change.
         self._rows: Rows | None = None
         self._row_bytes = 0
 
@@ -45,14 +45,14 @@ class Buffer:
 
     @classmethod
     def of(cls, rows: Rows) -> Self:
-        """Hold these rows."""
+        """Make a buffer of these rows."""
         buffer = cls(rows.side)
         buffer.append(rows)
         return buffer
 
     @property
     def rows(self) -> Rows:
-        """The rows as they are now: views, good until the next change."""
+        """The current rows: views, valid until the next change."""
         if self._rows is None:
             columns = self._columns or dict.fromkeys(("key", "time", "id", "matches"), _NOTHING)
             self._rows = Rows.from_columns(
@@ -70,13 +70,13 @@ class Buffer:
         return self._size * self._row_bytes
 
     def append(self, rows: Rows) -> None:
-        """Take up arrivals behind what is there."""
+        """Append arrivals."""
         if not len(rows) and self._size:
             return
         self._rows = None
         old, new = self._size, self._size + len(rows)
         columns = rows.columns()
-        # Else rows that are there already would have a column of nothing.
+        # Otherwise buffered rows would have an undefined column.
         assert not old or self._columns.keys() == columns.keys(), "arrivals have other columns"  # noqa: S101 - an invariant
         for name, values in columns.items():
             column = self._columns.get(name)
@@ -85,7 +85,7 @@ class Buffer:
                 kind = np.promote_types(column.dtype, kind)
             if column is None or len(column) < new or column.dtype != kind:
                 self._row_bytes = 0
-                # An eighth of spare room keeps appending cheap and the memory close to that of the rows.
+                # An eighth of unused memory keeps appending cheap and the memory close to that of the rows.
                 grown = np.empty(new + (new >> 3 if old else 0), kind)
                 if column is not None:
                     grown[:old] = column[:old]
@@ -103,13 +103,13 @@ class Buffer:
             self._columns[name] = column = column.astype(kind)
         column[places] = values
 
-    def drop(self, gone: Array) -> None:
+    def drop(self, dropped: Array) -> None:
         """Drop the rows at these positions, given in ascending order."""
-        if not len(gone):
+        if not len(dropped):
             return
         self._rows = None
-        gaps, fillers = _moved(self._size, gone)
-        self._size = left = self._size - len(gone)
+        gaps, fillers = _moved(self._size, dropped)
+        self._size = left = self._size - len(dropped)
         for name, column in self._columns.items():
             if len(gaps):
                 column[gaps] = column.take(fillers)
@@ -117,20 +117,20 @@ class Buffer:
                 self._columns[name] = column[:left].copy()
 
 
-def kept(candidates: int, gone: Array) -> Array:
-    """Where each row stood before these were dropped, in the order in which a buffer holds the rest."""
+def kept(candidates: int, dropped: Array) -> Array:
+    """The former position of each remaining row after `Buffer.drop`, in the buffer's order."""
     places = np.arange(candidates)
-    gaps, fillers = _moved(candidates, gone)
+    gaps, fillers = _moved(candidates, dropped)
     places[gaps] = fillers
-    return places[: candidates - len(gone)]
+    return places[: candidates - len(dropped)]
 
 
-def _moved(size: int, gone: Array) -> tuple[Array, Array]:
-    """The gaps that are filled, and where those rows at the end stand that fill them."""
-    left = size - len(gone)
-    if len(gone) == 1:  # as in most steps of few rows
-        return (_NOTHING, _NOTHING) if gone[0] == left else (gone, np.array([left]))
-    inner = int(gone.searchsorted(left))
-    stays = np.ones(len(gone), bool)
-    stays[gone[inner:] - left] = False
-    return gone[:inner], left + np.flatnonzero(stays)
+def _moved(size: int, dropped: Array) -> tuple[Array, Array]:
+    """The gaps that are filled, and the positions of the rows at the end that fill them."""
+    left = size - len(dropped)
+    if len(dropped) == 1:  # as in most steps of few rows
+        return (_NOTHING, _NOTHING) if dropped[0] == left else (dropped, np.array([left]))
+    inner = int(dropped.searchsorted(left))
+    stays = np.ones(len(dropped), bool)
+    stays[dropped[inner:] - left] = False
+    return dropped[:inner], left + np.flatnonzero(stays)

@@ -1,4 +1,4 @@
-"""The importance of a result from its partners'."""
+"""The importance of a result from that of its partners."""
 
 from __future__ import annotations
 

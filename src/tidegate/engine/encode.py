@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Encoded:
     """Both streams, ready to be joined, and how to find a row of the input again.
 
-    `source` gives for each row number (`Rows.id`) its place in the stream that it came from; `numeric` says whether
+    `source` has for each row number (`Rows.id`) its position in its stream; `numeric` states whether
     keys are numbers as they are.
     """
 
@@ -120,7 +120,7 @@ def _check_reach(pair: tuple[Any, ...], band: Band) -> None:
 
 
 def _common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Bring two key columns to one type, or say why that would not be safe."""
+    """Convert two key columns to one type, or refuse if that would not be safe."""
     if a.type == b.type and not (pa.types.is_integer(a.type) or pa.types.is_floating(a.type)):
         return a, b
     if pa.types.is_null(a.type):

@@ -1,11 +1,11 @@
-"""A throw-away index over the arrivals of one step, and the compiled loops that probe it.
+"""An index over the arrivals of one step, and the compiled loops that probe it.
 
-The buffer carries no index of its own. Each step indexes its arrivals, which are few and fit a cache, and
-streams the buffered rows of the other side past them: nothing has to be rebuilt when a state is restored or
-rows are shed, and a buffer takes the bytes of its rows.
+The buffer has no index. Each step indexes its arrivals, which are few and fit in the CPU cache, and probes the index
+with the buffered rows of the other side. So nothing has to be rebuilt when a state is restored or rows are evicted,
+and a buffer takes only the bytes of its rows.
 
-For equality the arrivals are laid out by hash bucket and by time within it, so that a row finds its partners
-by one look and, in a long bucket, a binary search of the window. For comparisons and bands they are `Ordered`.
+For equality the arrivals are ordered by hash bucket and by time within it, so that a row finds its partners by one
+lookup and, in a long bucket, a binary search of the window. For comparisons and bands they are `Ordered`.
 
 An index over one side is probed by the other. With `low` and `high` the axes that bound an indexed row from
 below and above, a pair joins iff `probe.low - indexed.low <= reach_low` and `indexed.high - probe.high <=
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Combine, Condition, Side, Time
 
 PAIRS_AT_A_TIME: Final = 1 << 18
-"""Results leave in chunks of at most this many, so that a hot key cannot exhaust memory."""
+"""The maximum number of results in a chunk, so that a frequent key cannot exhaust memory."""
 
 _LONG_BUCKET: Final = 16
 _FINER: Final = (3, 5)
-"""The presence filter has 2**3 to 2**5 times as many buckets as the index; the more the better,
-while it has no more than 2**20 and so fits a cache."""
+"""The presence filter has 2**3 to 2**5 times as many buckets as the index, but at most 2**20, to fit in the cache."""
 _CACHED: Final = 20
 
 
@@ -50,7 +49,7 @@ def hashed(key: Any, shift: Any) -> Any:
 def _layout(
     key: Array, low: Array, high: Array, same_axis: bool, shift: Any, finer: Any
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Lay rows out by bucket, keeping their order within each, and note which finer buckets hold any."""
+    """Order rows by bucket, keeping their order within each, and mark the finer buckets that have any."""
     n = len(key)
     present = np.zeros(np.int64(1) << (64 - np.int64(finer)), np.bool_)
     for i in range(n):
@@ -78,10 +77,10 @@ def _layout(
 
 @kernel
 def _likely(present: Array, finer: Any, key: Array) -> Array:
-    """Which rows may have a partner at all.
+    """The rows that may have a partner.
 
-    Most buffered rows have none among a step's arrivals. Passing those over without a branch that the
-    processor has to guess is what makes a large buffer cheap to stream past.
+    Most buffered rows have none among a step's arrivals. Skipping them without a branch, which the processor would
+    have to predict, makes probing with a large buffer cheap.
     """
     found = np.empty(len(key), np.int32)
     n = 0
@@ -96,7 +95,7 @@ def _bucket(
     shift: Any, starts: Array, lows: Array, highs: Array,
     key: Any, low: Any, high: Any, reach_low: Any, reach_high: Any,
 ) -> Any:  # fmt: skip
-    """Where partners may be: `[begin, end)`."""
+    """The positions of possible partners: `[begin, end)`."""
     b = hashed(key, shift)
     begin, end = np.int64(starts[b]), np.int64(starts[b + np.uint64(1)])
     if end - begin > _LONG_BUCKET:
@@ -140,7 +139,7 @@ def _emit(
     likely: Array, key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
     row: int, at: int, out_indexed: Array, out_probing: Array,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Write pairs until the output is full; returns how many, and the row and place to go on from, or -1."""
+    """Write pairs until the output is full; returns their number, and the row and position of the next, or -1."""
     n = 0
     room = len(out_indexed)
     for nth in range(row, len(likely)):
@@ -159,7 +158,7 @@ def _emit(
 
 
 class _Hashed:
-    """Rows of one side, arranged for equality."""
+    """Rows of one side, indexed for equality."""
 
     count = staticmethod(_count)
     emit = staticmethod(_emit)
@@ -171,7 +170,7 @@ class _Hashed:
         self._present, *self._layout = _layout(key, low, high, low is high, self._shift, self._finer)
 
     def search(self, key: Array, low: Array, high: Array, reaches: tuple[Any, Any]) -> tuple[Any, ...]:
-        """What both compiled loops begin with, for these probing rows."""
+        """The first arguments of both compiled loops, for these probing rows."""
         likely = _likely(self._present, self._finer, key)
         return (self._shift, *self._layout, likely, key, low, high, *reaches)
 
@@ -180,7 +179,7 @@ NO_WORTH: Final = np.empty(0, np.float64)
 
 
 class Axes(NamedTuple):
-    """The columns of some rows that a condition and a window look at."""
+    """The columns of rows that a condition and a window use."""
 
     key: Array
     left: Array
@@ -188,7 +187,7 @@ class Axes(NamedTuple):
 
 
 class Index:
-    """The arrivals of one side, arranged to be probed by rows of the other.
+    """The arrivals of one side, indexed for rows of the other.
 
     Parameters
     ----------
@@ -197,7 +196,7 @@ class Index:
     rows
         Its arrivals, in order of time.
     condition, reach_left, reach_right
-        What joins: the condition on keys and the window's two lengths.
+        The condition on keys, and the window's two lengths.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
-"""What a running join holds between steps, whoever decides which rows stay: rows, clocks and counts."""
+"""The state of a running join between steps: rows, clocks and counts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tidegate.engine.buffer import Buffer, kept
 from tidegate.engine.matching import window_axis
 from tidegate.engine.snapshot import unpack
 from tidegate.engine.tally import Tally
-from tidegate.types import FAR, SIDES, Last, Rows, Window, parts_of
+from tidegate.types import FAR, FOREVER, SIDES, Last, Rows, Window, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ class StepOutcome:
     """What a step did.
 
     A step's candidates are the buffered rows, then the arrivals. `firsts` are the positions of left candidates that
-    matched for the first time, where they were asked for.
+    matched for the first time, if requested.
     """
 
     results: int
@@ -54,6 +54,16 @@ class StepOutcome:
         for departed in (self.expired[side], self.evicted[side]):
             gone[departed.places] = True
         return kept(len(gone), np.flatnonzero(gone))
+
+
+def is_expired(axis: Any, floor: Any, length: Any) -> Any:
+    """Whether a row can match no later row: `axis` is its time or count, `floor` the smallest of later rows."""
+    return floor - axis > length
+
+
+def lifetime(time: Any, now: Any, longest: Any) -> Any:
+    """How long a row was in memory: an expired row left when its window ended, even if a later step removed it."""
+    return np.maximum(np.minimum(now - time, longest), 0)
 
 
 class JoinState:
@@ -114,9 +124,9 @@ class JoinState:
         if isinstance(span, Last):
             floor = self.arrived[rows.side] - arriving
         axis, length = window_axis(rows, rows.side), self.window.length(rows.side)
-        if not len(axis) or floor - axis.min() <= length:
+        if not len(axis) or not is_expired(axis.min(), floor, length):
             return NO_ROWS
-        return np.flatnonzero(floor - axis > length)
+        return np.flatnonzero(is_expired(axis, floor, length))
 
     def finish_step(
         self,
@@ -150,12 +160,11 @@ class JoinState:
         if not len(places):
             return Departed(rows.take(slice(0)), places)
         gone = rows.take(places)
-        lifetimes = now - gone.time
         span = self.window.left if rows.side == "left" else self.window.right
-        if expired and span is not None and not isinstance(span, Last):
-            # It left when its window ended, however late the step that noticed.
-            lifetimes = np.minimum(lifetimes, span)
-        self.tally.record_lifetimes(np.maximum(lifetimes, 0))
+        ends = expired and span is not None and not isinstance(span, Last)
+        self.tally.record_lifetimes(
+            lifetime(gone.time, now, self.window.length(rows.side) if ends else FOREVER)
+        )
         if expired:
             self.tally.expired += len(gone)
         else:
@@ -187,14 +196,14 @@ class JoinState:
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """The state in an operator's snapshot, to look at: nothing is known of its window."""
+        """The state in an operator's snapshot, for inspection: its window is not known."""
         state = cls(Window(None, None))
         state.restore(unpack(data))
         return state
 
 
 def excess(rows: dict[Side, Rows], removals: StepRemovals, sides: Sequence[Side], budget: Budget) -> int:
-    """By how much the staying rows of some sides exceed a budget; negative if there is room."""
+    """By how much the staying rows of some sides exceed a budget; negative if they fit."""
     if budget.unit == "rows":
         return sum(removals.size(side) for side in sides) - budget.limit
     staying = (

@@ -56,7 +56,7 @@ class Matcher:
         self.lengths = window.length("left"), window.length("right")
 
     def index(self, side: Side, arrivals: Axes) -> Index:
-        """Arrange arrivals of one side, in order of time, to be probed by rows of the other."""
+        """Index arrivals of one side, in order of time, for rows of the other."""
         return Index(side, arrivals, self.condition, *self.lengths)
 
     def match(
@@ -65,13 +65,14 @@ class Matcher:
         removals: StepRemovals,
         fresh: dict[Side, int],
         hits: dict[Side, Array],
+        step_hits: dict[Side, Array],
         ages: Ages,
         tally: Tally,
         *,
         chunk: int = 0,
         residual: Residual | None = None,
     ) -> Generator[Pairs, None, None]:
-        """Find the results of a step: arrivals with what is buffered, and with each other.
+        """Find the results of a step: of arrivals with buffered rows, and with each other.
 
         Parameters
         ----------
@@ -79,8 +80,9 @@ class Matcher:
             The candidates of each side: buffered rows, then arrivals, which begin at `fresh`.
         removals
             Rows that left before matching take no part.
-        hits, ages, tally
-            Where results are counted: by row, by age of the older row, and by origin.
+        hits, step_hits, ages, tally
+            Where results are counted: by row, by row only those with arrivals of the same step, by age of the older
+            row, and by origin.
         chunk
             Yield results as pairs, at most this number at a time; 0 only counts them.
         residual
@@ -90,7 +92,7 @@ class Matcher:
         if not chunk and self.condition == "=" and whole:
             sizes, olds = [len(some) for some in rows.values()], list(fresh.values())
             if sizes[0] * sizes[1] - olds[0] * olds[1] <= nested_loop.MAX_COMPARISONS:
-                self._count_few(rows, fresh, hits, ages, tally)
+                self._count_few(rows, fresh, hits, step_hits, ages, tally)
                 return
         places = {side: removals.split_staying(side, start) for side, start in fresh.items()}
         (old_left, new_left), (old_right, new_right) = places["left"], places["right"]
@@ -108,13 +110,16 @@ class Matcher:
             if side not in indexes:
                 indexes[side] = self.index(side, arrivals)
             at, watch = {side: indexed, other: probing}, ages.watch(origin)
+            counted = step_hits if origin == "from_step" else hits
             if chunk:
                 formed = indexes[side].pairs(axes, chunk)
-                found, worth = yield from self._form(formed, rows, at, hits, watch, residual)
+                found, worth = yield from self._form(formed, rows, at, counted, watch, residual)
             else:
-                found, worth = self._count(indexes[side], axes, rows, at, hits, watch)
+                found, worth = self._count(indexes[side], axes, rows, at, counted, watch)
             ages.add(origin, watch)
             tally.add(origin, found, worth)
+        for each, start in fresh.items():
+            hits[each][start:] += step_hits[each][start:]
 
     def _count(
         self,
@@ -133,7 +138,7 @@ class Matcher:
             weighed = worths[0][at_indexed], worths[1][at_probing]
         total, worth = index.count(axes, counts, weighed, self.combine, watch)
         for side, count in zip(places, counts, strict=True):
-            # A slice was counted in place; other places were copied out and go back.
+            # A slice was counted in place; other positions were copied and are written back.
             if not isinstance(places[side], slice):
                 hits[side][places[side]] = count
         return total, worth
@@ -143,6 +148,7 @@ class Matcher:
         rows: dict[Side, Rows],
         fresh: dict[Side, int],
         hits: dict[Side, Array],
+        step_hits: dict[Side, Array],
         ages: Ages,
         tally: Tally,
     ) -> None:
@@ -159,6 +165,7 @@ class Matcher:
             (fresh["left"], fresh["right"]),
             (number(self.lengths[0]), number(self.lengths[1])),
             (hits["left"], hits["right"]),
+            (step_hits["left"], step_hits["right"]),
             worths,
             COMBINES[self.combine],
             watches,

@@ -44,13 +44,15 @@ def nested_loop_count(
     fresh: tuple[int, int],
     reaches: Any,
     hits: tuple[Array, Array],
+    step_hits: tuple[Array, Array],
     worths: tuple[Array, Array],
     combine: int,
     watches: tuple[Watch, Watch, Watch],
 ) -> tuple[tuple[int, int, int], tuple[float, float, float]]:
     """Count the results of arrivals, which begin at `fresh`: with the right buffer, each other, and the left buffer.
 
-    `reaches` are the window's two lengths. Returns the three counts, then the three sums of importance.
+    `reaches` are the window's two lengths; `step_hits` are the part of `hits` with arrivals of the same step. Returns
+    the three counts, then the three sums of importance.
     """
     n, m = len(left.key), len(right.key)
     watched = watches[0].counts.shape[1] > 0
@@ -63,6 +65,9 @@ def nested_loop_count(
                 counts[origin] += 1
                 hits[0][at] += 1
                 hits[1][to] += 1
+                if origin == 1:
+                    step_hits[0][at] += 1
+                    step_hits[1][to] += 1
                 sums[origin] += _worth(combine, worths[0], worths[1], at, to)
                 if watched:
                     note_age(watches[origin], right.left[to], left.left[at])

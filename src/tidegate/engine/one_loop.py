@@ -1,9 +1,13 @@
-"""A whole run in one compiled loop, where steps are of few rows and it is known beforehand how rows will rank.
+"""A whole run in one compiled loop, for steps of few rows where the ranking of rows is known beforehand.
 
-A step of few rows through the general operator costs some tens of microseconds, nearly all of it the calls around the
-work. Where what a policy thinks depends on the arrivals alone (`tidegate.policies.ranking`), nothing needs to be
-asked of it between steps, and the whole run is a single loop with its own index. It gives what the general operator
-gives, row for row; a test holds it to that.
+A step of few rows through the general operator costs some tens of microseconds, nearly all of it for calls. If the
+ranking depends on the arrivals alone (`tidegate.policies.ranking`), the whole run is one loop with its own index.
+A test checks that it gives what the general operator gives, row for row.
+
+Both share the score of each policy, the rules of expiry, the order of eviction, lifetimes, and the times that later
+rows may have. They differ in how rows are matched and selected: the operator indexes the arrivals of a step and
+selects all rows that leave at once. This loop keeps an index of all buffered rows, and a heap if scores are fixed,
+because it removes about one row a step.
 """
 
 from __future__ import annotations
@@ -13,21 +17,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import inlined, kernel
-from tidegate.engine.arrivals import step_ends
+from tidegate.engine.arrivals import floors_after, step_ends
 from tidegate.engine.combining import COMBINES, combined
 from tidegate.engine.index import hashed
+from tidegate.engine.join_state import is_expired, lifetime
+from tidegate.engine.loop_scores import LoopRanking, changing_scores
 from tidegate.engine.tally import Measured, Tally
 from tidegate.policies.abilities import learned_by
-from tidegate.policies.ranking import (
-    Ranking,
-    RecordedRun,
-    Shares,
-    count_share,
-    no_shares,
-    ranking_of,
-    scores_of,
-)
-from tidegate.types import Last, Pairs
+from tidegate.policies.prob import KeyShares, count_row, expected_results_number, no_shares
+from tidegate.policies.ranking import RecordedRun, ranking_of
+from tidegate.policies.selection import leaves_first
+from tidegate.types import FOREVER, Last, Pairs
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Arrivals
@@ -38,9 +38,12 @@ _END: Final = -1
 _EVICTED, _EXPIRED, _PEAK = range(3)
 _LIVES, _LIFE_SUM, _LIFE_SQUARES = range(3)
 _FEW: Final = 16
-"""Rows a step on average up to which the loop is the faster way."""
+"""The mean number of rows in a step up to which the loop is faster."""
 _WIDE: Final = 1 << 10
-"""Rows of any one step up to which it is: of more, each that leaves costs a look at all."""
+"""The maximum number of rows in a step up to which it is faster: each row that leaves may cost a scan of all."""
+
+_is_expired = inlined(is_expired)
+_lifetime = inlined(lifetime)
 
 
 def run(
@@ -56,8 +59,8 @@ def run(
 ) -> Measured | None:
     """Run both streams step by step; the arguments are those of `simulate.run`.
 
-    None where it takes the general operator: where rows are out of order, keys match other than by equality, room is
-    made before matching or counted in bytes, steps are large, or the policy cannot foretell how rows rank.
+    None if it takes the general operator: if rows are out of order, keys match other than by equality, rows are
+    evicted before matching, the budget is in bytes, steps are large, or the ranking is not known beforehand.
     """
     plain = join.condition == "=" and join.order == "probe-first" and join.split != "optimal"
     in_rows = join.budget is None or join.budget.unit == "rows"
@@ -82,23 +85,26 @@ def run(
         return None
     axis_left = time if left.lefts is None or right.lefts is None else merged(left.lefts, right.lefts)
     axis_right = time if left.rights is None or right.rights is None else merged(left.rights, right.rights)
-    worths = left.importance, right.importance
-    worth = np.empty(0) if worths[0] is None or worths[1] is None else merged(worths[0], worths[1])
+    given = left.importance, right.importance
+    importances = np.empty(0) if given[0] is None or given[1] is None else merged(given[0], given[1])
     number = time.dtype.type
     first = 0 if start is None else sum(arrivals.before(start))
     limits = [0 if share is None else share.limit for share in join.shares()]
-    after = nows + 1 if time.dtype.kind == "i" else np.nextafter(nows, np.inf)
-    # Left comes before right at equal times: after a right row no left row of that time is due.
-    due = (after if instants else nows, after if instants else np.where(on_right[ends - 1] == 1, after, nows))
+    due = floors_after(nows, on_right[ends - 1] == 1, whole_instants=instants)
     counted = isinstance(join.window.left, Last), isinstance(join.window.right, Last)
+    # A left row expires by the times of later right rows, and a right row by those of left rows.
     floors = [
         axis[ends - 1] if counts else floor
-        for axis, counts, floor in zip((axis_left, axis_right), counted, due, strict=True)
+        for axis, counts, floor in zip((axis_left, axis_right), counted, (due.right, due.left), strict=True)
     ]
+    lengths = number(join.window.length("left")), number(join.window.length("right"))
+    longest = tuple(
+        number(FOREVER) if counts else length for counts, length in zip(counted, lengths, strict=True)
+    )
     found, in_step, importance, counts, lives, pairs_left, pairs_right = _run(
         on_right, merged(left.key, right.key), time, axis_left, axis_right, ends, floors[0], floors[1],
-        (number(join.window.length("left")), number(join.window.length("right"))), counted,
-        ranking, worth, COMBINES[join.combine], np.minimum(np.array(limits), n), first, collect,
+        lengths, longest,
+        LoopRanking.of(ranking), importances, COMBINES[join.combine], np.minimum(np.array(limits), n), first, collect,
     )  # fmt: skip
     found, in_step, on_right = found[first:], in_step[first:], on_right[first:]
     tally = Tally(
@@ -121,12 +127,11 @@ def run(
 
 
 class _Slots(NamedTuple):
-    """The memory of a run: a slot a buffered row.
+    """The memory of a run: a slot for each buffered row.
 
-    `rows` is who sits where. `heads`, `after` and `before` chain the slots of a side by key; `oldest`,
-    `youngest`, `older` and `younger` list them by arrival; `pools` holds the slots that share a budget (a
-    heap by score, or in no order where scores are drawn), `place` their positions there, and `sizes` how
-    many there are.
+    `rows` are the row numbers. `heads`, `after` and `before` chain the slots of a side by hash bucket; `oldest`,
+    `youngest`, `older` and `younger` list them by arrival; `pools` contains the slots that share a budget (a
+    heap by score if scores are fixed), `place` their positions there, and `sizes` their number.
     """
 
     rows: Array
@@ -161,9 +166,8 @@ def _empty(capacity: int, bits: Any, pools: int) -> _Slots:
 
 @kernel
 def _less(scores: Array, rows: Array, a: int, b: int) -> Any:
-    """Whether slot `a` leaves before slot `b`: by score, then by arrival."""
-    first, second = scores[rows[a]], scores[rows[b]]
-    return first < second or (first == second and rows[a] < rows[b])
+    """Whether slot `a` is evicted before slot `b`."""
+    return leaves_first(scores[rows[a]], rows[a], scores[rows[b]], rows[b])
 
 
 @kernel
@@ -255,34 +259,35 @@ def _release(slots: _Slots, slot: int, side: Any, bucket: Any, pool: Any, scores
 def _worst(
     slots: _Slots,
     pool: int,
-    ranking: Ranking,
-    shares: Shares,
+    ranking: LoopRanking,
+    counted: KeyShares,
     on_right: Array,
     step: int,
     time: Array,
     last: int,
 ) -> Any:
-    """The slot that makes room in a pool, after the step whose last row this is; where scores are not for good."""
+    """The slot of a pool to evict, after the step whose last row this is, if scores are not fixed."""
     members = slots.pools[pool, : slots.sizes[pool]]
     rows = slots.rows[members]
-    scores = scores_of(ranking, shares, rows, on_right, step, time[last], time)
+    scores = changing_scores(ranking, counted, rows, on_right, step, time[last], time)
     worst = 0
     for at in range(1, len(rows)):
-        if scores[at] < scores[worst] or (scores[at] == scores[worst] and rows[at] < rows[worst]):
+        if leaves_first(scores[at], rows[at], scores[worst], rows[worst]):
             worst = at
     return members[worst]
 
 
 @kernel
 def _lower(slots: _Slots, scores: Array, rates: Array) -> Any:
-    """The lower of the first slots of both sides' heaps, each score counted by the other side's rate."""
+    """The lower of the first slots of both sides' heaps, each score multiplied by the other side's rate."""
     left, right = slots.pools[0, 0], slots.pools[1, 0]
     if slots.sizes[0] == 0:
         return right
     if slots.sizes[1] == 0:
         return left
-    of_left, of_right = scores[slots.rows[left]] * rates[1], scores[slots.rows[right]] * rates[0]
-    if of_left < of_right or (of_left == of_right and slots.rows[left] < slots.rows[right]):
+    of_left = expected_results_number(scores[slots.rows[left]], rates[1], 1.0)
+    of_right = expected_results_number(scores[slots.rows[right]], rates[0], 1.0)
+    if leaves_first(of_left, slots.rows[left], of_right, slots.rows[right]):
         return left
     return right
 
@@ -295,8 +300,7 @@ def _doubled(values: Array) -> Array:
 
 
 @inlined
-def _record(counts: Array, lives: Array, what: int, lifetime: Any) -> None:
-    lived = max(np.float64(lifetime), 0.0)
+def _record(counts: Array, lives: Array, what: int, lived: float) -> None:
     counts[what] += 1
     lives[_LIVES] += 1.0
     lives[_LIFE_SUM] += lived
@@ -306,10 +310,13 @@ def _record(counts: Array, lives: Array, what: int, lifetime: Any) -> None:
 @kernel
 def _run(
     on_right: Array, key: Array, time: Array, axis_left: Array, axis_right: Array, ends: Array,
-    floor_left: Array, floor_right: Array, reaches: Any, counted: Any, ranking: Ranking,
-    worth: Array, combine: int, caps: Array, first: int, collect: bool,
+    floor_left: Array, floor_right: Array, lengths: Any, longest: Any, ranking: LoopRanking,
+    importances: Array, combine: int, caps: Array, first: int, collect: bool,
 ) -> tuple[Array, Array, float, Array, Array, Array, Array]:  # fmt: skip
-    """Run all rows in order of arrival; whatever came before the row `first`, which begins a step, is not counted."""
+    """Run all rows in order of arrival; rows before `first`, which begins a step, are not counted.
+
+    `lengths` are the window's lengths on their own axes, and `longest` the longest lifetimes of expired rows.
+    """
     n = len(key)
     widest = ends[0]
     for step in range(1, len(ends)):
@@ -317,10 +324,10 @@ def _run(
     capacity = min(caps.sum() + widest, n)
     bits = np.int64(np.ceil(np.log2(capacity + 1))) + 1
     shift = np.uint64(64 - bits)
-    shares = no_shares(ranking)
-    scores, codes, horizon = ranking.scores, ranking.codes, ranking.horizon
+    counted = no_shares(ranking.shares)
+    scores, codes, horizon = ranking.fixed.scores, ranking.shares.codes, ranking.shares.horizon
     # Rates change the order of both sides' rows, but never that of one side's: each has a heap of its own.
-    rated = len(caps) == 1 and len(scores) > 0 and len(ranking.rates) > 0
+    rated = len(caps) == 1 and len(scores) > 0 and len(ranking.fixed.rates) > 0
     heaps = 2 if rated else len(caps)
     slots = _empty(capacity, bits, heaps)
     free = np.arange(capacity)
@@ -343,13 +350,13 @@ def _run(
                 left, right = (i, j) if mine == 0 else (j, i)
                 if (
                     key[j] == key[i]
-                    and axis_left[right] - axis_left[left] <= reaches[0]
-                    and axis_right[left] - axis_right[right] <= reaches[1]
+                    and axis_left[right] - axis_left[left] <= lengths[0]
+                    and axis_right[left] - axis_right[right] <= lengths[1]
                 ):
                     found[i] += 1
                     in_step[i] += j >= begin
-                    if len(worth) > 0:
-                        importance += combined(combine, worth[left], worth[right])
+                    if len(importances) > 0:
+                        importance += combined(combine, importances[left], importances[right])
                     if collect:
                         if n_out == len(out_left):
                             out_left, out_right = _doubled(out_left), _doubled(out_right)
@@ -359,36 +366,34 @@ def _run(
             _admit(slots, free[held], i, mine, bucket, mine if heaps > 1 else 0, scores)
             held += 1
             if len(codes) > 0:
-                count_share(shares, codes[i], int(mine), np.float64(time[end - 1]), horizon)
+                count_row(counted, codes[i], int(mine), np.float64(time[end - 1]), horizon)
 
-        # Expired left rows go first, then expired right rows, oldest first; then the worst of each full pool.
+        # Expired left rows leave first, then expired right rows, oldest first; then the lowest of each full pool.
         now = time[end - 1]
         for turn in range(2 + len(caps)):
             while True:
-                if turn < len(reaches):
+                if turn < len(lengths):
                     slot = slots.oldest[turn]
                     if slot == _END:
                         break
                     j = slots.rows[slot]
-                    age = floor_left[step] - axis_left[j] if turn == 0 else floor_right[step] - axis_right[j]
-                    if age <= reaches[turn]:
+                    floor = floor_left[step] if turn == 0 else floor_right[step]
+                    axis = axis_left[j] if turn == 0 else axis_right[j]
+                    if not _is_expired(axis, floor, lengths[turn]):
                         break
-                    lifetime = now - time[j]
-                    _record(
-                        counts, lives, _EXPIRED, lifetime if counted[turn] else min(lifetime, reaches[turn])
-                    )
+                    _record(counts, lives, _EXPIRED, np.float64(_lifetime(time[j], now, longest[turn])))
                 else:
                     pool = turn - 2
                     if (slots.sizes.sum() if rated else slots.sizes[pool]) <= caps[pool]:
                         break
                     if rated:
-                        slot = _lower(slots, scores, ranking.rates[step])
+                        slot = _lower(slots, scores, ranking.fixed.rates[step])
                     elif len(scores) > 0:
                         slot = slots.pools[pool, 0]
                     else:
-                        slot = _worst(slots, pool, ranking, shares, on_right, step, time, end - 1)
+                        slot = _worst(slots, pool, ranking, counted, on_right, step, time, end - 1)
                     j = slots.rows[slot]
-                    _record(counts, lives, _EVICTED, now - time[j])
+                    _record(counts, lives, _EVICTED, np.float64(_lifetime(time[j], now, FOREVER)))
                 owner = np.int64(on_right[j])
                 chain = np.int64(hashed(key[j], shift))
                 _release(slots, slot, owner, chain, owner if heaps > 1 else 0, scores)

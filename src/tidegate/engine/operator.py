@@ -266,7 +266,9 @@ class Operator:
         removals = StepRemovals({side: len(rows) for side, rows in candidates.items()})
         if self.join.order == "shed-first":
             self._make_room(candidates, removals, moment.begin, moment.now, fresh)
-        hits = {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()}
+        hits, step_hits = (
+            {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()} for _ in range(2)
+        )
         ages = Ages(self._watches(), state.now)
         before, gained = state.tally.results, state.tally.importance
         yield from self.matcher.match(
@@ -274,6 +276,7 @@ class Operator:
             removals,
             fresh,
             hits,
+            step_hits,
             ages,
             state.tally,
             chunk=chunk if pairs or residual else 0,
@@ -284,8 +287,9 @@ class Operator:
                 np.add(rows.matches, hits[side], out=rows.matches)
         shed_before = removals.evicted_rows()
         gain, shed = state.tally.importance - gained, self.shed + shed_before
+        in_step = {side: counts[fresh[side] :] for side, counts in step_hits.items()}
         self.policy.observe(
-            Step(state.number, moment.now, candidates, fresh, hits, ages.by_side(), gain, shed)
+            Step(state.number, moment.now, candidates, fresh, hits, ages.by_side(), gain, shed, in_step)
         )
         state.now = moment.now
         self.observed += 1

@@ -1,13 +1,13 @@
-"""Arrivals arranged for comparisons and bands: cut by time into blocks, and sorted by key within each.
+"""An index for comparisons and bands: arrivals are divided by time into blocks, and sorted by key within each.
 
-Where keys match by order, neither order alone will do: a narrow window leaves few of the many rows whose keys
-match, a narrow band few of the many within the window. So both are used. Arrivals come in order of time, which
-makes a probing row's window a stretch of their places, found by binary search; that stretch touches few blocks,
-and in each of them the keys that match are a stretch again.
+If keys match by order, neither order alone suffices: with a narrow window few of the many rows whose keys match are
+in it, and with a narrow band few of the many rows within the window match. So both are used. Arrivals are in order of
+time, so that a probing row's window is a range of their positions, found by binary search. This range touches few
+blocks, and in each of them the keys that match are a range again.
 
-The blocks are about as long as a window has rows, in the mean over the probing rows. A row then touches three of
-them in the mean, and looks in vain only at rows with a matching key in the two at the ends. Where the window
-takes in everything there is one block, which is the arrivals sorted by key.
+The blocks are about as long as the number of rows in a window, in the mean over the probing rows. A row then touches
+three of them in the mean, and tests rows outside its window only in the first and the last. If the window contains
+all arrivals there is one block: the arrivals sorted by key.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Condition, Side
 
 _SHORTEST: Final = 5
-"""Blocks have at least 2**5 rows: among fewer there is nothing to gain."""
+"""Blocks have at least 2**5 rows: smaller ones would not be faster."""
 _SAMPLE: Final = 4096
-"""How many probing rows tell how long a window is."""
+"""The number of probing rows from which the length of a window is estimated."""
 _FREE, _CLOSED, _OPEN = 0, 1, 2
 
 
 class _Rule(NamedTuple):
-    """Which indexed keys match a probing key: other ones, those beyond it, or those `low` to `high` from it."""
+    """Which indexed keys match a probing key: others, larger or smaller ones, or those `low` to `high` from it."""
 
     band: bool
     negated: bool
@@ -64,7 +64,7 @@ def _rule(condition: Condition, indexed: Side, dtype: np.dtype[np.generic]) -> _
 
 @kernel
 def _first(values: Array, start: Any, stop: Any, bound: Any, past: bool) -> Any:
-    """The first position in the sorted stretch whose value is >= bound, or > bound when `past`."""
+    """The first position in the sorted range whose value is >= bound, or > bound when `past`."""
     while start < stop:
         middle = (start + stop) >> 1
         if values[middle] < bound or (past and values[middle] == bound):
@@ -81,7 +81,7 @@ def within(values: Array, start: Any, stop: Any, origin: Any, reach: Any, past: 
         middle = (start + stop) >> 1
         value = values[middle]
         apart = value - origin
-        # Integers further apart than 64 bits can say have wrapped around; floats never do.
+        # The difference of integers may overflow 64 bits; that of floats never does.
         wrapped_up = value >= 0 and origin < 0 and apart < 0
         wrapped_down = value < 0 and origin >= 0 and apart > 0
         if wrapped_down or (not wrapped_up and (apart < reach or (past and apart == reach))):
@@ -95,14 +95,14 @@ def within(values: Array, start: Any, stop: Any, origin: Any, reach: Any, past: 
 def _window(
     lows: Array, highs: Array, low: Any, high: Any, reach_low: Any, reach_high: Any
 ) -> tuple[Any, Any]:
-    """The places in order of time, `[first, last)`, that the window of a probing row takes in."""
+    """The positions in order of time, `[first, last)`, in the window of a probing row."""
     first = np.int64(within(lows, np.int64(0), np.int64(len(lows)), low, -reach_low, False))
     return first, np.int64(within(highs, first, np.int64(len(highs)), high, reach_high, True))
 
 
 @kernel
 def _matching(rule: _Rule, keys: Array, start: Any, stop: Any, key: Any) -> Any:
-    """Where keys match in a sorted stretch: `[begin, end)`, less `[gap, resume)`."""
+    """The positions of matching keys in a sorted range: `[begin, end)` without `[gap, resume)`."""
     band, negated, low_end, high_end, low_offset, high_offset = rule
     begin, end = start, stop
     if band:
@@ -120,21 +120,21 @@ def _matching(rule: _Rule, keys: Array, start: Any, stop: Any, key: Any) -> Any:
 
 @kernel
 def _block_bits(lows: Array, highs: Array, low: Array, high: Array, reach_low: Any, reach_high: Any) -> int:
-    """The logarithm of a block's length: as many rows as a window takes in, in the mean."""
-    taken, asked = 0, 0
+    """The logarithm of a block's length: the mean number of rows in a window."""
+    in_windows, probed = 0, 0
     for i in range(0, len(low), 1 + len(low) // _SAMPLE):
         first, last = _window(lows, highs, low[i], high[i], reach_low, reach_high)
-        taken += max(last - first, 0)
-        asked += 1
+        in_windows += max(last - first, 0)
+        probed += 1
     bits = _SHORTEST
-    while asked << bits < taken:
+    while probed << bits < in_windows:
         bits += 1
     return bits
 
 
 @kernel
 def _blocks(by_key: Array, key: Array, bits: int) -> tuple[Array, Array]:
-    """Deal rows out to their blocks in order of key; returns which they are, and their keys."""
+    """Distribute rows to their blocks in order of key; returns their positions and keys."""
     order = np.empty_like(by_key)
     keys = np.empty_like(key)
     ends = np.arange((len(key) >> bits) + 1) << bits
@@ -192,7 +192,7 @@ def _emit(
     key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
     row: int, at: int, out_indexed: Array, out_probing: Array,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Write pairs until the output is full; returns how many, and the row and place to go on from, or -1."""
+    """Write pairs until the output is full; returns their number, and the row and position of the next, or -1."""
     n = 0
     room = len(out_indexed)
     for i in range(row, len(key)):
@@ -219,14 +219,14 @@ def _emit(
 
 
 class Ordered:
-    """Rows of one side, arranged for a comparison or a band.
+    """Rows of one side, indexed for a comparison or a band.
 
     Parameters
     ----------
     key, low, high
         Their columns, in order of time.
     condition, indexed
-        What joins, and which side these are.
+        The condition on keys, and the side of these rows.
     """
 
     count = staticmethod(_count)
@@ -239,7 +239,7 @@ class Ordered:
         self._key, self._bounds = key, (low, high)
 
     def search(self, key: Array, low: Array, high: Array, reaches: tuple[Any, Any]) -> tuple[Any, ...]:
-        """What both compiled loops begin with, for these probing rows."""
+        """The first arguments of both compiled loops, for these probing rows."""
         bits = _SHORTEST
         if len(self._key) > 1 << bits:
             bits = _block_bits(*self._bounds, low, high, *reaches)

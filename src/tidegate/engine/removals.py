@@ -1,4 +1,4 @@
-"""Which rows a step removes, while it is still being decided."""
+"""The rows that a step removes, while that is being decided."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NONE: Final = np.empty(0, np.int64)
 
 
 class StepRemovals:
-    """The candidates of one step that are removed at its end; no row is moved before.
+    """The candidates of one step that are removed at its end; until then no row is moved.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Tally:
-    """Counts of one run; lifetimes are kept as sums, so that fairness needs no memory a row."""
+    """Counts of one run; lifetimes are kept as sums, so that fairness needs no memory per row."""
 
     from_left: int = 0
     from_right: int = 0
@@ -65,7 +65,7 @@ class Tally:
         self.life_squares += float(np.square(lives).sum())
 
     def record_held(self, rows: int, size: int) -> None:
-        """Record what is buffered after a step."""
+        """Record the number of rows and bytes that are buffered after a step."""
         self.peak_rows = max(self.peak_rows, rows)
         self.peak_bytes = max(self.peak_bytes, size)
 
@@ -83,7 +83,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run's counts, its results up to some times, its pairs by row number if kept, what its policy believed."""
+    """The counts of a run, its results up to some times, its pairs by row number, and the policy's estimates."""
 
     tally: Tally
     times: Array

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Sel
 
 import numpy as np
 
+from tidegate.compiled import kernel
 from tidegate.draws import draws, salt
 from tidegate.models import AgeCurve, AgeCurveLearner, Payoff, Rates
+from tidegate.models.age_curve import Tables, priorities
 from tidegate.models.decay import REMEMBERED_WINDOWS, half_life, horizon_for
 from tidegate.policies.policy import Policy, RunningPolicy
-from tidegate.policies.ranking import Ranking
+from tidegate.policies.ranking import NO_INTEGERS, NO_NUMBERS
 from tidegate.types import (
     FAR,
     SIDES,
@@ -191,19 +193,19 @@ class RunningAge(RunningPolicy):
                 self._fitted = self._now
                 self.curves = {side: learner.curve() for side, learner in self._learners.items()}
 
-    def ranking(self, run: RecordedRun) -> Ranking | None:
+    def ranking(self, run: RecordedRun) -> AgeRanking | None:
         """Rank by the curves, if they are given."""
         if self._learners:
             return None
         self._rates.follow(run.counts(), run.nows)
-        left, right = (None if curve is None else curve.tables for curve in self.curves.values())
-        return Ranking.by_age(left, right)
+        left, right = (_NO_MATCHES if curve is None else curve.tables for curve in self.curves.values())
+        return AgeRanking(left, right)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by the curves; monitored rows rank first."""
         # If only rows of one side ever matched from memory, those of the other side have score 0.
         curve = self.curves[rows.side]
-        scores = curve.priority(np.maximum(now - rows.time, 0)) if curve else np.zeros(len(rows))
+        scores = priorities(np.maximum(now - rows.time, 0), curve.tables if curve else _NO_MATCHES)
         if self._learners:
             scores[self._monitored(rows)] = np.inf
         return scores
@@ -284,6 +286,28 @@ class RunningAge(RunningPolicy):
             curve = [learned[name] for name in ("edges", "rates", "sample") if name in learned]
             self.curves[side] = AgeCurve(*curve) if curve else None
         return self
+
+
+_NO_CURVE: Final = Tables(NO_NUMBERS, NO_NUMBERS, NO_NUMBERS, NO_INTEGERS, 0.0)
+_NO_MATCHES: Final = Tables(np.zeros(2), np.zeros(2), np.zeros(1), np.ones(2, np.int64), 0.0)
+"""The curve of rows that match at no age."""
+
+
+class AgeRanking(NamedTuple):
+    """Rank by age: the curve of each side."""
+
+    left: Tables = _NO_CURVE
+    right: Tables = _NO_CURVE
+
+
+@kernel
+def age_scores(ranking: AgeRanking, rows: Array, on_right: Array, ages: Array) -> Array:
+    """The scores of rows of both sides, of these ages."""
+    scores, of_right = priorities(ages, ranking.left), priorities(ages, ranking.right)
+    for i in range(len(rows)):
+        if on_right[rows[i]]:
+            scores[i] = of_right[i]
+    return scores
 
 
 class MonitoringTurn(NamedTuple):

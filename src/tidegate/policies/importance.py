@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from tidegate.policies.policy import Policy, RunningPolicy
-from tidegate.policies.ranking import Ranking
+from tidegate.policies.ranking import FixedRanking
 from tidegate.policies.selection import best
 from tidegate.types import check_choice
 
@@ -82,12 +82,12 @@ class OldestImportance(RunningPolicy):
     def __repr__(self) -> str:
         return repr(self.config)
 
-    def ranking(self, run: RecordedRun) -> Ranking:
+    def ranking(self, run: RecordedRun) -> FixedRanking:
         """Rank by importance, then by arrival: each row has a rank of its own."""
         importance = run.merged(importance_of(run.left), importance_of(run.right))
         ranks = np.empty(len(importance))
         ranks[np.lexsort((-np.arange(len(importance)), importance))] = np.arange(len(importance))
-        return Ranking(ranks)
+        return FixedRanking(ranks)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by importance."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
-from tidegate.policies.prob import Prob, RunningProb
+from tidegate.compiled import inlined, kernel
+from tidegate.policies.prob import Prob, RunningProb, expected_results_number
 from tidegate.types import FAR, SIDES, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidegate.policies.policy import RunningPolicy
+    from tidegate.policies.prob import ShareRanking
     from tidegate.types import Array, Rows, Setting, Time
 
 
@@ -88,9 +92,37 @@ class Life(Prob):
     def weight(self, rows: Rows, now: Time, remaining: Array | None = None) -> Array:
         """The time that each row has left."""
         left, right = self.window or (0.0, 0.0)
-        time_left: Array = np.maximum((left if rows.side == "left" else right) - (now - rows.time), 0)
-        return time_left if remaining is None else np.maximum(np.minimum(time_left, remaining), 0)
+        span = left if rows.side == "left" else right
+        return time_left(span, now - rows.time, math.inf if remaining is None else remaining)
 
     def lifetimes(self) -> Array:
         """The spans of the window."""
         return np.array(self.window, np.float64)
+
+
+def time_left(span: float, age: Array, remaining: Array | float) -> Array:
+    """The time left of rows of this age: in their window, and until their key arrives for the last time."""
+    left: Array = np.maximum(np.minimum(span - age, remaining), 0.0)
+    return left
+
+
+_time_left_number = cast("Callable[[float, float, float], float]", inlined(time_left))
+
+
+@kernel
+def weigh_by_time_left(
+    ranking: ShareRanking,
+    shares: Array,
+    rows: Array,
+    on_right: Array,
+    step: int,
+    now: Time,
+    times: Array,
+    remaining: Array,
+) -> None:
+    """Turn the shares of rows of both sides after a step into scores."""
+    spans, rates = ranking.spans, ranking.rates[step]
+    for i in range(len(rows)):
+        row, side = rows[i], on_right[rows[i]]
+        left = _time_left_number(spans[side], np.float64(now - times[row]), remaining[i])
+        shares[i] = expected_results_number(shares[i], rates[1 - side], left)

@@ -33,7 +33,7 @@ _UNSEEN: Final = np.iinfo(np.int64).max
 
 
 def least_cost_flow(tail: Array, head: Array, capacity: Array, cost: Array, units: int) -> Array:
-    """The flow on each arc when at most `units` go from node 0 to the last one at the least total cost.
+    """The flow on each arc of at most `units` from node 0 to the last one, at the least total cost.
 
     Parameters
     ----------

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, cast
 
 import numpy as np
 
+from tidegate.compiled import inlined, kernel
 from tidegate.draws import draws, salt
 from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
 from tidegate.models.decay import half_life, horizon_for
-from tidegate.models.frequencies.key_counts import MAX_HALF_LIVES
+from tidegate.models.frequencies.key_counts import MAX_HALF_LIVES, arrival_weight, share_of_total
 from tidegate.models.joint_payoff import rates_of
 from tidegate.models.rates import expected, relative
 from tidegate.policies.policy import Policy, RunningPolicy
-from tidegate.policies.ranking import Ranking, overrides_together
-from tidegate.policies.trend_limits import UNREACHABLE, TrendLimits, check_trends, trends_from
+from tidegate.policies.ranking import NO_INTEGERS, NO_NUMBERS, NO_STEPS, FixedRanking, overrides_together
+from tidegate.policies.trend_limits import (
+    RunLimits,
+    TrendLimits,
+    check_trends,
+    lower_unreachable,
+    trends_from,
+)
 from tidegate.types import FAR, SIDES, InputError, Learned, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidegate.policies.ranking import RecordedRun
     from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
 
@@ -178,7 +187,7 @@ class RunningProb(RunningPolicy):
             elif self._learner:
                 self._learner.observe(side, keys, step.now)
 
-    def ranking(self, run: RecordedRun) -> Ranking | None:
+    def ranking(self, run: RecordedRun) -> FixedRanking | ShareRanking | None:
         """Rank by given shares, or by shares of keys that are all counted one by one."""
         if not overrides_together(self.config, "lifetimes", "weight"):
             return None
@@ -194,23 +203,21 @@ class RunningProb(RunningPolicy):
             self._learner.observe(side, rows.key, times[rows.id])
         self._now = run.nows[-1].item()
         keys = run.merged(run.left.key, run.right.key)
-        ranking = Ranking(
+        return ShareRanking(
             codes=np.unique(keys, return_inverse=True)[1],
-            spans=self.config.lifetimes(),
             horizon=self._horizon,
             rates=rates,
+            spans=self.config.lifetimes(),
+            limits=self._limits.throughout(run) if self._limits else RunLimits(),
         )
-        if self._limits:
-            ranking = ranking._replace(passes=self._limits.last_times(run), since=run.since())
-        return ranking
 
-    def _by_given_shares(self, run: RecordedRun) -> Ranking:
+    def _by_given_shares(self, run: RecordedRun) -> FixedRanking:
         """Rank by given shares; and by each side's rate at each step, unless rates are given too."""
         rates = self._rates_of(run)
         if self.config.rates is not None:
-            return Ranking(run.merged(self.scores(run.left, 0), self.scores(run.right, 0)))
+            return FixedRanking(run.merged(self.scores(run.left, 0), self.scores(run.right, 0)))
         shares = run.merged(self._share("right", run.left.key), self._share("left", run.right.key))
-        return Ranking(shares, rates=rates)
+        return FixedRanking(shares, rates)
 
     def _rates_of(self, run: RecordedRun) -> Array:
         """Learn the rates of a whole run, and return `_rate` of each side after each step."""
@@ -232,9 +239,11 @@ class RunningProb(RunningPolicy):
         """Score by expected results per unit of time; rows whose key cannot arrive any more rank last."""
         remaining = self._limits.remaining(rows, now) if self._limits else None
         other = other_side(rows.side)
-        scores = self._share(other, rows.key)
-        scores *= self._rate(other) * self.config.weight(rows, now, remaining)
-        return scores if remaining is None else np.where(remaining > 0, scores, UNREACHABLE)
+        weight = self.config.weight(rows, now, remaining)
+        scores = expected_results(self._share(other, rows.key), self._rate(other), weight)
+        if remaining is not None:
+            lower_unreachable(scores, remaining)
+        return scores
 
     def _share(self, side: Side, keys: Array) -> Array:
         """The share of each key on a side."""
@@ -297,6 +306,83 @@ class RunningProb(RunningPolicy):
         if self._learner and "share" in parts:
             self._learner.restore(parts["share"])
         return self
+
+
+def expected_results(share: Array, rate: float, weight: Array | float = 1.0) -> Array:
+    """The score: the share of a key on the other side, times that side's rate, times the weight of the row."""
+    scores: Array = share * (rate * weight)
+    return scores
+
+
+expected_results_number = cast("Callable[[float, float, float], float]", inlined(expected_results))
+"""`expected_results` of one row, for compiled loops."""
+
+
+class ShareRanking(NamedTuple):
+    """Rank by shares of keys that are counted while rows arrive.
+
+    Parameters
+    ----------
+    codes
+        The key of each row as a number from 0 on, by row number.
+    horizon
+        The half-life of an arrival.
+    rates
+        The rate of each side at each step; empty to rank by counts instead.
+    spans
+        How long rows of each side stay joinable, if scores depend on the time left (`Life`).
+    limits
+        For how long keys can still arrive.
+    """
+
+    codes: Array = NO_INTEGERS
+    horizon: float = np.inf
+    rates: Array = NO_STEPS
+    spans: Array = NO_NUMBERS
+    limits: RunLimits = RunLimits()
+
+
+class KeyShares(NamedTuple):
+    """What was counted so far: for each side the weight of each key and of all, and the time of its first row."""
+
+    weights: Array
+    totals: Array
+    began: Array
+
+
+@kernel
+def no_shares(ranking: ShareRanking) -> KeyShares:
+    """The counts before the first row."""
+    keys = ranking.codes.max() + 1 if len(ranking.codes) > 0 else 0
+    return KeyShares(np.zeros((2, keys)), np.zeros(2), np.full(2, np.nan))
+
+
+@inlined
+def count_row(counted: KeyShares, code: int, side: int, now: float, horizon: float) -> None:
+    """Count a row that arrived."""
+    if np.isnan(counted.began[side]):
+        counted.began[side] = now
+    weight = arrival_weight(now, counted.began[side], horizon)
+    counted.weights[side, code] += weight
+    counted.totals[side] += weight
+
+
+@kernel
+def share_scores(ranking: ShareRanking, counted: KeyShares, rows: Array, on_right: Array, step: int) -> Array:
+    """The scores of rows of both sides after a step; only the shares, if they are weighted by the time left."""
+    scores = np.empty(len(rows))
+    codes, weights, totals = ranking.codes, counted.weights, counted.totals
+    if len(ranking.rates) == 0:
+        for i in range(len(rows)):
+            scores[i] = weights[1 - on_right[rows[i]], codes[rows[i]]]
+        return scores
+    rates = ranking.rates[step]
+    weighted_later = len(ranking.spans) > 0
+    for i in range(len(rows)):
+        other = 1 - on_right[rows[i]]
+        share = share_of_total(weights[other, codes[rows[i]]], totals[other])
+        scores[i] = share if weighted_later else expected_results_number(share, rates[other], 1.0)
+    return scores
 
 
 def _capacity(budget: Budget | None) -> int:

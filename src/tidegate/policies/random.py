@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from tidegate.draws import draws, mix, salt
+from tidegate.compiled import kernel
+from tidegate.draws import hash64, mix, salt
 from tidegate.models import LinearTrend
 from tidegate.policies.policy import Policy, RunningPolicy
-from tidegate.policies.ranking import Ranking
-from tidegate.policies.trend_limits import UNREACHABLE, TrendLimits, check_trends, trends_from
+from tidegate.policies.ranking import NO_INTEGERS
+from tidegate.policies.trend_limits import (
+    RunLimits,
+    TrendLimits,
+    check_trends,
+    lower_unreachable,
+    trends_from,
+)
 
 if TYPE_CHECKING:
     from tidegate.policies.ranking import RecordedRun
@@ -72,14 +79,29 @@ class Random(Policy):
         salts: Array = mix(times.view(np.uint64) ^ seed).view(np.int64)
         return salts
 
-    def ranking(self, run: RecordedRun) -> Ranking:
+    def ranking(self, run: RecordedRun) -> DrawRanking:
         """Rank by draws."""
-        return Ranking(salts=self.salts(run.nows))
+        return DrawRanking(self.salts(run.nows))
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by a draw that is independent at each time."""
-        # 53 bits, so that a draw is the same as an integer and as a float.
-        return draws(rows.id, self.salts(np.array([now]))) * 2.0**53
+        return draw_scores(rows.id, self.salts(np.array([now]))[0])
+
+
+class DrawRanking(NamedTuple):
+    """Rank by draws: the salt of each step, and the limits of keys."""
+
+    salts: Array = NO_INTEGERS
+    limits: RunLimits = RunLimits()
+
+
+@kernel
+def draw_scores(ids: Array, salt: int) -> Array:
+    """Score rows by draws, which are whole numbers of 53 bits: the same as integers and as floats."""
+    scores = np.empty(len(ids))
+    for i in range(len(ids)):
+        scores[i] = hash64(ids[i] ^ salt) >> np.uint64(11)
+    return scores
 
 
 class TrendRandom(RunningPolicy):
@@ -95,14 +117,15 @@ class TrendRandom(RunningPolicy):
         """Remember the times of the last rows."""
         self._limits.observe(step)
 
-    def ranking(self, run: RecordedRun) -> Ranking:
+    def ranking(self, run: RecordedRun) -> DrawRanking:
         """Rank by draws, and by when keys arrive for the last time."""
-        return self.config.ranking(run)._replace(passes=self._limits.last_times(run), since=run.since())
+        return self.config.ranking(run)._replace(limits=self._limits.throughout(run))
 
     def scores(self, rows: Rows, now: Time) -> Array:
         """Score by a draw; rows whose key cannot arrive any more rank last."""
-        reachable = self._limits.remaining(rows, now) > 0
-        return np.where(reachable, self.config.scores(rows, now), UNREACHABLE)
+        scores = self.config.scores(rows, now)
+        lower_unreachable(scores, self._limits.remaining(rows, now))
+        return scores
 
     def snapshot(self) -> dict[str, Array]:
         """The times of the last rows."""

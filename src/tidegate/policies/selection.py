@@ -1,4 +1,4 @@
-"""Which rows fit a budget: the best by score, and among equals the newest."""
+"""Which rows fit a budget: those with the highest scores, and among equal scores the newest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tidegate.compiled import kernel
+from tidegate.compiled import inlined, kernel
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ def best(scores: Array, ids: Sequence[Array], sizes: Array | None, budget: Budge
     Parameters
     ----------
     scores
-        Higher stays.
+        Rows with higher scores stay.
     ids
-        Row numbers, in one part or two; of equal scores the higher number stays.
+        Row numbers, in one part or two; among equal scores the higher number stays.
     sizes
-        Bytes of each row, where the budget is in bytes. A row that no longer fits is passed over, and
-        smaller ones that follow it may still stay.
+        Bytes of each row, if the budget is in bytes. A row that does not fit is skipped; smaller rows with lower
+        scores may still stay.
     budget
-        What may stay.
+        The budget.
 
     Examples
     --------
@@ -45,7 +45,9 @@ def best(scores: Array, ids: Sequence[Array], sizes: Array | None, budget: Budge
     below, tied = _apart(scores, _smallest(scores, excess - 1))
     wanted = excess - len(below)
     if not 1 <= wanted <= len(tied):
-        raise InputError("a policy's scores contain NaN, which cannot be ranked; use -inf for what should go")
+        raise InputError(
+            "a policy's scores contain NaN, which cannot be ranked; use -inf for rows that should be evicted"
+        )
     if wanted < len(tied):
         numbers = _of_parts(ids[0], ids[-1], tied)
         tied = tied[numbers <= _smallest(numbers, wanted - 1)]
@@ -54,9 +56,15 @@ def best(scores: Array, ids: Sequence[Array], sizes: Array | None, budget: Budge
     return keep
 
 
+@inlined
+def leaves_first(score: float, number: int, other_score: float, other_number: int) -> bool:
+    """Whether a row is evicted before another one: the order that `best` follows, for compiled loops."""
+    return score < other_score or (score == other_score and number < other_number)
+
+
 @kernel
 def _of_parts(first: Array, second: Array, places: Array) -> Array:
-    """What stands at these places of two arrays laid end to end, or of one, without laying them so."""
+    """The values at these positions of two concatenated arrays, or of one, without concatenating them."""
     found = np.empty(len(places), first.dtype)
     for i in range(len(places)):
         at = places[i]
@@ -70,8 +78,8 @@ _SAMPLE: Final = 1024
 def _smallest(scores: Array, k: int) -> float:
     """The k-th smallest score, counting from 0.
 
-    A sample brackets it first, so that only the few scores inside the bracket have to be partitioned;
-    where the bracket misses, all of them are.
+    A sample gives bounds first, so that only the few scores between them have to be partitioned. If the bounds are
+    wrong, all scores are.
     """
     if len(scores) > 4 * _SAMPLE:
         sample = np.sort(scores[:: len(scores) // _SAMPLE])
@@ -94,14 +102,14 @@ def _least_of(dtype: np.dtype[np.generic]) -> float:
     return -np.inf if dtype.kind == "f" else np.iinfo(np.dtype(dtype.str)).min
 
 
-# Both loops write every row and advance past those that count: a branch would be guessed wrong too often.
+# Both loops write every row and advance only past those that count: a branch would be mispredicted too often.
 
 
 @kernel
 def _between(scores: Array, low: float, high: float) -> tuple[int, int, Array, int]:
-    """How many scores lie below `low` and at it, those between it and `high`, and how many lie there.
+    """The number of scores below `low` and equal to it, the scores between it and `high`, and the number at `high`.
 
-    Many may be equal to a bound, and those need no partitioning.
+    Many scores may be equal to a bound, and those need no partitioning.
     """
     below, lowest, n, highest = 0, 0, 0, 0
     inside = np.empty(len(scores), scores.dtype)
@@ -116,7 +124,7 @@ def _between(scores: Array, low: float, high: float) -> tuple[int, int, Array, i
 
 @kernel
 def _apart(scores: Array, least: float) -> tuple[Array, Array]:
-    """Where the scores below `least` are, and those equal to it."""
+    """The positions of the scores below `least`, and of those equal to it."""
     below, tied = np.empty(len(scores), np.int32), np.empty(len(scores), np.int32)
     n, ties = 0, 0
     for i in range(len(scores)):

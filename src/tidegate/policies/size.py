@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tidegate.models.validation import at_least_one
 from tidegate.policies.policy import Policy, RunningPolicy
-from tidegate.policies.prob import Prob, RunningProb
+from tidegate.policies.prob import Prob, RunningProb, ShareRanking
 from tidegate.types import check_choice, other_side
 
 if TYPE_CHECKING:
-    from tidegate.policies.ranking import Ranking, RecordedRun
+    from tidegate.policies.ranking import RecordedRun
     from tidegate.types import Array, Rows, Setting, Time
 
 Counts = Literal["keys", "matches"]
@@ -95,10 +95,10 @@ class KeyCountSize(RunningProb):
     def __repr__(self) -> str:
         return repr(self._size)
 
-    def ranking(self, run: RecordedRun) -> Ranking | None:
+    def ranking(self, run: RecordedRun) -> ShareRanking | None:
         """Rank by counts, without rates: a side with more rows has higher counts."""
         ranking = super().ranking(run)
-        return ranking and ranking._replace(rates=ranking.rates[:0])
+        return ranking._replace(rates=ranking.rates[:0]) if isinstance(ranking, ShareRanking) else None
 
     def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - counts do not depend on the time
         """Score by how often the other side brought the key."""

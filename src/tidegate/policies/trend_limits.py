@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
+from tidegate.compiled import kernel
 from tidegate.models import LinearTrend
 from tidegate.policies.policy import check_numeric
+from tidegate.policies.ranking import NO_NUMBERS, NO_STEPS, last_complete
 from tidegate.types import FAR, SIDES, InputError, other_side
 
 if TYPE_CHECKING:
@@ -54,13 +56,13 @@ class TrendLimits:
     def remaining(self, rows: Rows, now: Time) -> Array:
         """The number of time steps in which the other side can still bring each row's key; 0 or less if none."""
         other = other_side(rows.side)
-        # In steps of one row, the other side's row of the current time may not have arrived yet.
-        since = max(math.floor(now) - 1, self._latest[other])
-        return self._trends[other].last(rows.key) - since
+        remaining: Array = self._trends[other].last(rows.key) - last_complete(now, self._latest[other])
+        return remaining
 
-    def last_times(self, run: RecordedRun) -> Array:
-        """For each row of a run, the last time at which the other side can bring its key."""
-        return run.merged(self._trends["right"].last(run.left.key), self._trends["left"].last(run.right.key))
+    def throughout(self, run: RecordedRun) -> RunLimits:
+        """The limits of all rows in a run."""
+        last = run.merged(self._trends["right"].last(run.left.key), self._trends["left"].last(run.right.key))
+        return RunLimits(last.astype(np.float64), run.since())
 
     def snapshot(self) -> dict[str, Array]:
         """What was observed, as named arrays."""
@@ -69,6 +71,40 @@ class TrendLimits:
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from what `snapshot` returned."""
         self._latest = dict(zip(SIDES, state["latest"].tolist(), strict=True))
+
+
+class RunLimits(NamedTuple):
+    """For how long keys can still arrive, throughout a run; empty without trends.
+
+    Parameters
+    ----------
+    last_times
+        For each row number, the last time at which the other side can bring the row's key.
+    since
+        For each step, the time after which the next rows of each side arrive.
+    """
+
+    last_times: Array = NO_NUMBERS
+    since: Array = NO_STEPS
+
+
+@kernel
+def remaining_times(limits: RunLimits, rows: Array, on_right: Array, step: int) -> Array:
+    """`TrendLimits.remaining` for rows of both sides after a step; infinite without trends."""
+    remaining = np.full(len(rows), np.inf)
+    if len(limits.last_times) > 0:
+        last, since = limits.last_times, limits.since[step]
+        for i in range(len(rows)):
+            remaining[i] = last[rows[i]] - since[1 - on_right[rows[i]]]
+    return remaining
+
+
+@kernel
+def lower_unreachable(scores: Array, remaining: Array) -> None:
+    """Rank rows whose key cannot arrive any more last."""
+    for i in range(len(scores)):
+        if remaining[i] <= 0:
+            scores[i] = UNREACHABLE
 
 
 def check_trends(left: object, right: object) -> None:

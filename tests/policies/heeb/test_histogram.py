@@ -13,7 +13,7 @@ from tidegate import InputError
 from tidegate.checks import LAWS, Law
 from tidegate.models import AR1, LinearTrend, Noise
 from tidegate.policies import Heeb, HeebHistogram
-from tidegate.policies.heeb.tracked_rows import TrackedRows
+from tidegate.policies.heeb.tracked_rows import TrackedArrivals
 from tidegate.types import Array, Rows
 
 CONFIGS = [HeebHistogram(offset="last", buckets=3, memory=50), HeebHistogram(offset="none", term=2)]
@@ -32,7 +32,7 @@ def rows_of(ids: list[int], keys: list[int], time: int = 0) -> Rows:
 
 
 def taught(
-    followed: TrackedRows, step: int, come: list[tuple[int, int]], met: list[int], origin: float = 0.0
+    followed: TrackedArrivals, step: int, come: list[tuple[int, int]], met: list[int], origin: float = 0.0
 ) -> list[Any]:
     """The lessons of a step in which rows (number, key) came on this side and keys on the other."""
     rows = rows_of([number for number, _ in come], [key for _, key in come], step)
@@ -41,7 +41,7 @@ def taught(
 
 
 def test_rows_are_followed_whether_they_are_kept_or_not() -> None:
-    followed = TrackedRows(limit=99, salt=0, term=3, span=np.inf)
+    followed = TrackedArrivals(limit=99, salt=0, term=3, span=np.inf)
     # The match of its own step does not count.
     assert taught(followed, 0, [(1, 7), (2, 9)], [7]) == []
     assert taught(followed, 1, [], [7, 7, 8]) == []
@@ -54,7 +54,7 @@ def test_rows_are_followed_whether_they_are_kept_or_not() -> None:
 
 
 def test_a_row_whose_window_has_passed_teaches_the_last_time() -> None:
-    followed = TrackedRows(limit=99, salt=0, term=9, span=2)
+    followed = TrackedArrivals(limit=99, salt=0, term=9, span=2)
     taught(followed, 0, [(1, 7)], [])
     assert taught(followed, 2, [], [7]) == []
     assert taught(followed, 3, [], [7]) == [(7.0, 0.25, 7.0, 0.0)]
@@ -62,13 +62,13 @@ def test_a_row_whose_window_has_passed_teaches_the_last_time() -> None:
 
 
 def test_rows_are_not_followed_for_ever() -> None:
-    followed = TrackedRows(limit=99, salt=0, term=5, span=np.inf)
+    followed = TrackedArrivals(limit=99, salt=0, term=5, span=np.inf)
     found = [taught(followed, step, [(1, 7)] if step == 0 else [], []) for step in range(100)]
     assert [step for step, some in enumerate(found) if some] == [5, 10, 15, 20, 25, 30]
 
 
 def test_of_many_rows_a_sample_is_followed() -> None:
-    followed = TrackedRows(limit=100, salt=3, term=1, span=np.inf)
+    followed = TrackedArrivals(limit=100, salt=3, term=1, span=np.inf)
     many = [(number, number) for number in range(10_000)]
     taught(followed, 0, many, [])
     assert 40 < len(taught(followed, 1, [], [])) <= 100

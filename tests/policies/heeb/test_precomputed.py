@@ -182,10 +182,10 @@ def test_a_level_that_is_long_remembered() -> None:
 
 
 def test_what_is_not_told_of_is_refused() -> None:
-    with pytest.raises(InputError, match="does not reach to a last value of 10000"):
+    with pytest.raises(InputError, match="does not cover a last value of 10000"):
         h2(AR1(0, 0.5, 2), Exponential(3)).of([1], 10_000)
     for find in (lambda: h1(RandomWalk(0, Noise(1)), Infinite()), lambda: h2(AR1(0, 0.5, 2), Inverse())):
-        with pytest.raises(InputError, match="say how many steps ahead"):
+        with pytest.raises(InputError, match="give the number of steps to sum over"):
             find()
 
 

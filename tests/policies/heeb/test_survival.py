@@ -132,7 +132,7 @@ def test_sums_without_bound_are_refused_and_those_with_one_are_not() -> None:
         assert not survival.converges(LinearTrend(1, 0, Noise(sigma=1)), "joining")
         with pytest.raises(InputError, match="has no bound; use Exponential or Fixed"):
             expected_benefit(STILL, History(0), [1], survival, ahead=10)
-        with pytest.raises(InputError, match="say how many steps ahead"):
+        with pytest.raises(InputError, match="give the number of steps to sum over"):
             expected_benefit(TREND, History(0), [1], survival)
         assert expected_benefit(STILL, History(0), [1], survival, lasting=[3])[0] > 0
     assert Fixed(3).converges(STILL, "joining")

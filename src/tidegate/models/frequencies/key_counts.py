@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
-from tidegate.compiled import kernel
+from tidegate.compiled import inlined, kernel
 from tidegate.models.frequencies.key_sketches import DistinctCount, FrequentCandidates, add_key, add_keys
 from tidegate.models.frequencies.key_table import (
     SLOTS_PER_KEY,
@@ -196,6 +196,18 @@ class KeyCounts:
         self._horizon = own_horizon
 
 
+@inlined
+def arrival_weight(time: float, reference: float, horizon: float) -> float:
+    """The weight of an arrival; 1 at the reference time."""
+    return np.exp2((time - reference) / horizon)  # type: ignore[no-any-return]
+
+
+@inlined
+def share_of_total(weight: float, total: float) -> float:
+    """A weight as a fraction of the total, as in `KeyCounts.share`."""
+    return weight / total if total > 0 else weight
+
+
 @kernel
 def _count(
     table: KeyTable, tally: Array, used: int, capacity: int, horizon: float,
@@ -215,7 +227,7 @@ def _count(
             if ahead > MAX_HALF_LIVES:
                 _move_reference(np.floor(ahead), weights, tally, horizon, rest_weight)
                 ahead = (last - tally[_REFERENCE]) / horizon
-            unit = np.exp2(ahead)
+            unit = arrival_weight(last, tally[_REFERENCE], horizon)
         weight = each[i] * unit
         slot = slot_of(table, key[i])
         if weights[slot] >= 0:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
+from tidegate.compiled import kernel
 from tidegate.models import History, LinearTrend, Markov, Process, RandomWalk, Rates
 from tidegate.models.decay import half_life, horizon_for
 from tidegate.models.rates import relative
@@ -18,8 +19,8 @@ from tidegate.policies.heeb.precomputed import rounded_benefit
 from tidegate.policies.heeb.survival import Exponential, Survival
 from tidegate.policies.heeb.windowed_benefit import benefit_within, step_ranges
 from tidegate.policies.policy import Policy, RunningPolicy, check_numeric
-from tidegate.policies.prob import Prob, RunningProb
-from tidegate.policies.ranking import Ranking
+from tidegate.policies.prob import Prob, RunningProb, expected_results, expected_results_number
+from tidegate.policies.ranking import NO_INTEGERS, NO_NUMBERS, NO_STEPS, last_complete
 from tidegate.types import FOREVER, SIDES, InputError, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
@@ -176,15 +177,14 @@ class ProcessHeeb(RunningPolicy):
         process, survival, last = self._processes[other], self.survival(), self._last[other]
         if last is None and isinstance(process, Markov):
             return np.zeros(len(rows))
-        # In steps of one row, the other side's row of the current time may not have arrived yet.
-        since = max(math.floor(now) - 1, last[0]) if last else math.floor(now) - 1
+        since = int(last_complete(now, last[0])) if last else math.floor(now) - 1
         history = History(*last) if last and not process.independent else History(since)
         ahead = self._ahead(process, survival)
         begins, ends = step_ranges(rows.time, *self._bounds(rows, other, since), ahead)
         # After many steps without rows a walk could be anywhere; more steps would not help.
         lag = min(since - history.now, ahead)
         found = benefit_within(process, history, rows.key, survival, begins, ends, ahead=ahead, lag=lag)
-        return rounded_benefit(found) * self._rates.relative(other)
+        return expected_results(rounded_benefit(found), self._rates.relative(other))
 
     def _ahead(self, process: Process, survival: Survival) -> int:
         """The number of steps to look ahead, after which the rest of the sum is negligible."""
@@ -194,7 +194,7 @@ class ProcessHeeb(RunningPolicy):
             steps = max(steps, _AHEAD)
         return min(self.config.ahead, steps)
 
-    def ranking(self, run: RecordedRun) -> Ranking | None:
+    def ranking(self, run: RecordedRun) -> DistanceRanking | None:
         """Rank by tables, if each step has rows of both sides and scores depend on the distance to the other."""
         counts, since = run.counts(), run.since()
         survival, endless = self.config.survival, set(self._spans.values()) == {FOREVER}
@@ -229,8 +229,9 @@ class ProcessHeeb(RunningPolicy):
                 )
             )
             starts.append(low)
-        return Ranking(
-            tables=(tables[1], tables[0]),
+        return DistanceRanking(
+            left=tables[1],
+            right=tables[0],
             starts=np.array(starts[::-1]),
             origins=origins,
             keys=run.merged(run.left.key, run.right.key),
@@ -259,6 +260,44 @@ class ProcessHeeb(RunningPolicy):
             last = parts.get("last", {}).get(side)
             self._last[side] = None if last is None else (int(last[0]), int(last[1]))
         return self
+
+
+class DistanceRanking(NamedTuple):
+    """Rank by the distance of a row's key from the position of the other side.
+
+    Parameters
+    ----------
+    left, right
+        The benefits of rows of each side, by distance.
+    starts
+        The distance of the first entry for each side.
+    origins
+        The position of each side at each step.
+    keys
+        The key of each row, by row number.
+    rates
+        The rate of each side at each step, relative to the faster one.
+    """
+
+    left: Array = NO_NUMBERS
+    right: Array = NO_NUMBERS
+    starts: Array = NO_INTEGERS
+    origins: Array = np.empty((0, 2), np.int64)
+    keys: Array = NO_INTEGERS
+    rates: Array = NO_STEPS
+
+
+@kernel
+def distance_scores(ranking: DistanceRanking, rows: Array, on_right: Array, step: int) -> Array:
+    """The scores of rows of both sides after a step."""
+    scores = np.empty(len(rows))
+    keys, starts, origins, rates = ranking.keys, ranking.starts, ranking.origins[step], ranking.rates[step]
+    left, right = ranking.left, ranking.right
+    for i in range(len(rows)):
+        side = on_right[rows[i]]
+        place = keys[rows[i]] - origins[1 - side] - starts[side]
+        scores[i] = expected_results_number(right[place] if side else left[place], rates[1 - side], 1.0)
+    return scores
 
 
 class ShareHeeb(RunningProb):

@@ -11,7 +11,7 @@ from tidegate.draws import salt
 from tidegate.models.adaptive_histogram import AdaptiveHistogram
 from tidegate.policies.heeb.lifetime import Lifetime
 from tidegate.policies.heeb.survival import Exponential
-from tidegate.policies.heeb.tracked_rows import TrackedMatches, TrackedRows
+from tidegate.policies.heeb.tracked_rows import TrackedArrivals, TrackedMatches
 from tidegate.policies.policy import Policy, RunningPolicy, check_numeric
 from tidegate.types import SIDES, InputError, Learned, as_part, check_choice, other_side, parts_of
 
@@ -125,8 +125,8 @@ class RunningHeebHistogram(RunningPolicy):
         self.config = config
         self._positions: dict[Side, float] = dict.fromkeys(SIDES, np.nan)
         spans = setting.window.lifetimes()
-        self._tracked: dict[Side, TrackedRows] = {
-            side: TrackedRows(_TRACKED, salt(setting), config.term, float(spans[side])) for side in SIDES
+        self._tracked: dict[Side, TrackedArrivals] = {
+            side: TrackedArrivals(_TRACKED, salt(setting), config.term, float(spans[side])) for side in SIDES
         }
         self._benefits: dict[Side, BenefitHistogram] = {side: BenefitHistogram(config) for side in SIDES}
         self._lifetime = Lifetime(_HORIZON)

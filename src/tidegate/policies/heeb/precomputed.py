@@ -224,7 +224,7 @@ def h2(
 
     Deviations
     ----------
-    The paper takes 25 control points in all. Here as many as the noise asks for; the interpolation goes through
+    The paper uses 25 control points in all. Here their number depends on the noise; the interpolation goes through
     twelve neighbours on an axis. Of far steps some stand for all: what is left of the last value falls off smoothly.
     Once the process has forgotten it, the rest of the sum is that of its stationary distribution. In caching the
     benefit of a value is that in joining over one plus that after itself.
@@ -274,7 +274,7 @@ def _steps(survival: Survival, ahead: int | None) -> int:
     Survival.check(survival)
     steps = survival.negligible_after() if ahead is None else at_least_one(ahead, "ahead")
     if steps is None:
-        raise InputError(f"{survival!r} has no end; say how many steps ahead= to sum over")
+        raise InputError(f"{survival!r} has no end; give the number of steps to sum over as ahead=")
     return steps
 
 
@@ -288,7 +288,7 @@ def _until_forgotten(level: AR1, ahead: int, survival: Survival) -> Array:
 
 
 def steps_left(level: AR1, survival: Survival, ahead: int) -> tuple[Array, Array]:
-    """What is left of the last value at each step that a sum goes over, and what that step counts.
+    """The remaining part of the last value at each step of a sum, and the weight of that step.
 
     Near steps stand for themselves, far ones for several.
     """

@@ -40,7 +40,7 @@ class TrackedMatches(NamedTuple):
     survival: Array
 
 
-class TrackedRows:
+class TrackedArrivals:
     """A sample of one side's arrivals, drawn by their numbers, in a bounded amount of memory.
 
     Parameters
