@@ -156,9 +156,10 @@ def test_a_policy_is_one_class_with_one_method() -> None:
     policy = ByKey()
     assert isinstance(policy, RunningPolicy)
     assert policy.start(Setting(Window(5, 5))) is policy
-    stream = {"key": [3, 1, 2, 3, 1], "time": [0, 1, 2, 3, 4]}
-    report = tg.simulate(stream, stream, window=(9, 9), budget=1, policy=policy, collect=True)
-    assert report.results == 6
+    # The row of key 3 stays until its partner arrives.
+    left, right = {"key": [3], "time": [4]}, {"key": [3, 1, 2], "time": [0, 1, 2]}
+    results = [tg.simulate(left, right, window=(0, 9), budget=1, policy=p).results for p in (policy, "fifo")]
+    assert results == [1, 0]
 
 
 def test_a_policy_that_cannot_start() -> None:

@@ -146,7 +146,7 @@ def test_what_is_wrong_is_named() -> None:
     for kind in (Random, Prob, Life):
         with pytest.raises(InputError, match="right=None is not a trend; give both sides"):
             kind(left=MOVING)
-        with pytest.raises(InputError, match="left=Stationary.* is not a trend"):
+        with pytest.raises(InputError, match=r"left=Stationary.* is not a trend"):
             kind(left=still, right=MOVING)
     endless = LinearTrend(1, 0, Noise(sigma=1.0))
     with pytest.raises(InputError, match="left= and right= that move and are bounded"):
