@@ -347,7 +347,7 @@ def test_a_restart_with_other_parameters_goes_on(one: Policy, other: Policy) -> 
 
 def test_a_window_without_end_needs_to_be_told_what_is_unproductive() -> None:
     left, right = skewed(50)
-    with pytest.raises(InputError, match="give unproductive="):
+    with pytest.raises(InputError, match="ijoin needs unproductive= with the window"):
         tg.simulate(left, right, policy="ijoin", **SETTINGS | {"window": (None, None)})
     given = IJoin(unproductive=10.0)
     assert tg.simulate(left, right, policy=given, **SETTINGS | {"window": (None, None)}).results
