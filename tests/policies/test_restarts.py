@@ -66,16 +66,16 @@ def test_another_window_begins_a_curve_anew() -> None:
     state = resumed(before, before).snapshot()
     for operator in (same, other):
         operator.restore(state)
-    assert same.policy._learners["left"].held.any()  # type: ignore[attr-defined]
-    assert not other.policy._learners["left"].held.any()  # type: ignore[attr-defined]
+    assert same.policy._learners["left"].exposure.any()  # type: ignore[attr-defined]
+    assert not other.policy._learners["left"].exposure.any()  # type: ignore[attr-defined]
 
 
 def test_a_switch_to_age_begins_with_the_switch() -> None:
     window = Window(300.0, 300.0)
     before, now = (Join(window, Budget(rows=400), policy) for policy in ("fifo", Age()))
     operator = resumed(before, now, after=30, policy=False)
-    held = operator.policy._learners["left"].held.sum()  # type: ignore[attr-defined]
-    assert held < 21 * 60 * 400  # steps, the time that one takes, and rows at most
+    exposure = operator.policy._learners["left"].exposure.sum()  # type: ignore[attr-defined]
+    assert exposure < 21 * 60 * 400  # steps, the time that one takes, and rows at most
 
 
 def test_a_given_curve_reaches_as_far_as_the_window() -> None:
