@@ -178,14 +178,14 @@ class PayloadStore:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _SegmentGroup:
     """Neighbouring segments with live rows, by their number, and whether they are written again as one."""
 
     members: list[tuple[int, Segment]]
     rewritten: bool
 
 
-def _groups(segments: Sequence[Segment], live: Sequence[int]) -> Iterator[_Group]:
+def _groups(segments: Sequence[Segment], live: Sequence[int]) -> Iterator[_SegmentGroup]:
     """Divide the segments with live rows into groups of neighbours.
 
     Neighbours that are mostly dead are written again as one segment, up to a size. So are many small neighbours.
@@ -199,12 +199,12 @@ def _groups(segments: Sequence[Segment], live: Sequence[int]) -> Iterator[_Group
         worn = 2 * live[number] < segment.rows
         current = "worn" if worn else "small" if nbytes < _SMALL else "solid"
         if members and (current != state or current == "solid" or size + nbytes > _LARGEST):
-            yield _Group(members, _is_rewritten(state, len(members)))
+            yield _SegmentGroup(members, _is_rewritten(state, len(members)))
             members, size = [], 0
         members.append((number, segment))
         state, size = current, size + nbytes
     if members:
-        yield _Group(members, _is_rewritten(state, len(members)))
+        yield _SegmentGroup(members, _is_rewritten(state, len(members)))
 
 
 def _is_rewritten(state: str, count: int) -> bool:
