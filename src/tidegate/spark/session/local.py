@@ -15,8 +15,9 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tidegate.spark.session.configuration import configure
@@ -44,7 +45,13 @@ SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def local_session(
-    app: str, *, cores: int | None = None, memory: str = "2g", java: str = "", log: Path | None = None
+    app: str,
+    *,
+    cores: int | None = None,
+    memory: str = "2g",
+    java: str = "",
+    settings: Mapping[str, str] = MappingProxyType({}),
+    log: Path | None = None,
 ) -> SparkSession:
     """Start a quiet Spark on this machine, configured for streaming joins.
 
@@ -58,6 +65,8 @@ def local_session(
         The memory of Spark's Java process.
     java
         Options for it; `SHORT_LIVED` for a session of a minute or two.
+    settings
+        More settings of Spark, for this session.
     log
         File for Spark's log; none by default.
     """
@@ -70,7 +79,11 @@ def local_session(
     logging.getLogger("py4j").setLevel(logging.ERROR)
     count = cores or os.cpu_count() or 1
     builder = SparkSession.builder.master(f"local[{count}]").appName(app)
-    confs = LOCAL_SETTINGS | {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": java}
+    confs = LOCAL_SETTINGS | {
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": java,
+        **settings,
+    }
     for name, value in confs.items():
         builder = builder.config(name, value)
     with needs_java(), output_redirected(log):
