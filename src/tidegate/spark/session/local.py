@@ -5,7 +5,7 @@ processes than cores, a Python worker may take many seconds to start, and the JV
 
 One limit of Spark cannot be raised. Before a query with a stateful Python operator runs, Spark starts a Python
 process next to the driver, which must connect within 10 seconds. (Workers of tasks are forked by Spark's daemon and
-have no such limit.) If the machine is too busy for that, the query fails before it has read a row, and can be
+have 60 seconds.) If the machine is too busy for that, the query fails before it has read a row, and can be
 started again: see `start_timed_out` in `spark_errors`.
 """
 
@@ -37,6 +37,8 @@ LOCAL_SETTINGS: Final = {
     # How long a Python worker and the JVM wait for each other's password (15 seconds by default).
     "spark.python.authenticate.socketTimeout": "300s",
     "spark.sql.broadcastTimeout": "1800s",
+    # How long a task waits for the state that another thread uses (a minute by default).
+    "spark.sql.streaming.stateStore.rocksdb.lockAcquireTimeoutMs": "1800000",
 }
 """Settings of Spark for a session on this machine."""
 
