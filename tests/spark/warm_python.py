@@ -1,6 +1,6 @@
 """Python processes for Spark that start in milliseconds: forks of one process that has imported everything.
 
-Spark starts a new Python process beside the driver for every query with a stateful Python operator, and that process
+Spark starts a new Python process next to the driver for every query with a stateful Python operator, and that process
 has 10 seconds to connect. Its imports take two seconds of a core, so on a busy machine it may miss the limit. Tests
 run many small queries: their `PYSPARK_PYTHON` is a launcher that hands its arguments, environment and files to the
 server below. The server forks, and the fork does what a new Python would do.
@@ -28,10 +28,10 @@ _ROOT = Path(__file__).parents[2]
 _PRELOADED = (
     "pyspark.daemon",
     "pyspark.sql.streaming.transform_with_state_driver_worker",
-    "tidegate.spark.alert",
+    "tidegate.spark.alert.processor",
     "tidegate.spark.join.processor",
-    "tidegate.spark.lookup",
-    "tidegate.spark.sample",
+    "tidegate.spark.lookup.task",
+    "tidegate.spark.sample.bucket_reservoir",
 )
 """What the processes of most tests import."""
 
@@ -50,17 +50,22 @@ os._exit(int.from_bytes(server.recv(1) or bytes([1]), "big"))
 @contextlib.contextmanager
 def warm_python() -> Iterator[Path]:
     """Start the server; yields the launcher, a program that behaves like this Python."""
-    # The address of a socket has room for some 100 characters only, less than the name of pytest's folders may have.
-    with tempfile.TemporaryDirectory() as name, socket.socket(socket.AF_UNIX) as listener:
-        folder = Path(name)
-        listener.bind(str(folder / "server"))
-        listener.listen()
-        launcher = folder / "python"
-        launcher.write_text(
-            _LAUNCHER.format(python=sys.executable, address=str(folder / "server")), encoding="utf-8"
-        )
+    # The address of a socket has room for some 100 characters only; the names of pytest's folders may be longer.
+    with tempfile.TemporaryDirectory() as folder:
+        address, launcher = Path(folder, "server"), Path(folder, "python")
+        launcher.write_text(_LAUNCHER.format(python=sys.executable, address=str(address)), encoding="utf-8")
         launcher.chmod(0o700)
-        server = subprocess.Popen(  # noqa: S603 - our own program
+        with _started(address) as server:
+            yield launcher
+            server.terminate()
+
+
+def _started(address: Path) -> subprocess.Popen[bytes]:
+    # Only the server keeps the listener: if it fails, launchers are refused and do not wait.
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        return subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-m", "tests.spark.warm_python", str(listener.fileno())],
             cwd=_ROOT,
             # All workers agree on the hash of a text, as they do in Spark. A fork cannot use its parent's threads.
@@ -68,9 +73,6 @@ def warm_python() -> Iterator[Path]:
             pass_fds=[listener.fileno()],
             stdin=subprocess.PIPE,
         )
-        with server:
-            yield launcher
-            server.terminate()
 
 
 def _serve(listener: socket.socket) -> None:
