@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -47,13 +48,35 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _OneSpark
     return _OneSpark(config, log)
 
 
+_MANY_SMALL_QUERIES = {
+    # Spark's default starts 50 processes (`readlink`) in every micro-batch on a local disk.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    # A second file beside every file of a checkpoint.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "600s",
+}
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One small Spark session for all tests."""
-    from tidegate.spark.session.local import SHORT_LIVED, local_session  # noqa: PLC0415 - the core's tests do without
+    # The core's tests do without these.
+    from tests.spark.warm_python import warm_python  # noqa: PLC0415
+    from tidegate.spark.session.local import SHORT_LIVED, local_session  # noqa: PLC0415
 
-    session = local_session(
-        "tests", cores=2, memory="1g", java=SHORT_LIVED, log=tmp_path_factory.mktemp("spark") / "log"
-    )
-    yield session
-    session.stop()
+    # Hadoop changes the mode of every file by a process (`chmod`). This is the cheapest way to start one.
+    vfork = " -Djdk.lang.Process.launchMechanism=VFORK" if sys.platform == "linux" else ""
+    with warm_python() as python, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", str(python))
+        session = local_session(
+            "tests",
+            cores=2,
+            memory="1g",
+            java=SHORT_LIVED + vfork,
+            settings=_MANY_SMALL_QUERIES,
+            log=tmp_path_factory.mktemp("spark") / "log",
+        )
+        yield session
+        session.stop()

@@ -33,11 +33,11 @@ class Server:
 
     def start(self) -> None:
         options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=20"
-        self._run("pg_ctl", "-w", "-D", "data", "-l", "log", "-o", options, "start")
+        self._run("pg_ctl", "-w", "-t", "600", "-D", "data", "-l", "log", "-o", options, "start")
 
     def stop(self) -> None:
         """At once, as in a crash."""
-        self._run("pg_ctl", "-w", "-D", "data", "-m", "immediate", "stop")
+        self._run("pg_ctl", "-w", "-t", "600", "-D", "data", "-m", "immediate", "stop")
 
     def execute(self, *statements: str) -> None:
         from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - only where there is a server
@@ -56,7 +56,7 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=120,
+            timeout=900,
         )
 
 

@@ -397,14 +397,14 @@ def test_a_silent_postgresql_server_is_unreachable(monkeypatch: pytest.MonkeyPat
         asked = aside.submit(relations.PostgreSQL(dsn, "users").open().columns)
         try:
             with pytest.raises(UnreachableError, match="timeout"):
-                asked.result(timeout=10)
+                asked.result(timeout=120)
         finally:
             silent.accept()[0].close()  # lest it waits for ever
 
 
 def test_a_postgresql_statement_timeout_is_temporary(server: postgres.Server) -> None:
     """The server limits how long a query may wait for a lock."""
-    dsn = f"{server.dsn}?options=-c%20statement_timeout%3D100"
+    dsn = f"{server.dsn}?options=-c%20statement_timeout%3D2000"
     from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - only where there is a server
 
     source = relations.PostgreSQL(dsn, "hidden").open()

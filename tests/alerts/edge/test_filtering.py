@@ -7,14 +7,18 @@ import json
 import os
 import signal
 import sys
+from array import array
 from concurrent.futures import ThreadPoolExecutor
+from fcntl import ioctl
 from itertools import pairwise
 from subprocess import PIPE, Popen
+from termios import FIONREAD
 from time import monotonic, sleep
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from psutil import STATUS_SLEEPING, Process
 from typer.testing import CliRunner
 
 from tidegate import InputError, cli
@@ -343,13 +347,13 @@ def test_held_readings_are_sent_if_no_more_arrive(day: str, config: Edge) -> Non
     ):
         report = pool.submit(config.run, source, sink)
         device.write(b"".join(lines)[:-2])
-        until = monotonic() + 5
+        until = monotonic() + 60
         while sink.getvalue() != b"".join(lines[:-1]) and monotonic() < until:
             sleep(0.01)
         assert sink.getvalue() == b"".join(lines[:-1])
         device.write(b"2\n")
         device.close()
-        assert report.result(5).sent == 3
+        assert report.result(60).sent == 3
     assert sink.getvalue() == b"".join(lines)
 
 
@@ -363,6 +367,16 @@ sys.meta_path.insert(0, MissingModules())
 from tidegate import cli
 cli.run()
 """
+
+
+def _wait_until_read(process: Popen[bytes]) -> None:
+    """Wait until a process has read its whole input and waits for more."""
+    assert process.stdin is not None
+    unread = array("i", [1])
+    while unread[0] or Process(process.pid).status() != STATUS_SLEEPING:
+        assert process.poll() is None
+        sleep(0.05)
+        ioctl(process.stdin, FIONREAD, unread)
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
@@ -388,9 +402,9 @@ def test_the_command_runs_without_spark_and_sends_held_readings_at_a_signal(end:
             assert process.stdout.readline() == line
         process.stdin.write(b"b,151,2\nb,15")
         process.stdin.flush()
-        sleep(0.3)
+        _wait_until_read(process)
         process.send_signal(end)
-        sent, messages = process.communicate(timeout=20)
+        sent, messages = process.communicate(timeout=120)
     assert process.returncode == 0, messages
     assert sent == b"b,150,1\nb,151,2\n"
     assert b"4 of 5 readings sent" in messages

@@ -19,6 +19,7 @@ from tidegate.types import Band
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -112,6 +113,14 @@ def assert_equal(got: Counter[Any], wanted: Counter[Any]) -> None:
     assert not wanted - got
 
 
+@pytest.fixture
+def planned_once(spark: SparkSession) -> Iterator[None]:
+    """No adaptive execution, which plans a union of many joins again after each of its stages."""
+    with conf(spark, spark__sql__adaptive__enabled="false"):
+        yield
+
+
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("kind", DOMAINS)
 def test_keys_of_every_type(spark: SparkSession, kind: str) -> None:
     """One job for all hows: their results, each with its name, in one DataFrame."""
@@ -152,6 +161,7 @@ def test_one_key_that_is_an_integer_inside(spark: SparkSession, kind: str, zone:
         assert_equal(texts(mine), texts(wanted))
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("kind", ORDERED)
 def test_comparisons_and_bands(spark: SparkSession, kind: str) -> None:
     left, right = (frame.cache() for frame in tables(spark, kind, seed=3, cases=6))
@@ -206,6 +216,7 @@ WHERES = [
 ]
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize(
     "how", [how if how in ("inner", "full") else pytest.param(how, marks=pytest.mark.slow) for how in HOWS]
 )

@@ -123,7 +123,7 @@ def run(
         found.extend((row.price, row.price_right) for row in batch.collect())
 
     query = frame.writeStream.foreachBatch(save).option("checkpointLocation", str(checkpoint))
-    query.trigger(availableNow=True).start().awaitTermination()
+    streams.run_to_end(query.trigger(availableNow=True).start)
     return Counter(found)
 
 

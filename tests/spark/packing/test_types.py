@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,8 +29,6 @@ from tests.spark.streams import conf, texts
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
-    from collections import Counter
-
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
@@ -224,8 +223,10 @@ def test_a_type_as_the_key(spark: SparkSession, name: str) -> None:
     right = left.withColumnsRenamed({"t": "u", "i": "j"})
     joined = tg.join(left, right, on="k", time=("t", "u"), window=("0 s", "0 s"))
     own = left.join(right, "k")
-    assert texts(joined.drop("k")) == texts(own.drop("k"))
-    assert texts(joined.select("k")) == texts(own.select("k"))
+    # Equal keys may be written in two ways (0.0 and -0.0), and either side's may come with a result.
+    got, wanted = (texts(frame.select("k", "t", "i", "u", "j")) for frame in (joined, own))
+    for part in (slice(1), slice(1, None)):
+        assert Counter(row[part] for row in got.elements()) == Counter(row[part] for row in wanted.elements())
 
 
 @pytest.mark.parametrize("name", NO_KEYS)

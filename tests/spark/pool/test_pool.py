@@ -55,13 +55,8 @@ def joined(spark: SparkSession, folder: Path, **settings: Any) -> DataFrame:  # 
 
 def run_again(spark: SparkSession, folder: Path, **settings: Any) -> None:  # noqa: ANN401
     frame = joined(spark, folder, **settings)
-    query = (
-        frame.writeStream.format("noop")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
+    streams.run_to_end(writer.trigger(availableNow=True).start)
 
 
 def saved(spark: SparkSession, folder: Path, batches: range) -> dict[int, list[SavedBucket]]:

@@ -197,7 +197,7 @@ def test_a_streaming_sample_is_written_and_estimated_over_sliding_windows(
         counts.extend(row.estimate for row in tg.estimate(batch, "count(*)", method="eq_cluster").collect())
 
     query = sample.writeStream.foreachBatch(save).option("checkpointLocation", str(tmp_path / "drawn"))
-    query.trigger(availableNow=True).start().awaitTermination()
+    streams.run_to_end(query.trigger(availableNow=True).start)
     options: dict[str, Any] = {
         "window": "4 minutes",
         "every": "1 minute",

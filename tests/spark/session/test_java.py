@@ -94,7 +94,7 @@ def test_the_command_line_shows_a_few_lines(tmp_path: Path, command: list[str]) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 2
     lines = done.stderr.strip().splitlines()

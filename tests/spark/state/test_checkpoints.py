@@ -35,14 +35,8 @@ def joined(spark: SparkSession, rows: Path, **settings: Any) -> DataFrame:  # no
 
 
 def run(frame: DataFrame, checkpoint: Path, mode: str = "append") -> Path:
-    query = (
-        frame.writeStream.format("noop")
-        .outputMode(mode)
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    writer = frame.writeStream.format("noop").outputMode(mode).option("checkpointLocation", str(checkpoint))
+    streams.run_to_end(writer.trigger(availableNow=True).start)
     return checkpoint
 
 

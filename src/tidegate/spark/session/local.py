@@ -5,7 +5,7 @@ processes than cores, a Python worker may take many seconds to start, and the JV
 
 One limit of Spark cannot be raised. Before a query with a stateful Python operator runs, Spark starts a Python
 process next to the driver, which must connect within 10 seconds. (Workers of tasks are forked by Spark's daemon and
-have no such limit.) If the machine is too busy for that, the query fails before it has read a row, and can be
+have 60 seconds.) If the machine is too busy for that, the query fails before it has read a row, and can be
 started again: see `start_timed_out` in `spark_errors`.
 """
 
@@ -15,8 +15,9 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tidegate.spark.session.configuration import configure
@@ -36,6 +37,8 @@ LOCAL_SETTINGS: Final = {
     # How long a Python worker and the JVM wait for each other's password (15 seconds by default).
     "spark.python.authenticate.socketTimeout": "300s",
     "spark.sql.broadcastTimeout": "1800s",
+    # How long a task waits for the state that another thread uses (a minute by default).
+    "spark.sql.streaming.stateStore.rocksdb.lockAcquireTimeoutMs": "1800000",
 }
 """Settings of Spark for a session on this machine."""
 
@@ -44,7 +47,13 @@ SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def local_session(
-    app: str, *, cores: int | None = None, memory: str = "2g", java: str = "", log: Path | None = None
+    app: str,
+    *,
+    cores: int | None = None,
+    memory: str = "2g",
+    java: str = "",
+    settings: Mapping[str, str] = MappingProxyType({}),
+    log: Path | None = None,
 ) -> SparkSession:
     """Start a quiet Spark on this machine, configured for streaming joins.
 
@@ -58,6 +67,8 @@ def local_session(
         The memory of Spark's Java process.
     java
         Options for it; `SHORT_LIVED` for a session of a minute or two.
+    settings
+        More settings of Spark, for this session.
     log
         File for Spark's log; none by default.
     """
@@ -70,7 +81,11 @@ def local_session(
     logging.getLogger("py4j").setLevel(logging.ERROR)
     count = cores or os.cpu_count() or 1
     builder = SparkSession.builder.master(f"local[{count}]").appName(app)
-    confs = LOCAL_SETTINGS | {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": java}
+    confs = LOCAL_SETTINGS | {
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": java,
+        **settings,
+    }
     for name, value in confs.items():
         builder = builder.config(name, value)
     with needs_java(), output_redirected(log):
