@@ -12,9 +12,9 @@ import pyarrow as pa
 from tidegate.engine.operator import Join
 from tidegate.spark.join.bucket import BucketJoin
 from tidegate.spark.join.persistence import SavedBucket, load, save
-from tidegate.spark.join.plan import BucketPlan, Output, SideColumns
+from tidegate.spark.join.plan import BucketPlan, OutputColumn, SideColumns
 from tidegate.spark.state.log import StateLog
-from tidegate.spark.state.values import DictValues
+from tidegate.spark.state.values import DictValueStore
 from tidegate.streams.row_sizes import row_sizes
 from tidegate.types import SIDES, Band, Window
 
@@ -60,10 +60,12 @@ def plan(
     columns = SideColumns(("c0", "c1", "c2"), "c1")
     time, left = pa.timestamp("us", "UTC"), ("c0", "c1", "c2")
     kinds = {"c0": pa.int64(), "c1": time, "c2": pa.string()}
-    output = [Output(name, "c0" if name == "c0" and condition == "=" else None, kinds[name]) for name in left]
+    output = [
+        OutputColumn(name, "c0" if name == "c0" and condition == "=" else None, kinds[name]) for name in left
+    ]
     right = left[1:] if condition == "=" else left
     if how != "left_semi":
-        output += [Output(None, name, kinds[name]) for name in right]
+        output += [OutputColumn(None, name, kinds[name]) for name in right]
     return BucketPlan(
         join=Join(Window(*window), budget, policy, condition=condition, seed=seed),  # type: ignore[arg-type]
         how=how,
@@ -86,7 +88,7 @@ class Result(NamedTuple):
 
 def saved(bucket: BucketJoin) -> SavedBucket:
     """The state of a bucket, written and read back."""
-    values = DictValues()
+    values = DictValueStore()
     save(bucket, StateLog(values, local=False))
     found = SavedBucket.read(StateLog(values, local=False))
     assert found is not None
@@ -111,7 +113,7 @@ class Hand:
     bucket: BucketJoin = field(init=False)
     results: list[Result] = field(default_factory=list)
     chunks: list[int] = field(default_factory=list)
-    values: DictValues = field(default_factory=DictValues)
+    values: DictValueStore = field(default_factory=DictValueStore)
     log: StateLog = field(init=False)
 
     def __post_init__(self) -> None:

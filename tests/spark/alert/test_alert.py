@@ -23,7 +23,7 @@ from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
 from tidegate.spark.alert.inspection import _read_counts
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.state.log import StateLog
-from tidegate.spark.state.values import DictValues
+from tidegate.spark.state.values import DictValueStore
 from tidegate.streams.row_sizes import row_sizes
 
 if TYPE_CHECKING:
@@ -574,7 +574,7 @@ def test_a_bucket_keeps_its_budget_and_refuses_another_layout() -> None:
         assert counted["shed"] + counted["omitted"] == bucket.counts[name]["arrived"] - 12
     layout = {"buckets": 1, "streams": ["a", "b"], "topology": [["a", "b"]], "on": []}
     bucket.plan = replace(bucket.plan, layout=layout)
-    values = DictValues()
+    values = DictValueStore()
     StateLog(values, local=False).write_bytes(bucket.save())
     row = {"bucket": labels(1)[0], "values": [{"name": n, "payload": p} for n, p in values.content.items()]}
     (counts,) = _read_counts(iter([pa.RecordBatch.from_pylist([row])]))

@@ -1,4 +1,4 @@
-"""What a small budget promises: never more than it is buffered, every row is accounted for, no result is made up."""
+"""A small budget is never exceeded, every row is accounted for, and every result is a result of the exact join."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ POLICIES = ["fifo", "random", "until_expiry"]
 
 @st.composite
 def batches(draw: DrawFn, keys: int = 3, size: int = 12) -> list[Batch]:
-    """Micro-batches whose time moves on, out of order and in part late; a side may be idle, a key null."""
+    """Micro-batches in ascending time, with rows out of order and late rows; a side may be idle, a key null."""
     number = count()
     base, found = 30, []
     key: SearchStrategy[int | None] = st.one_of(st.integers(0, keys), st.none())
@@ -70,7 +70,7 @@ class TestOneBucket:
             hand.step(batch, mark)
             hand.restart()
             assert hand.bucket.operator.rows <= budget
-            # A segment is written again once most of its rows are dead.
+            # A segment is rewritten once most of its rows are dead.
             assert sum(store.rows for store in hand.bucket.payload.values()) <= 2 * hand.bucket.operator.rows
             assert hand.accounted == hand.rows_in
         assert hand.bucket.operator.tally.peak_rows <= budget
@@ -134,7 +134,7 @@ class TestOneBucket:
         matched = {text for pair in exact for text in pair}
         alone = [row for row in hand.results if None in (row.left, row.right)]
         assert not [row for row in alone if not row.uncertain and {row.left, row.right} & matched]
-        # Whoever leaves alone leaves once, and each row of an outer side is there: alone, or in a pair.
+        # Each row of an outer side is emitted: once without a match, or in a pair.
         assert max(Counter(alone).values(), default=1) == 1
         for side in SIDES:
             if how in (side, "full"):
@@ -147,7 +147,7 @@ class TestOneBucket:
     ) -> None:
         hand = Hand(by_hand.plan((10, 10), 1, "fifo", "left", condition))
         hand.step({"right": [Arrival(4, 100, "b")]})
-        hand.step({"right": [Arrival(other, 101, "c")]})  # b is shed
+        hand.step({"right": [Arrival(other, 101, "c")]})  # b is evicted
         hand.step({"left": [Arrival(3, 102, "a")]})
         hand.step({}, 10_000)
         assert [row for row in hand.results if row.right is None] == [("a", None, True)]
@@ -175,11 +175,11 @@ class TestOneBucket:
         for i, batch in enumerate(stream):
             hand.step({s: [r._replace(text=r.text * (1 + 7 * i)) for r in batch[s]] for s in SIDES})
             assert hand.bucket.operator.nbytes <= budget
-            # Arrow's texts end in one offset more than there are rows.
+            # A string column of Arrow has one offset more than rows.
             assert hand.bytes <= budget + 4 * len(SIDES)
 
     def test_bytes_count_nested_values_one_by_one(self) -> None:
-        # One long list among many short ones: a mean would let it in for the price of a short one.
+        # One long list among many short ones: a mean size would count it as a short one.
         plan = by_hand.plan((None, None), Budget(bytes=20_000), "fifo")
         bucket = BucketJoin(plan)
         rows = [Arrival(i, i, "") for i in range(100)]
@@ -219,7 +219,7 @@ class TestOneBucket:
 
     def test_another_layout_is_refused(self) -> None:
         hand = Hand(by_hand.plan(layout={"buckets": 2}))
-        with pytest.raises(tg.InputError, match=r"buckets=2.*now has 4.*new checkpointLocation"):
+        with pytest.raises(tg.InputError, match=r"(?s)buckets=2.*now has 4.*new checkpointLocation"):
             hand.restart(by_hand.plan(layout={"buckets": 4}))
 
     def test_one_row_that_matches_very_many_gives_bounded_chunks(self) -> None:

@@ -62,7 +62,7 @@ def test_aliases_and_derived_frames(spark: SparkSession) -> None:
     expected = joined(left, right, [("x", "k")])
     assert joined(left.alias("one"), right.alias("two"), by_alias) == expected
     assert joined(left.where("k > 0"), right.alias("two"), left.x == F.col("two.k")) == expected
-    # Both sides come from one DataFrame: which is which is known by the DataFrame that was named.
+    # Both sides come from one DataFrame: the DataFrame of each reference identifies its side.
     upper, lower = left.where("x > 0"), left.where("k > 0")
     assert joined(upper, lower, upper.k == lower.x) == joined(upper, lower, [("k", "x")])
     assert joined(upper, lower, lower.k == upper.x) == joined(upper, lower, [("x", "k")])
@@ -79,8 +79,8 @@ def test_aliases_and_derived_frames(spark: SparkSession) -> None:
         (lambda a, _: a.k == 5, "is not an equality of plain columns"),
         (lambda a, _: a.k, "is not an equality of plain columns"),
         (lambda a, _: a.k == a.x, "compares two columns of one side"),
-        (lambda _, __: F.col("x") == F.col("z"), "names 'z', which is no column: left has k, x"),
-        (lambda _, __: F.col("k") == F.col("x"), "does not tell which of 'k' and 'x' is the left's"),
+        (lambda _, __: F.col("x") == F.col("z"), "names 'z', which is not a column; left has k, x"),
+        (lambda _, __: F.col("k") == F.col("x"), "does not state which of 'k' and 'x' is the left's"),
     ],
 )
 def test_what_is_not_plain_is_refused(spark: SparkSession, given: Given, why: str) -> None:
@@ -110,7 +110,7 @@ def test_every_spelling_of_spark(spark: SparkSession, how: str) -> None:
     left, right = sides(spark)
     plain = tg.join(left, right, on="k", time="t", window=("1 s", "1 s"), how=how)
     for spelled in SPELLINGS[how]:
-        # Spark knows it, too.
+        # Spark accepts it, too.
         assert left.join(right, "k", spelled).columns
         other = tg.join(left, right, on="k", time="t", window=("1 s", "1 s"), how=spelled)
         assert other.schema == plain.schema

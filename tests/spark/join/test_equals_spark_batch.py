@@ -1,4 +1,4 @@
-"""On batch DataFrames, an ample join gives what Spark SQL gives: every key type, every condition, every how.
+"""On batch DataFrames, a join with a sufficient budget equals Spark's: every key type, condition and join type.
 
 Many small generated tables run as one job: each has a number, which is a key as well.
 """
@@ -72,7 +72,7 @@ BANDS = {
 
 
 def tables(spark: SparkSession, kind: str, seed: int, cases: int = 12) -> tuple[DataFrame, DataFrame]:
-    """Both sides: the number of the case, a key of the type, a time, and a number of its own."""
+    """Both sides: the number of the case, a key of the type, a time, and a unique number."""
     rng = random.Random(seed)  # noqa: S311 - not for secrets
     domain = [*DOMAINS[kind], None]
     frames = []
@@ -148,7 +148,7 @@ def union(frames: list[DataFrame]) -> DataFrame:
 @pytest.mark.parametrize("kind", ["bigint", "date", "timestamp_ntz", "timestamp", "boolean"])
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_one_key_that_is_an_integer_inside(spark: SparkSession, kind: str, zone: str) -> None:
-    """Such a key is not confirmed by a hash, so no two of its values may share a number."""
+    """Such a key is not confirmed by a hash, so different values must have different numbers."""
     with conf(spark, spark__sql__session__timeZone=zone):
         left, right = (frame.where("c < 3").drop("c") for frame in tables(spark, kind, seed=2))
         mine = ours(left, right, "full", on="k").drop("uncertain")
@@ -221,7 +221,7 @@ WHERES = [
     "how", [how if how in ("inner", "full") else pytest.param(how, marks=pytest.mark.slow) for how in HOWS]
 )
 def test_where(spark: SparkSession, how: How) -> None:
-    """Nulls, NaN, mixed numbers; what one side computes alone; guarded division."""
+    """Nulls, NaN, mixed numbers, expressions of one side, and guarded division."""
     rng = random.Random(5)  # noqa: S311 - not for secrets
     numbers, floats = [0, 1, 2, 3, 6, None], [0.0, -0.0, 1.0, NAN, INF, None]
     exact = [Decimal("1.00"), Decimal("2.50"), None]

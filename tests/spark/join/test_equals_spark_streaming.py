@@ -1,4 +1,4 @@
-"""With an ample budget, a streaming join gives what Spark's own gives, row for row, for the same watermarks."""
+"""With a sufficient budget, a streaming join has the same rows as Spark's own, for the same watermarks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def counted(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
 
 
 def compare(spark: SparkSession, folder: Path, case: Case) -> dict[str, int]:
-    """Run both, compare, and return what was counted."""
+    """Run both, compare the results, and return the counts."""
     for side, batches in zip(SIDES, case.sides(), strict=True):
         streams.write(folder / side, [streams.table(side, rows) for rows in batches])
     with conf(spark, spark__sql__streaming__stateStore__providerClass=FASTER):
@@ -98,7 +98,7 @@ def compare(spark: SparkSession, folder: Path, case: Case) -> dict[str, int]:
 )
 def test_a_seeded_stream(spark: SparkSession, tmp_path: Path, case: Case) -> None:
     counts = compare(spark, tmp_path, case)
-    # What the seeds are chosen for: all of it happens.
+    # The seeds are chosen so that each of these cases occurs.
     assert counts["results"] > 40
     assert counts["late"] > 0
     assert counts["expired"] > 0
@@ -117,7 +117,7 @@ def test_more_seeds(spark: SparkSession, tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.slow
 def test_one_side_ends_long_before_the_other(spark: SparkSession, tmp_path: Path) -> None:
-    """An idle side holds the watermark, and with it every row that waits."""
+    """An idle side holds the watermark back, and so every row that waits."""
     left, right = Case(7, "full", nulls=False).sides()
     for side, batches in (("left", left[:2]), ("right", right[:-2])):
         streams.write(tmp_path / side, [streams.table(side, rows) for rows in batches])  # type: ignore[arg-type]

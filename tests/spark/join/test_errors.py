@@ -1,4 +1,4 @@
-"""What cannot work is refused before a query starts, in words that name the value and the line to add."""
+"""Invalid arguments are refused before a query starts; the message names the value and the remedy."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
             (
                 {"policy": policy},
                 f"policy {policy.name!r} was given processes",
-                "leave processes out: 'heeb' finds",
+                "omit processes: 'heeb' learns",
             )
             for policy in (
                 Heeb(LINE, LINE),
@@ -102,7 +102,7 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
         (
             {"how": "anti"},
             "how='anti' is not supported; use 'inner', 'left', 'right', 'full',",
-            "take how='left'",
+            "use how='left'",
         ),
         ({"how": "LEFT_ANTI"}, "how='LEFT_ANTI' is not supported", "'left_semi'"),
         ({"how": "cross"}, "how='cross' is not supported", "'left_semi'"),
@@ -115,10 +115,10 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
         ({"budget": 0}, "a budget of 0 rows", "at least 1"),
         ({"budget": 3, "buckets": 2, "split": "even"}, "a budget of 3 rows", "at least 4"),
         ({"budget": 10, "split": (8, 8)}, "(8, 8)", "budget of 10"),
-        ({"buckets": 0}, "buckets=0", "give 1 to"),
-        ({"buckets": -4}, "buckets=-4", "give 1 to"),
-        ({"buckets": 1.5}, "buckets=1.5", "give 1 to"),
-        ({"buckets": True}, "buckets=True", "give 1 to"),
+        ({"buckets": 0}, "buckets=0", "give an integer from 1 to"),
+        ({"buckets": -4}, "buckets=-4", "give an integer from 1 to"),
+        ({"buckets": 1.5}, "buckets=1.5", "give an integer from 1 to"),
+        ({"buckets": True}, "buckets=True", "give an integer from 1 to"),
         ({"condition": "=="}, "'=='", "'='"),
         ({"condition": "<", "on": ["k", ("a", "b")], "by": "s"}, "'<'", "name one with on="),
         ({"condition": "<", "on": "s", "by": "k"}, "'s' is string", "cast it to double or bigint"),

@@ -1,4 +1,4 @@
-"""Joins that are told what rows are worth: as in a simulation, redefined while they run, or refused."""
+"""Joins with importance: equal to a simulation, redefined while they run, or refused."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BATCHES = 6
 
 
 def batch(number: int) -> dict[Side, pa.Table]:
-    """Rows of one time for both sides; no two are worth the same."""
+    """Rows of one time for both sides; no two have the same importance."""
     rng = random.Random(number)  # noqa: S311 - not for secrets
     found: dict[Side, pa.Table] = {}
     for side in SIDES:
@@ -67,7 +67,7 @@ def news(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def micros(number: int) -> int:
-    """The time of a micro-batch as a simulation has it."""
+    """The time of a micro-batch in a simulation."""
     return int(streams.at(1000 * (number + 1)).timestamp()) * 1_000_000
 
 
@@ -131,12 +131,12 @@ def test_a_file_redefines_importance_while_a_query_runs(
     spark: SparkSession, news: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "topics.json"
-    says = {0: MORNING, 1: EVENING, 2: EVENING, 3: None, 4: MORNING, 5: MORNING}
+    definitions = {0: MORNING, 1: EVENING, 2: EVENING, 3: None, 4: MORNING, 5: MORNING}
     file.write_text(json.dumps(MORNING.to_dict()))
 
     def change(number: int) -> None:
-        said = says.get(number, MORNING)
-        file.write_text("{" if said is None else json.dumps(said.to_dict()))
+        definition = definitions.get(number, MORNING)
+        file.write_text("{" if definition is None else json.dumps(definition.to_dict()))
 
     importance = Combined("product", [DefinitionFile(file), Expression("price * 2"), 0.5])
     sides = [streams.read(spark, news / side, "t", "1 hour") for side in SIDES]
@@ -144,8 +144,8 @@ def test_a_file_redefines_importance_while_a_query_runs(
     with streams.conf(spark, spark__sql__streaming__noDataMicroBatches__enabled="false"):
         results = run(joined(sides, importance), checkpoint, change)
     plain = {
-        micros(number): Combined("product", [said, "price"])
-        for number, said in ((0, MORNING), (2, EVENING), (5, MORNING))
+        micros(number): Combined("product", [definition, "price"])
+        for number, definition in ((0, MORNING), (2, EVENING), (5, MORNING))
     }
     expected = simulated(plain)
     assert results == prices(expected)
@@ -156,13 +156,13 @@ def test_a_file_redefines_importance_while_a_query_runs(
     assert (counts.redefined, counts.refused) == (2, 1)
     assert "is not a definition" in counts.refusal
     for row in tg.inspect(checkpoint, policy=Importance(), spark=spark).collect():
-        told = row.left or row.right
-        expected_worth = MORNING.values.get(told.topic, 2) * told.price
-        assert row.importance == row.score == pytest.approx(expected_worth)
+        source = row.left or row.right
+        expected_importance = MORNING.values.get(source.topic, 2) * source.price
+        assert row.importance == row.score == pytest.approx(expected_importance)
 
 
 @pytest.mark.parametrize("recompute", ["successive", "adaptive"])
-def test_ijoin_is_the_same_in_a_stream_that_stops_and_goes_on(
+def test_ijoin_is_the_same_in_a_stream_that_stops_and_continues(
     spark: SparkSession, tmp_path: Path, recompute: Recompute
 ) -> None:
     policy = IJoin(unproductive=2e9, recompute=recompute)
@@ -180,10 +180,10 @@ def test_ijoin_is_the_same_in_a_stream_that_stops_and_goes_on(
     [counts] = tg.inspect(checkpoint, "counts", spark=spark).collect()
     assert counts.importance == pytest.approx(expected.importance)
     assert counts.fairness == pytest.approx(expected.fairness)
-    told = {row.model: row for row in tg.inspect(checkpoint, "model", spark=spark).collect()}
+    learned = {row.model: row for row in tg.inspect(checkpoint, "model", spark=spark).collect()}
     [computed] = {(one.value, one.sample) for one in expected.learned if one.model == "recomputations"}
-    assert (told["recomputations"].value, told["recomputations"].sample) == computed
-    assert 0 < told["maturity"].value < 10_000
+    assert (learned["recomputations"].value, learned["recomputations"].sample) == computed
+    assert 0 < learned["maturity"].value < 10_000
     assert all(row.score is not None for row in tg.inspect(checkpoint, spark=spark).collect())
 
 
@@ -237,9 +237,9 @@ def test_rows_that_cannot_be_valued_stop_the_query_with_a_clear_word(spark: Spar
     ):
         with pytest.raises(PySparkException) as raised:
             joined(frames, importance).collect()
-        told = root_cause(raised.value)
-        assert word in told
-        assert "default=" in told
+        message = root_cause(raised.value)
+        assert word in message
+        assert "default=" in message
 
 
 def test_without_importance_every_row_has_one(spark: SparkSession, news: Path) -> None:

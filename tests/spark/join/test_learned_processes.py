@@ -1,4 +1,4 @@
-"""On Spark heeb finds the trend or walk of a numeric key in every bucket; a key that travels as a hash has shares."""
+"""On Spark heeb learns the trend or walk of a numeric key in every bucket; of a hashed key it learns shares."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def run(spark: SparkSession, folder: Path, checkpoint: Path, policy: str) -> int
     return len(streams.run(joined, checkpoint))
 
 
-def believed(spark: SparkSession, checkpoint: Path) -> dict[tuple[int, str, str], float]:
-    told = tg.inspect(checkpoint, "model", spark=spark).collect()
+def learned_parameters(spark: SparkSession, checkpoint: Path) -> dict[tuple[int, str, str], float]:
+    learned = tg.inspect(checkpoint, "model", spark=spark).collect()
     return {
-        (row.bucket, row.side, row.model): row.value for row in told if row.model not in ("rate", "share")
+        (row.bucket, row.side, row.model): row.value for row in learned if row.model not in ("rate", "share")
     }
 
 
-def test_a_bucket_that_restarts_goes_on_and_a_saved_one_tells() -> None:
+def test_a_restarted_bucket_continues_and_its_state_has_the_model() -> None:
     rng = np.random.default_rng(1)
     keys = {
         side: np.round(np.arange(600) + rng.normal(0, 9, 600)).astype(np.int64).tolist() for side in SIDES
@@ -81,10 +81,10 @@ def test_a_bucket_that_restarts_goes_on_and_a_saved_one_tells() -> None:
     scorer = saved.scorer(Heeb)
     assert saved.settings.numeric
     assert scorer is not None
-    told = {(some.side, some.model): some.value for some in scorer.learned()}
+    learned = {(some.side, some.model): some.value for some in scorer.learned()}
     for side in SIDES:
-        assert told[side, "LinearTrend.speed"] == pytest.approx(1, rel=0.05)
-        assert told[side, "rate"] == pytest.approx(1e-4, rel=0.05)
+        assert learned[side, "LinearTrend.speed"] == pytest.approx(1, rel=0.05)
+        assert learned[side, "rate"] == pytest.approx(1e-4, rel=0.05)
         rows = saved.operator.buffers[side].rows
         running, now = through.bucket.operator, saved.progress.now
         assert isinstance(running, Operator)
@@ -96,12 +96,12 @@ def test_a_numeric_key_that_drifts(spark: SparkSession, tmp_path: Path) -> None:
     source(tmp_path, pa.int64())
     found = {name: run(spark, tmp_path, tmp_path / name, name) for name in ("heeb", "prob")}
     assert found["heeb"] > 100 > found["prob"]
-    told = believed(spark, tmp_path / "heeb")
+    learned = learned_parameters(spark, tmp_path / "heeb")
     for bucket in range(BUCKETS):
         for side in SIDES:
-            # By rows of the bucket, each of which stands for one of the other's.
-            assert told[bucket, side, "LinearTrend.speed"] == pytest.approx(BUCKETS, rel=0.25)
-            assert told[bucket, side, "LinearTrend.noise.sigma"] == pytest.approx(20, rel=0.25)
+            # In rows of this bucket: between two of them, each other bucket gets a row.
+            assert learned[bucket, side, "LinearTrend.speed"] == pytest.approx(BUCKETS, rel=0.25)
+            assert learned[bucket, side, "LinearTrend.noise.sigma"] == pytest.approx(20, rel=0.25)
     scores = [row.score for row in tg.inspect(tmp_path / "heeb", spark=spark).collect()]
     assert len(scores) == 80
     assert max(scores) > 0
@@ -111,18 +111,18 @@ def test_a_numeric_key_that_drifts(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_numeric_key_that_walks(spark: SparkSession, tmp_path: Path) -> None:
     wandering(tmp_path)
     assert run(spark, tmp_path, tmp_path / "heeb", "heeb") > 0
-    told = believed(spark, tmp_path / "heeb")
+    learned = learned_parameters(spark, tmp_path / "heeb")
     for bucket in range(BUCKETS):
         for side in SIDES:
-            # From row to row of the bucket, which are as many steps of the walk as there are buckets.
-            assert told[bucket, side, "RandomWalk.step.sigma"] == pytest.approx(3 * BUCKETS**0.5, rel=0.1)
-            assert told[bucket, side, "RandomWalk.drift"] == pytest.approx(0, abs=0.3)
+            # From one row of the bucket to the next, the walk makes as many steps as there are buckets.
+            assert learned[bucket, side, "RandomWalk.step.sigma"] == pytest.approx(3 * BUCKETS**0.5, rel=0.1)
+            assert learned[bucket, side, "RandomWalk.drift"] == pytest.approx(0, abs=0.3)
 
 
 @pytest.mark.spark
 def test_a_key_that_is_a_text_has_shares(spark: SparkSession, tmp_path: Path) -> None:
     source(tmp_path, pa.string())
     run(spark, tmp_path, tmp_path / "heeb", "heeb")
-    assert believed(spark, tmp_path / "heeb") == {}
+    assert learned_parameters(spark, tmp_path / "heeb") == {}
     shares = tg.inspect(tmp_path / "heeb", "model", spark=spark).where("model = 'share'").count()
     assert shares > 0

@@ -1,4 +1,4 @@
-"""The result's columns: their order, names, types and nullability; whatever a column is called."""
+"""The result's columns: order, names, types and nullability, for any names of the input."""
 
 from __future__ import annotations
 
@@ -72,10 +72,17 @@ def test_order_and_names(frames: tuple[DataFrame, DataFrame]) -> None:
 
 def test_what_a_suffix_cannot_resolve_is_refused(frames: tuple[DataFrame, DataFrame]) -> None:
     left, right = frames
-    taken = right.withColumnRenamed("b", "a_right")
+    with_conflict = right.withColumnRenamed("b", "a_right")
     for suffix in ("_right", ""):
         with pytest.raises(InputError, match=r"would have two columns 'a.*'; rename one before the join"):
-            tg.join(left, taken if suffix else right, on="k", time=("t", "u"), window=WINDOW, suffix=suffix)
+            tg.join(
+                left,
+                with_conflict if suffix else right,
+                on="k",
+                time=("t", "u"),
+                window=WINDOW,
+                suffix=suffix,
+            )
     also = left.withColumnRenamed("n", "a_right")
     with pytest.raises(InputError, match="two columns 'a_right'"):
         tg.join(also, right, on="k", time=("t", "u"), window=WINDOW)
@@ -111,7 +118,7 @@ def test_nullability_and_types_are_sparks(frames: tuple[DataFrame, DataFrame], h
     ]
     for name, field in wanted.items():
         assert got[name].dataType == field.dataType
-        # Spark says of a full join's key that it may be null though neither side's is.
+        # In Spark, the key of a full join is nullable, although that of neither side is.
         assert got[name].nullable == (field.nullable and not (name == "k" and how == "full"))
     if outer:
         assert not got["uncertain"].nullable
@@ -155,7 +162,7 @@ def test_odd_names(spark: SparkSession, how: How) -> None:
 
 
 def test_odd_names_in_a_stream_and_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
-    """With `lateness=`, and looked into with `inspect`; no watermark is left on the result."""
+    """With `lateness=` and `inspect`; the result has no watermark."""
     names = [name for name in ODD if name != "{}"]
     for side in ("left", "right"):
         columns = {

@@ -1,4 +1,4 @@
-"""A query that is run again, killed or changed goes on as if nothing had happened, or says why it cannot."""
+"""A query that is run again, killed or changed continues with the same results, or reports why it cannot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A query that ran over some files; more have come since."""
+    """A query that ran over some files, and more files after it."""
     folder = tmp_path_factory.mktemp("restart")
     restarted.sources(folder, 0, 3)
     with conf(spark, spark__sql__streaming__noDataMicroBatches__enabled="false"):
@@ -42,7 +42,7 @@ def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture
 def checkpoint(before: Path, tmp_path: Path) -> Path:
-    """A copy of its checkpoint, to go on from."""
+    """A copy of its checkpoint, to continue from."""
     return Path(shutil.copytree(before / "checkpoint", tmp_path / "checkpoint"))
 
 
@@ -158,7 +158,7 @@ def test_new_columns_and_a_wider_type(
     ["join", pytest.param("sample", marks=pytest.mark.slow), pytest.param("alert", marks=pytest.mark.slow)],
 )
 def test_another_number_of_shuffle_partitions(spark: SparkSession, tmp_path: Path, what: str) -> None:
-    """Spark goes on with the partitions of the checkpoint, and so do the buckets."""
+    """Spark continues with the partitions of the checkpoint, and the buckets follow."""
 
     def rows(name: str, partitions: str) -> Counter[str]:
         with conf(spark, spark__sql__shuffle__partitions=partitions):
@@ -182,7 +182,7 @@ def test_another_number_of_shuffle_partitions(spark: SparkSession, tmp_path: Pat
 
 
 def start(folder: Path, policy: str) -> subprocess.Popen[bytes]:
-    """The query in a process group of its own, Java and all."""
+    """The query in its own process group, with its Java process."""
     return subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-m", "tests.spark.restarted", str(folder), policy],
         cwd=ROOT,
@@ -193,7 +193,7 @@ def start(folder: Path, policy: str) -> subprocess.Popen[bytes]:
 
 
 def kill_after(process: subprocess.Popen[bytes], folder: Path, batch: int, seconds: float) -> bool:
-    """Kill it some time after it began a micro-batch; tell whether it was still at work."""
+    """Kill it some time after it began a micro-batch; returns whether it was still running."""
     offsets = folder / "checkpoint" / "offsets" / str(batch)
     while not offsets.exists() and process.poll() is None:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""A bucket values its rows, remembers by what, and learns of redefinitions; driven by hand, without Spark."""
+"""A bucket values its rows, saves the definition, and applies redefinitions; run without Spark."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def key_of(stream: list[Batch]) -> dict[str, int]:
 
 
 def importances(bucket: BucketJoin) -> dict[str, float]:
-    """What each buffered row is worth, by its text."""
+    """The importance of each buffered row, by its text."""
     found: dict[str, float] = {}
     for side, store in bucket.payload.items():
         rows = bucket.operator.buffers[side].rows
@@ -100,8 +100,8 @@ def test_results_are_worth_what_held_and_buffered_rows_what_holds_next(
     keys = key_of(stream)
     with tempfile.TemporaryDirectory() as folder:
         file = DefinitionFile(f"{folder}/importance.json")
-        held: Definition = Histogram("key", [0, 9], [2])
-        write(file.path, held)
+        applied: Definition = Histogram("key", [0, 9], [2])
+        write(file.path, applied)
         limit = tg.Budget(bytes=60 * budget) if unit == "bytes" else budget
         hand = Hand(plan(Combined("product", [file, 2]), budget=limit, window=(10, 10)))
         total = 0.0
@@ -111,23 +111,23 @@ def test_results_are_worth_what_held_and_buffered_rows_what_holds_next(
             for row in hand.results[before:]:
                 assert row.left is not None
                 assert row.right is not None
-                one = importance_of(held, "left", {"key": keys[row.left]})
-                other = importance_of(held, "right", {"key": keys[row.right]})
+                one = importance_of(applied, "left", {"key": keys[row.left]})
+                other = importance_of(applied, "right", {"key": keys[row.right]})
                 assert one is not None
                 assert other is not None
                 total += 2 * min(one, other)
             assert hand.bucket.operator.tally.importance == pytest.approx(total)
-            said = files[number]
-            if said is None:
+            written = files[number]
+            if written is None:
                 Path(file.path).write_text("{")
             else:
-                write(file.path, said)
-                held = said
+                write(file.path, written)
+                applied = written
             hand.bucket.valuation.reload_importance()
             hand.restart()
             for text, value in importances(hand.bucket).items():
                 side: Side = "left" if text.startswith("left") else "right"
-                assert value == 2 * (importance_of(held, side, {"key": keys[text]}) or 0.0)
+                assert value == 2 * (importance_of(applied, side, {"key": keys[text]}) or 0.0)
 
 
 @settings(max_examples=40)
@@ -140,11 +140,13 @@ def test_a_batch_of_one_bucket_is_a_simulation(
 ) -> None:
     rows = {side: [row for batch in stream for row in batch[side] if row.key is not None] for side in SIDES}
     for side in SIDES:
-        # No two rows of a side at one time, and in order: rows of equal score go by their number.
+        # Rows of a side have different times, in order: rows of equal score are evicted by their number.
         rows[side] = sorted({row.time: row for row in rows[side]}.values(), key=lambda row: row.time)
     made = plan(definition, budget=budget, window=(20, 10))
     hand = Hand(replace(made, join=replace(made.join, combine=combine)))
-    for tables in hand.bucket.intake.in_steps({side: by_hand.table(rows[side]) for side in SIDES}, 1):
+    for tables in hand.bucket.intake.divide_into_steps(
+        {side: by_hand.table(rows[side]) for side in SIDES}, 1
+    ):
         hand._keep(hand.bucket.step(tables, None))
     sides = [
         {
@@ -184,7 +186,7 @@ def test_a_redefinition_revalues_what_is_buffered_and_changes_who_stays(file: De
     assert importances(hand.bucket) == {"left b": 4.0, "left c": 2.0}
     write(file.path, Categories("key", {2: 9}, default=1))
     step(hand, (1, 11, "right d"))
-    # That step was still by the old one: it kept the new row and the dearest of the old.
+    # That step still used the old definition: it kept the new row and the most important old row.
     assert importances(hand.bucket) == {"left b": 1.0, "right d": 1.0}
     assert hand.bucket.operator.tally.importance == 4.0
     step(hand, (2, 12, "right e"), (1, 12, "right f"))
@@ -292,7 +294,7 @@ def test_null_keys_and_late_rows_need_no_importance() -> None:
 
 
 class Demanding(Importance):
-    """A policy of one's own that is of no use without importance."""
+    """A user's policy that needs importance."""
 
     needs: ClassVar[frozenset[Need]] = frozenset({"importance"})
 

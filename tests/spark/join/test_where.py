@@ -1,4 +1,4 @@
-"""A further condition on pairs means what Spark SQL means by it: unknown is not true, NaN is above all numbers."""
+"""A further condition on pairs has the meaning of Spark SQL: unknown is not true, NaN exceeds all numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate.spark.join.pair_condition import PairCondition
-from tidegate.spark.join.where import EntangledError, parse, take_apart
+from tidegate.spark.join.where import TwoSidedExpressionError, parse, split_condition
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ LEFT, RIGHT = ["a", "k", "odd name"], ["b", "k"]
 
 
 def apart(text: str) -> PairCondition:
-    return take_apart(parse(text, LEFT, RIGHT))
+    return split_condition(parse(text, LEFT, RIGHT))
 
 
-def holds(
+def evaluate(
     text: str, left: list[Any], right: list[Any], kind: pa.DataType, other: pa.DataType | None = None
 ) -> list[bool]:
-    """Evaluate `text` over the columns a and b, where each of its parts is such a column."""
+    """Evaluate `text` over the columns a and b, where each part of it is one of these columns."""
     where = apart(text)
     columns: dict[tuple[Side, str], pa.Array] = {}
     for name, sql in where.left.items():
@@ -36,7 +36,7 @@ def holds(
     for name, sql in where.right.items():
         assert sql == "`b`"
         columns["right", name] = pa.array(right, other or kind)
-    found: list[bool] = where.holds(lambda side, name: columns[side, name]).tolist()
+    found: list[bool] = where.mask(lambda side, name: columns[side, name]).tolist()
     return found
 
 
@@ -62,7 +62,7 @@ def holds(
     ],
 )
 def test_integers_and_nulls(text: str, expected: list[bool]) -> None:
-    assert holds(text, [1, 2, 3, None, 1], [2, 2, 2, 2, None], pa.int64()) == expected
+    assert evaluate(text, [1, 2, 3, None, 1], [2, 2, 2, 2, None], pa.int64()) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,18 +79,18 @@ def test_integers_and_nulls(text: str, expected: list[bool]) -> None:
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
 def test_floats_are_ordered_as_sql_has_it(text: str, expected: list[bool], kind: pa.DataType) -> None:
     left, right = [-0.0, INF, NAN, NAN, -INF, NAN], [0.0, NAN, INF, NAN, -1.5, None]
-    assert holds(text, left, right, kind) == expected
+    assert evaluate(text, left, right, kind) == expected
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.int8(), pa.decimal128(10, 2)])
 def test_nan_is_above_every_number_of_another_type(kind: pa.DataType) -> None:
     values = [Decimal(1), Decimal(2)] if pa.types.is_decimal(kind) else [1, 2]
-    assert holds("l.a < r.b", values, [NAN, 1.0], kind, pa.float64()) == [True, False]
-    assert holds("l.a >= r.b", values, [NAN, 1.0], kind, pa.float64()) == [False, True]
+    assert evaluate("l.a < r.b", values, [NAN, 1.0], kind, pa.float64()) == [True, False]
+    assert evaluate("l.a >= r.b", values, [NAN, 1.0], kind, pa.float64()) == [False, True]
 
 
 def test_texts_are_ordered_by_their_bytes() -> None:
-    assert holds("l.a < r.b", ["Z", "é", "\U0001f600", ""], ["a", "z", "\uffff", "a"], pa.string()) == [
+    assert evaluate("l.a < r.b", ["Z", "é", "\U0001f600", ""], ["a", "z", "\uffff", "a"], pa.string()) == [
         True,
         False,
         False,
@@ -99,8 +99,8 @@ def test_texts_are_ordered_by_their_bytes() -> None:
 
 
 def test_dates_and_booleans_compare() -> None:
-    assert holds("l.a < r.b", [date(1, 1, 1)], [date(9999, 12, 31)], pa.date32()) == [True]
-    assert holds("l.a < r.b", [False, True], [True, True], pa.bool_()) == [True, False]
+    assert evaluate("l.a < r.b", [date(1, 1, 1)], [date(9999, 12, 31)], pa.date32()) == [True]
+    assert evaluate("l.a < r.b", [False, True], [True, True], pa.bool_()) == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,5 @@ def test_what_cannot_be_meant_is_refused(text: str, words: str) -> None:
     "text", ["concat(l.a, r.b) = 'x'", "l.a / r.b > 1", "l.a % r.b = 0", "l.a <=> r.b", "l.a like r.b"]
 )
 def test_what_needs_both_sides_in_spark_says_so(text: str) -> None:
-    with pytest.raises(EntangledError, match="uses both sides; between the sides use comparisons"):
+    with pytest.raises(TwoSidedExpressionError, match="uses both sides; between the sides use comparisons"):
         apart(text)

@@ -1,4 +1,4 @@
-"""Buckets spread: over partitions, and rows over buckets."""
+"""Buckets are distributed evenly over partitions, and rows over buckets."""
 
 from __future__ import annotations
 

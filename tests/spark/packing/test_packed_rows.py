@@ -1,4 +1,4 @@
-"""Rows come out of packs as they went in, each in the bucket of its key."""
+"""Packing keeps all rows unchanged, and puts each in the bucket of its key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tidegate.spark.packing import packed_rows as packing
 from tidegate.spark.packing.buckets import bucket_of, labels
-from tidegate.spark.packing.packed_rows import Pack, from_bytes, to_bytes, unpack
+from tidegate.spark.packing.packed_rows import RowPacker, from_bytes, to_bytes, unpack
 
 Rows = list[tuple[int | None, int]]
 ROWS: st.SearchStrategy[Rows] = st.lists(
@@ -31,7 +31,7 @@ def batch(rows: Rows) -> pa.RecordBatch:
     )
 
 
-def packed(pack: Pack, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Table | None]]:
+def packed(pack: RowPacker, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Table | None]]:
     for found in pack(iter(batches)):
         for row in found.to_pylist():
             yield row["bucket"], row["side"], from_bytes(row["payload"]) if row["payload"] else None
@@ -40,7 +40,7 @@ def packed(pack: Pack, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, int
 @given(st.lists(ROWS, max_size=4), st.integers(1, 9), st.sampled_from([0, 1]))
 def test_every_row_is_in_the_bucket_of_its_key_once(parts: list[Rows], buckets: int, side: int) -> None:
     seen: list[str] = []
-    for label, number, rows in packed(Pack(side, buckets, "k"), [batch(rows) for rows in parts]):
+    for label, number, rows in packed(RowPacker(side, buckets, "k"), [batch(rows) for rows in parts]):
         assert number == side
         if rows is not None:
             keys = rows.column("k").fill_null(0).to_numpy()
@@ -53,13 +53,15 @@ def test_every_row_is_in_the_bucket_of_its_key_once(parts: list[Rows], buckets: 
 
 @given(st.lists(ROWS, max_size=3), st.integers(1, 9))
 def test_every_bucket_hears_of_every_micro_batch(parts: list[Rows], buckets: int) -> None:
-    heard = [label for label, _, _ in packed(Pack(0, buckets, "k"), [batch(rows) for rows in parts])]
+    heard = [label for label, _, _ in packed(RowPacker(0, buckets, "k"), [batch(rows) for rows in parts])]
     assert set(heard) == set(labels(buckets))
 
 
 def test_without_a_deciding_column_all_go_to_the_first() -> None:
     found = [
-        (label, rows) for label, _, rows in packed(Pack(1, 1, None), [batch([(1, 1), (None, 2)])]) if rows
+        (label, rows)
+        for label, _, rows in packed(RowPacker(1, 1, None), [batch([(1, 1), (None, 2)])])
+        if rows
     ]
     assert [(label, rows.num_rows) for label, rows in found] == [(labels(1)[0], 2)]
 
@@ -67,7 +69,7 @@ def test_without_a_deciding_column_all_go_to_the_first() -> None:
 def test_packs_are_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "_ROWS_A_PACK", 100)
     batches = [batch([(i, i) for i in range(60)])] * 10
-    sizes = [rows.num_rows for _, _, rows in packed(Pack(0, 1, "k"), batches) if rows]
+    sizes = [rows.num_rows for _, _, rows in packed(RowPacker(0, 1, "k"), batches) if rows]
     assert sum(sizes) == 600
     assert max(sizes) <= 160
 
@@ -75,7 +77,7 @@ def test_packs_are_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_bytes_are_not_held_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "_BYTES_A_PACK", 1_000)
     wide = [batch([(i, i)]).set_column(2, "c0", pa.array(["x" * 600])) for i in range(6)]
-    assert len([rows for _, _, rows in packed(Pack(0, 1, "k"), wide) if rows]) >= 3
+    assert len([rows for _, _, rows in packed(RowPacker(0, 1, "k"), wide) if rows]) >= 3
 
 
 @given(st.lists(ROWS, min_size=1, max_size=4))

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a value is one line
-"""Every Spark type passes through bit for bit: matched, alone on either side, in a stream and in a batch."""
+"""Every Spark type passes through unchanged: matched, unmatched on either side, in a stream and in a batch."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def tables(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
 def assert_equal(
     got: Counter[tuple[str | None, ...]], wanted: Counter[tuple[str | None, ...]], names: list[str]
 ) -> None:
-    """Say which column differs, where one does."""
+    """Assert equality, and name the first column that differs."""
     assert [row[0] for row in sorted(got, key=str)] == [row[0] for row in sorted(wanted, key=str)]
     for name, *columns in zip(names, *sorted(got, key=str), strict=True):
         theirs = [row[names.index(name)] for row in sorted(wanted, key=str)]
@@ -159,7 +159,7 @@ def test_batch(spark: SparkSession, zone: str) -> None:
 
 @pytest.mark.parametrize("zone", [pytest.param("UTC", marks=pytest.mark.slow), "America/New_York"])
 def test_stream(spark: SparkSession, tmp_path: Path, zone: str) -> None:
-    """Through state, timers and `inspect` too: rows come in two micro-batches, then those without a partner leave."""
+    """Also through state, timers and `inspect`: rows arrive in two micro-batches, then unmatched rows are emitted."""
     with conf(spark, spark__sql__session__timeZone=zone):
         sides = []
         for side in SIDES:
@@ -184,7 +184,7 @@ FAR = 100_000
 
 
 def keys(values: Iterable[int]) -> pa.Table:
-    """Keys that tell their own time: to the second, as in `tables`."""
+    """Keys and times; a key is its time in seconds, as in `tables`."""
     found = list(values)
     times = pa.array([value * 1_000_000 for value in found], pa.int64()).cast(pa.timestamp("us", "UTC"))
     return pa.table({"k": pa.array(found, pa.int64()), "t": times})
@@ -216,7 +216,7 @@ NO_KEYS = [
 
 @pytest.mark.parametrize("name", [n for n in VALUES if n not in [*NO_KEYS, "collated", "nothing"]])
 def test_a_type_as_the_key(spark: SparkSession, name: str) -> None:
-    """All values of a type, each its own key; null is none."""
+    """All values of a type, each with a different key; null is not a key."""
     values = [*VALUES[name], VALUES[name][0]]
     rows = " union all ".join(f"select {value} as k, {i} as i" for i, value in enumerate(values))
     left = spark.sql(f"select *, timestamp_seconds(1) t from ({rows} union all select null, -1)")  # noqa: S608 - our own values
@@ -243,7 +243,7 @@ def test_a_collated_key_is_refused(spark: SparkSession) -> None:
 
 
 class Span(UserDefinedType):
-    """A type of a user's own whose values Spark keeps as a kind of interval."""
+    """A user-defined type whose values Spark stores as intervals."""
 
     @classmethod
     def sqlType(cls) -> DataType:  # noqa: N802 - Spark's name
@@ -264,12 +264,12 @@ class Span(UserDefinedType):
 )
 def test_what_cannot_travel_is_refused(spark: SparkSession, kind: DataType) -> None:
     left = spark.createDataFrame([], StructType().add("k", "integer").add("z", kind).add("t", "timestamp"))
-    with pytest.raises(InputError, match=r"column 'left.z' is of type .*: convert these to strings or"):
+    with pytest.raises(InputError, match=r"column 'left.z' is of type .*; convert them to strings or"):
         tg.join(left, left, on="k", time="t", window=("0 s", "0 s"))
 
 
 def test_what_is_noted_of_inner_fields_is_kept(spark: SparkSession) -> None:
-    noted = StructType(
+    with_metadata = StructType(
         [
             StructField("i", CalendarIntervalType(), nullable=True, metadata={"unit": "span"}),
             StructField("m", YearMonthIntervalType(), nullable=False, metadata={"unit": "months"}),
@@ -278,7 +278,7 @@ def test_what_is_noted_of_inner_fields_is_kept(spark: SparkSession) -> None:
     frame = spark.sql(
         "select 1 k, timestamp_seconds(1) t, named_struct('i', make_interval(1), 'm', interval '1-1' year to month) z"
     )
-    left = frame.withColumn("z", F.array(F.col("z").cast(noted)))
+    left = frame.withColumn("z", F.array(F.col("z").cast(with_metadata)))
     joined = tg.join(left, left, on="k", time="t", window=("0 s", "0 s"))
     assert joined.schema["z"].jsonValue() == left.schema["z"].jsonValue()
 

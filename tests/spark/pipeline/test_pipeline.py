@@ -575,7 +575,7 @@ class TestImportance:
 
         try:
             [found] = refused(tmp_path, {"join/policy": "by_worth"})
-            assert found.startswith("join.importance: policy 'by_worth' needs to know what rows are worth")
+            assert found.startswith("join.importance: policy 'by_worth' needs the importance of rows")
             pipeline.load(write(tmp_path, {"join/policy": "by_worth", "join/importance": 1}))
         finally:
             del ByWorth.name

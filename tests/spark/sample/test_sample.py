@@ -308,7 +308,7 @@ def test_a_checkpoint_without_a_reservoir_is_refused(
         ({"method": "reservoir", "size": 0}, "size"),
         (
             {"method": "reservoir", "size": 10, "where": "concat(l.k, r.k) like '%1%'"},
-            "can only be asked of whole results",
+            "can only be applied to whole results",
         ),
         ({"by": "k"}, "by='k' needs method='reservoir', with by=, but method is 'uniform'"),
         (
@@ -321,7 +321,7 @@ def test_a_checkpoint_without_a_reservoir_is_refused(
         ),
         (
             {"method": "reservoir", "size": 90, "by": "city"},
-            "by='city' is no column of the result; it has k, t",
+            "by='city' is not a column of the result, which has k, t",
         ),
         ({"method": tg.sampling.EqCluster(p=0.5), "p": 0.1}, "p=0.1 cannot be combined with EqCluster"),
     ],

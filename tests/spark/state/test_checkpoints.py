@@ -1,4 +1,4 @@
-"""Which state `inspect` finds in a checkpoint, and what it says of one that is damaged."""
+"""Which state `inspect` finds in a checkpoint, and the error for a damaged one."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def joined(spark: SparkSession, rows: Path, **settings: Any) -> DataFrame:  # noqa: ANN401 - as join's
     sides = [streams.read(spark, rows / side, "t", "9 seconds") for side in SIDES]
-    given: dict[str, Any] = {"on": "k", "time": "t", "window": ("9 s", "9 s"), "buckets": 2}
-    return tg.join(*sides, **given | settings)
+    defaults: dict[str, Any] = {"on": "k", "time": "t", "window": ("9 s", "9 s"), "buckets": 2}
+    return tg.join(*sides, **defaults | settings)
 
 
 def run(frame: DataFrame, checkpoint: Path, mode: str = "append") -> Path:
@@ -61,7 +61,7 @@ def test_a_stateful_operator_behind_the_join(
 
 @pytest.fixture(scope="module")
 def two(spark: SparkSession, rows: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A query of two joins, of which one finds no more than what arrives together."""
+    """A query of two joins; one of them only matches rows that arrive together."""
     wide = joined(spark, rows, name="wide")
     narrow = joined(spark, rows, name="narrow", window=("100 ms", "100 ms"))
     return run(wide.select("k").union(narrow.select("k")), tmp_path_factory.mktemp("two") / "checkpoint")
@@ -78,9 +78,9 @@ def test_several_joins_without_a_name_are_listed(spark: SparkSession, two: Path)
         InputError, match=r"has several joins: 'narrow' \(operator \d\), 'wide' \(operator \d\)"
     ):
         tg.inspect(two, spark=spark)
-    with pytest.raises(InputError, match=r"has no 'bids'; there is 'narrow' .*'wide' "):
+    with pytest.raises(InputError, match=r"has no 'bids'; it has 'narrow' .*'wide' "):
         tg.inspect(two, spark=spark, name="bids")
-    with pytest.raises(InputError, match=r"has no 7; there is 'narrow' "):
+    with pytest.raises(InputError, match=r"has no 7; it has 'narrow' "):
         tg.inspect(two, spark=spark, name=7)
     with pytest.raises(InputError, match=r"has several joins: 'narrow' .*give name=, as in tidegate.sample"):
         tg.reservoir(two, spark=spark)
@@ -108,7 +108,7 @@ def test_a_name_may_be_given_later_and_then_stays(spark: SparkSession, rows: Pat
 
 @pytest.mark.parametrize("name", ["", 5, None])
 def test_what_is_no_name(spark: SparkSession, rows: Path, name: object) -> None:
-    with pytest.raises(InputError, match=r"name=.* is no name; give a text such as 'bids'"):
+    with pytest.raises(InputError, match=r"name=.* is not a name; give a string such as 'bids'"):
         joined(spark, rows, name=name)
 
 
@@ -180,6 +180,6 @@ def test_a_damaged_checkpoint_is_told_in_a_few_lines(
     assert len(message.splitlines()) <= 4
     assert len(message) < 900
     assert "\tat " not in message
-    # Java's stack is there for who asks, and not printed.
+    # Java's stack trace is in the error's context, and not printed.
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__

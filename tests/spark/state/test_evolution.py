@@ -1,4 +1,4 @@
-"""What a query may change when it continues from a checkpoint: saved rows follow, or the difference is listed."""
+"""What a query may change when it continues from a checkpoint: rows are converted, or differences are listed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def plan(columns: Columns, *, how: str = "inner", **other: Any) -> BucketPlan:  
 
 
 def arrivals(columns: Columns, rows: list[Arrival], price: pa.Array | None = None) -> pa.Table:
-    """Rows as they come out of a pack, with the columns of a query."""
+    """Rows as a bucket receives them, with the columns of a query."""
     base = by_hand.table(rows)
     own = {"key": base.column("c0"), "time": base.column("c1"), "text": base.column("c2"), "price": price}
     table = base.select(["k", "h"])
@@ -114,7 +114,7 @@ def test_a_wider_type_of_buffered_rows() -> None:
         (
             layout([("key", IntegerType()), *BASE[1:]]),
             layout(BASE, **{"left hashed": ["key"]}),
-            ["left key 'key' is of another type"],
+            ["left key 'key' has another type"],
         ),
         (
             layout(where=[{"w0": "`text`"}, {"w0": "`text`"}, ""]),

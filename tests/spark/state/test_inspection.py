@@ -1,4 +1,4 @@
-"""`inspect` scores with the query's own policy: what it ranks last is what the query evicts next."""
+"""`inspect` scores with the query's own policy: the rows that it ranks last are evicted next."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidegate.policies import Policy, Random
 from tidegate.spark.join import settings
 from tidegate.spark.join.persistence import SavedBucket, save
 from tidegate.spark.state.log import StateLog
-from tidegate.spark.state.values import DictValues
+from tidegate.spark.state.values import DictValueStore
 from tidegate.types import SIDES, Array, InputError, Rows, Step, Time
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ BUCKETS = 2
 
 
 def source(folder: Path, *batches: list[tuple[int, int]]) -> None:
-    """A file a side and micro-batch, of keys and milliseconds, alike on both sides; every text is there once."""
+    """A file per side and micro-batch, of keys and milliseconds, the same on both sides; every text is unique."""
     for side in SIDES:
         begin = len(list((folder / side).glob("*.parquet")))
         tables = [
@@ -49,7 +49,7 @@ def source(folder: Path, *batches: list[tuple[int, int]]) -> None:
 
 
 def run(spark: SparkSession, folder: Path, checkpoint: Path, **settings: Any) -> None:  # noqa: ANN401 - as join's
-    """Go on with a query whose window never ends, so that rows leave by eviction alone."""
+    """Continue a query without a limit of the window, so that rows leave only by eviction."""
     sides = [streams.read(spark, folder / side, "t", "9 seconds") for side in SIDES]
     joined = tg.join(*sides, on="k", time="t", window=(None, None), buckets=BUCKETS, **settings)
     streams.run_to_files(joined, checkpoint, checkpoint.parent / "out")
@@ -57,7 +57,7 @@ def run(spark: SparkSession, folder: Path, checkpoint: Path, **settings: Any) ->
 
 @dataclass(frozen=True)
 class Buffered:
-    """What `inspect` tells of one row."""
+    """What `inspect` reports about one row."""
 
     text: str
     score: float | None
@@ -108,29 +108,29 @@ def test_the_lowest_scores_are_evicted_next(
     run(spark, folder, checkpoint, budget=40, **settings)
     before = buffered(spark, checkpoint)
     assert [len(before[bucket]) for bucket in range(BUCKETS)] == [20, 20]
-    # No later than what was there, so that the time is still what it was.
+    # No later than the buffered rows, so that the time of the buckets does not change.
     source(folder, [(3, LAST)])
     run(spark, folder, checkpoint, budget=40, **settings)
     after = buffered(spark, checkpoint)
-    gone = {bucket: evicted(before[bucket], after[bucket]) for bucket in before}
-    assert sorted(len(some) for some in gone.values())[1] > 0
-    for bucket, some in gone.items():
+    evicted_rows = {bucket: evicted(before[bucket], after[bucket]) for bucket in before}
+    assert sorted(len(some) for some in evicted_rows.values())[1] > 0
+    for bucket, some in evicted_rows.items():
         assert some == before[bucket][: len(some)]
-    # A smaller budget holds for a bucket from its next step on, which the scores have foretold too.
+    # A smaller budget applies from a bucket's next step on, and the scores predict these evictions, too.
     source(folder, [(3, LAST)])
     run(spark, folder, checkpoint, budget=16, **settings)
     last = buffered(spark, checkpoint)
     for bucket, some in after.items():
-        now_gone = evicted(some, last[bucket])
-        assert len(now_gone) >= 12
-        assert now_gone == some[: len(now_gone)]
+        evicted_now = evicted(some, last[bucket])
+        assert len(evicted_now) >= 12
+        assert evicted_now == some[: len(evicted_now)]
     counts = tg.inspect(checkpoint, "counts", spark=spark).collect()
     assert [row.budget for row in counts] == [8, 8]
 
 
 @pytest.mark.spark
 def test_a_policy_of_ones_own(spark: SparkSession, rows: Path, tmp_path: Path) -> None:
-    """Defined here, so that no worker can import it; known by its name while it has one."""
+    """Defined here, so that no worker can import it; found by its name."""
 
     @dataclass(frozen=True)
     class Favourite(Policy):
@@ -153,14 +153,14 @@ def test_a_policy_of_ones_own(spark: SparkSession, rows: Path, tmp_path: Path) -
 
 @dataclass(frozen=True)
 class Curve:
-    """A parameter that is not plain."""
+    """A parameter that is not a plain value."""
 
     rates: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Learner(Policy):
-    """Prefers keys that it has seen often, by a curve; learns, and has a parameter within a parameter."""
+    """Prefers keys that it has seen often, by a curve; learns, and has a nested parameter."""
 
     curve: Curve = Curve((1.0,))
     seen: dict[int, int] = field(default_factory=dict, init=False, compare=False)
@@ -192,7 +192,7 @@ class Learner(Policy):
 
 
 class Unnamed(Random):
-    """Has the name of another by inheritance alone."""
+    """Inherits the name of another policy."""
 
 
 @dataclass(frozen=True)
@@ -264,8 +264,8 @@ class TestOneBucket:
     def test_settings_of_another_version_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         hand = Hand(by_hand.plan(budget=9))
         monkeypatch.setattr(settings, "VERSION", 9)
-        values = DictValues()
+        values = DictValueStore()
         save(hand.bucket, StateLog(values, local=False))
         monkeypatch.undo()
-        with pytest.raises(InputError, match=r"version 9, not 1; go on with the release that wrote it"):
+        with pytest.raises(InputError, match=r"version 9, not 1; continue with the release that wrote it"):
             SavedBucket.read(StateLog(values, local=False))

@@ -1,4 +1,4 @@
-"""A state that is kept as a log equals the state that was written whole, whatever came between."""
+"""A state that is kept as a log equals the state that was written whole."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tidegate.spark.join.bucket import BucketJoin
 from tidegate.spark.join.persistence import SavedBucket, load, save
 from tidegate.spark.state import local_files, payload
 from tidegate.spark.state import log as logs
-from tidegate.spark.state.difference import applied, difference, sorted_by_id
+from tidegate.spark.state.difference import apply_difference, difference, sorted_by_id
 from tidegate.spark.state.local_files import LocalFiles
 from tidegate.spark.state.log import MANIFEST, Manifest, StateLog
 from tidegate.spark.state.payload import PayloadStore
-from tidegate.spark.state.values import DamagedStateError, DictValues
+from tidegate.spark.state.values import DamagedStateError, DictValueStore
 from tidegate.types import SIDES, Array, InputError
 
 COLUMNS = ("key", "time", "matches", "score")
@@ -30,7 +30,7 @@ COLUMNS = ("key", "time", "matches", "score")
 
 @st.composite
 def states(draw: st.DrawFn) -> dict[str, Array]:
-    """Rows of both sides and other arrays; columns, arrays and types come and go."""
+    """Rows of both sides and other arrays; columns, arrays and types vary."""
     state: dict[str, Array] = {}
     for side in SIDES:
         ids = sorted(draw(st.sets(st.integers(0, 30), max_size=12)))
@@ -57,7 +57,7 @@ def same(one: dict[str, Array], other: dict[str, Array]) -> bool:
 @given(states(), states())
 @settings(max_examples=300)
 def test_a_difference_leads_from_one_state_to_the_other(old: dict[str, Array], new: dict[str, Array]) -> None:
-    assert same(applied(old, difference(old, new)), new)
+    assert same(apply_difference(old, difference(old, new)), new)
 
 
 @given(st.permutations(range(6)))
@@ -77,7 +77,7 @@ def test_a_small_change_of_a_large_state_takes_few_bytes() -> None:
     new = {"rows.left.id": ids[10:], "rows.left.key": ids[10:] * 7, "rows.left.matches": matches}
     changes = difference(old, new)
     assert sum(values.nbytes for values in changes.values()) < 200
-    assert same(applied(old, changes), new)
+    assert same(apply_difference(old, changes), new)
 
 
 class TestPayload:
@@ -107,7 +107,7 @@ class TestPayload:
         for i in range(100):
             store.append(np.array([i]), pa.table({"c0": [i]}))
             store.compact(np.arange(i + 1))
-            assert len(store.segments) <= payload._MANY
+            assert len(store.segments) <= payload._MIN_SMALL_SEGMENTS
         assert store.take(np.arange(100)).column("c0").to_pylist() == list(range(100))
 
     def test_large_segments_are_not_written_again_while_they_live(self) -> None:
@@ -148,8 +148,8 @@ def stream(seed: int, batches: int, rows: int = 60, keys: int = 9) -> list[Batch
     ]
 
 
-def run_batch(plan: Any, values: DictValues, batch: Batch, number: int, *, local: bool) -> list[Any]:  # noqa: ANN401
-    """One micro-batch as a task runs it; what it writes stays, as after Spark's commit."""
+def run_batch(plan: Any, values: DictValueStore, batch: Batch, number: int, *, local: bool) -> list[Any]:  # noqa: ANN401
+    """One micro-batch as a task runs it; its writes stay, as after Spark's commit."""
     log = StateLog(values, local=local)
     bucket = load(plan, SavedBucket.read(log))
     bucket.clock.advance(number, 0)
@@ -164,40 +164,40 @@ def run_batch(plan: Any, values: DictValues, batch: Batch, number: int, *, local
     [("fifo", None), ("fifo", "8 KB"), ("random", 40), ("prob", "8 KB"), ("age", 40), ("ijoin", 40)],
 )
 def test_a_bucket_in_a_log_gives_what_one_in_memory_gives(policy: str, budget: Any, local: Path) -> None:  # noqa: ANN401
-    """Local copies are lost now and then, tasks are repeated, and half-finished attempts are dropped."""
+    """Some local copies are lost, some tasks are repeated, and some unfinished attempts are dropped."""
     plan = by_hand.plan((120, 120), budget, policy)
     rng = np.random.default_rng(5)
-    values = DictValues()
-    held = BucketJoin(plan)
+    values = DictValueStore()
+    uninterrupted = BucketJoin(plan)
     for number, batch in enumerate(stream(1, 14)):
-        held.clock.advance(number, 0)
+        uninterrupted.clock.advance(number, 0)
         tables = {side: by_hand.table(rows) for side, rows in batch.items()}
-        expected = [row for found in held.step(tables, 0) for row in found.to_pylist()]
+        expected = [row for found in uninterrupted.step(tables, 0) for row in found.to_pylist()]
         if rng.random() < 0.3:  # an attempt that Spark does not commit: another worker has its files
-            run_batch(plan, DictValues(dict(values.content)), batch, number, local=True)
+            run_batch(plan, DictValueStore(dict(values.content)), batch, number, local=True)
         if rng.random() < 0.3:  # the task moves to another machine
             shutil.rmtree(local, ignore_errors=True)
         results = run_batch(plan, values, batch, number, local=rng.random() < 0.8)
         assert sorted(map(str, results)) == sorted(map(str, expected))
         state = SavedBucket.read(StateLog(values, local=False))
         assert state is not None
-        assert by_hand.content(state) == by_hand.content(held)
+        assert by_hand.content(state) == by_hand.content(uninterrupted)
 
 
 def test_a_rollback_returns_to_the_state_of_its_micro_batch(local: Path) -> None:
     plan, batches = by_hand.plan((120, 120), 40, "prob"), stream(2, 12)
-    values, versions, seen = DictValues(), [], []
+    values, versions, seen = DictValueStore(), [], []
     for number, batch in enumerate(batches):
         versions.append(dict(values.content))
         seen.append(run_batch(plan, values, batch, number, local=True))
     for number in (3, 7, 2, 11):
-        again = DictValues(dict(versions[number]))
+        again = DictValueStore(dict(versions[number]))
         assert run_batch(plan, again, batches[number], number, local=True) == seen[number]
     assert local.exists()
 
 
 def test_a_micro_batch_writes_what_it_admits_and_not_the_state(local: Path) -> None:  # noqa: ARG001 - used by the log
-    class Counting(DictValues):
+    class Counting(DictValueStore):
         written = 0
 
         def put(self, name: str, value: bytes) -> None:
@@ -212,51 +212,51 @@ def test_a_micro_batch_writes_what_it_admits_and_not_the_state(local: Path) -> N
         run_batch(plan, values, batch, number, local=True)
         sizes.append(values.written - before)
     total = sum(map(len, values.content.values()))
-    # Small segments are merged, and the base is written again, each time the state has doubled or so.
+    # Small segments are merged, and the base is rewritten, about each time the state doubles.
     assert sum(sizes) < 6 * total
     assert np.median(sizes[40:]) < 1.5 * np.median(sizes[5:20])
 
 
 class TestDamage:
     @pytest.fixture
-    def values(self) -> DictValues:
-        plan, values = by_hand.plan((200, 200), 50, "random"), DictValues()
+    def values(self) -> DictValueStore:
+        plan, values = by_hand.plan((200, 200), 50, "random"), DictValueStore()
         for number, batch in enumerate(stream(4, 5)):
             run_batch(plan, values, batch, number, local=False)
         return values
 
-    def read(self, values: DictValues) -> None:
+    def read(self, values: DictValueStore) -> None:
         state = SavedBucket.read(StateLog(values, local=False))
         assert state is not None
         by_hand.content(state)
 
-    def test_every_changed_byte_is_found(self, values: DictValues) -> None:
+    def test_every_changed_byte_is_found(self, values: DictValueStore) -> None:
         for name, value in values.content.items():
             for at in {0, 3, len(value) // 2, len(value) - 1}:
                 damaged = bytearray(value)
                 damaged[at] ^= 4
                 with pytest.raises(DamagedStateError, match="damaged"):
-                    self.read(DictValues(values.content | {name: bytes(damaged)}))
+                    self.read(DictValueStore(values.content | {name: bytes(damaged)}))
 
-    def test_every_missing_or_truncated_value_is_found(self, values: DictValues) -> None:
+    def test_every_missing_or_truncated_value_is_found(self, values: DictValueStore) -> None:
         for name, value in values.content.items():
             without = {n: v for n, v in values.content.items() if n != name}
             if name != MANIFEST:
                 with pytest.raises(DamagedStateError, match="1 of its 1 chunks are missing"):
-                    self.read(DictValues(without))
+                    self.read(DictValueStore(without))
             with pytest.raises(DamagedStateError, match="damaged"):
-                self.read(DictValues(without | {name: value[:-1]}))
+                self.read(DictValueStore(without | {name: value[:-1]}))
 
-    def test_values_of_two_micro_batches_do_not_mix(self, values: DictValues) -> None:
-        newer = DictValues(dict(values.content))
+    def test_values_of_two_micro_batches_do_not_mix(self, values: DictValueStore) -> None:
+        newer = DictValueStore(dict(values.content))
         run_batch(by_hand.plan((200, 200), 50, "random"), newer, stream(4, 6)[5], 5, local=False)
         with pytest.raises(DamagedStateError, match="chunks are missing"):
-            self.read(DictValues(newer.content | {MANIFEST: values.content[MANIFEST]}))
+            self.read(DictValueStore(newer.content | {MANIFEST: values.content[MANIFEST]}))
         with pytest.raises(DamagedStateError, match="chunks are missing"):
-            self.read(DictValues(values.content | {MANIFEST: newer.content[MANIFEST]}))
+            self.read(DictValueStore(values.content | {MANIFEST: newer.content[MANIFEST]}))
 
     def test_a_state_of_a_later_version_is_refused(
-        self, values: DictValues, monkeypatch: pytest.MonkeyPatch
+        self, values: DictValueStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         manifest = Manifest.of(values.content[MANIFEST])
         monkeypatch.setattr(logs, "VERSION", 7)
@@ -266,16 +266,16 @@ class TestDamage:
             self.read(values)
 
     def test_a_damaged_local_copy_is_not_used(self, local: Path) -> None:
-        plan, values, batches = by_hand.plan((200, 200), 50, "fifo"), DictValues(), stream(6, 4)
+        plan, values, batches = by_hand.plan((200, 200), 50, "fifo"), DictValueStore(), stream(6, 4)
         for number, batch in enumerate(batches[:3]):
             run_batch(plan, values, batch, number, local=True)
         before = dict(values.content)
-        expected = run_batch(plan, DictValues(dict(before)), batches[3], 3, local=False)
+        expected = run_batch(plan, DictValueStore(dict(before)), batches[3], 3, local=False)
         for file in local.rglob("arrays-*"):
             content = bytearray(file.read_bytes())
             content[len(content) // 2] ^= 1
             file.write_bytes(content)
-        assert run_batch(plan, DictValues(before), batches[3], 3, local=True) == expected
+        assert run_batch(plan, DictValueStore(before), batches[3], 3, local=True) == expected
 
 
 def test_a_folder_that_cannot_be_written_costs_no_answer(
@@ -284,16 +284,16 @@ def test_a_folder_that_cannot_be_written_costs_no_answer(
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv(local_files._LOCAL_FOLDERS, str(blocked))
-    plan, values = by_hand.plan((200, 200), 50, "fifo"), DictValues()
+    plan, values = by_hand.plan((200, 200), 50, "fifo"), DictValueStore()
     with_copies = [run_batch(plan, values, batch, n, local=True) for n, batch in enumerate(stream(7, 4))]
-    other = DictValues()
+    other = DictValueStore()
     assert with_copies == [
         run_batch(plan, other, batch, n, local=False) for n, batch in enumerate(stream(7, 4))
     ]
 
 
 def test_old_copies_are_deleted(local: Path) -> None:
-    plan, values = by_hand.plan((100, 100), 50, "fifo"), DictValues()
+    plan, values = by_hand.plan((100, 100), 50, "fifo"), DictValueStore()
     for number, batch in enumerate(stream(8, 20)):
         run_batch(plan, values, batch, number, local=True)
     manifest = Manifest.of(values.content[MANIFEST])

@@ -38,10 +38,10 @@ from tidegate.spark.alert.bucket import ALERT, TIME, VALUE, AlertPlan, budget_sh
 from tidegate.spark.alert.processor import AlertProcessor, alert_job
 from tidegate.spark.frames.side import SideFrame, join_key, quoted
 from tidegate.spark.packing.buckets import bucket_count
-from tidegate.spark.packing.columns import travelled
-from tidegate.spark.packing.packed_rows import CHECK, CONTENT, KEY, PACKED, RESULTS, Pack, unpack
+from tidegate.spark.packing.columns import transport_type
+from tidegate.spark.packing.packed_rows import CHECK, CONTENT, KEY, PACKED, RESULTS, RowPacker, unpack
 from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
-from tidegate.spark.state.layout import NAME, checked_name
+from tidegate.spark.state.layout import NAME, check_name
 from tidegate.types import Budget, InputError
 
 if TYPE_CHECKING:
@@ -158,13 +158,13 @@ def alert(
         _arrow_type(time_type),
         {name: tuple(map(_arrow_type, columns.values())) for name, columns in carried.items()},
         budget_share(total, count, len(frames)),
-        _layout(certificate, joined, step, keys, carried, count) | {"name": checked_name(name)},
+        _layout(certificate, joined, step, keys, carried, count) | {"name": check_name(name)},
         total,
         fixed,
     )
     _warn_of_kept_streams(certificate, plan.new_finder().topology)
     packs = [
-        frame.mapInArrow(Pack(number, count, KEY, fixed), PACKED)
+        frame.mapInArrow(RowPacker(number, count, KEY, fixed), PACKED)
         for number, frame in enumerate(_internal_columns(frames, names, carried_names))
     ]
     grouped = reduce(DataFrame.union, packs).groupBy("bucket")
@@ -176,7 +176,7 @@ def alert(
 
 
 def _arrow_type(kind: DataType) -> pa.DataType:
-    return travelled(to_arrow_type(kind, timezone="UTC"))
+    return transport_type(to_arrow_type(kind, timezone="UTC"))
 
 
 def _result_schema(

@@ -158,10 +158,11 @@ def select_columns(
                 f"e.g. (df, 'cast({value} as double)')"
             )
         frames[name] = SideFrame.of(name, narrow, time, lateness, streaming=bool(frame.isStreaming))
-        for how, column in zip(frames[name].carriers, narrow.columns, strict=True):
-            if how:
+        for encoding, column in zip(frames[name].encodings, narrow.columns, strict=True):
+            if encoding:
                 raise InputError(
-                    f"{column!r} is of type {how.kind.simpleString()}, which cannot be used here; cast it to a string"
+                    f"{column!r} is of type {encoding.kind.simpleString()}, which cannot be used here; "
+                    "cast it to a string"
                 )
     _check_same_types(frames, [*keys, time])
     return frames

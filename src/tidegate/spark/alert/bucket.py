@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from tidegate.alerts import KeyedAlarmFinder, KeyedAlarms, KeyedRows
 from tidegate.engine.snapshot import pack, unpack
-from tidegate.spark.packing.columns import column, in_utc, micros
+from tidegate.spark.packing.columns import column, micros, to_transport_types
 from tidegate.spark.packing.packed_rows import CHECK, KEY, from_bytes, to_bytes
 from tidegate.spark.state.clock import Clock
 from tidegate.spark.state.layout import check_layout
@@ -149,7 +149,7 @@ class AlertBucket:
     def step(self, tables: dict[str, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
         """Process the arrivals of a micro-batch, or of a whole batch job, which has no watermark."""
         accepted = {
-            name: self._accept(name, in_utc(table), drop_late=watermark is not None)
+            name: self._accept(name, to_transport_types(table), drop_late=watermark is not None)
             for name, table in tables.items()
         }
         codes = self._number_keys(list(accepted.values()))
@@ -195,7 +195,7 @@ class AlertBucket:
         counts["null"] += table.num_rows - valid.num_rows
         if not drop_late:
             return valid
-        in_time = valid.filter(pa.array(micros(valid, TIME) > self.clock.late))
+        in_time = valid.filter(pa.array(micros(valid, TIME) > self.clock.late_until))
         counts["late"] += valid.num_rows - in_time.num_rows
         return in_time
 

@@ -16,7 +16,7 @@ from tidegate.alerts.search.keyed_finder import STREAM_COUNTS, stream_miss_proba
 from tidegate.engine.snapshot import unpack
 from tidegate.spark.alert.bucket import ALERT, ARRIVAL_COUNTS, arrival_counts, carried_column
 from tidegate.spark.packing.buckets import labels
-from tidegate.spark.packing.columns import travelled
+from tidegate.spark.packing.columns import transport_type
 from tidegate.spark.packing.packed_rows import from_bytes
 from tidegate.spark.state.log import saved_logs
 from tidegate.streams.trace import one_chunk
@@ -60,7 +60,7 @@ def inspect_alert(states: DataFrame, what: str, layout: dict[str, Any]) -> DataF
         ]
         schema = schema.add("carried", StructType(fields))
     types = {
-        name: [travelled(to_arrow_type(kind, timezone="UTC")) for kind in columns.values()]
+        name: [transport_type(to_arrow_type(kind, timezone="UTC")) for kind in columns.values()]
         for name, columns in carried.items()
     }
     return states.mapInArrow(_KeptRowsReader(types), schema)

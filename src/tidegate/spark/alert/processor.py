@@ -13,15 +13,15 @@ from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
 from tidegate.spark.packing.packed_rows import (
     NO_LIMIT,
     BatchJob,
-    gathered,
-    packed,
-    result,
+    pack_result,
+    read_arrow_packs,
+    read_pandas_packs,
     to_bytes,
-    unlabelled,
+    unpack_by_side,
 )
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.task import MICROS, batch_number
-from tidegate.spark.state.values import SparkValues
+from tidegate.spark.state.values import SparkValueStore
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import TimerValues
@@ -36,7 +36,7 @@ class AlertProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
         self._plan = self._plan.for_task()
-        self._values = SparkValues(handle)
+        self._values = SparkValueStore(handle)
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -50,7 +50,7 @@ class AlertProcessor(StatefulProcessor):
         bucket = AlertBucket.load(self._plan, log.read_bytes())
         bucket.clock.advance(batch_number(), watermark)
         # In one step: otherwise the result would depend on the order in which Spark shuffles rows.
-        for tables in gathered(packed(rows), self._plan.streams, NO_LIMIT):
+        for tables in unpack_by_side(read_pandas_packs(rows), self._plan.streams, NO_LIMIT):
             for batch in bucket.step(tables, watermark):
                 yield pd.DataFrame({"payload": [to_bytes(batch)]})
         log.write_bytes(bucket.save(), label=f"{bucket.clock.batch}")
@@ -64,7 +64,7 @@ def alert_job(plan: AlertPlan) -> BatchJob:
 
     def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - Spark's signature
         bucket = AlertBucket(plan)
-        for tables in gathered(unlabelled(batches), plan.streams, NO_LIMIT):
-            yield from map(result, bucket.step(tables, None))
+        for tables in unpack_by_side(read_arrow_packs(batches), plan.streams, NO_LIMIT):
+            yield from map(pack_result, bucket.step(tables, None))
 
     return run

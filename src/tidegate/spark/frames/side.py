@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 from tidegate.spark.frames.durations import microseconds
 from tidegate.spark.frames.explained_plan import check_not_chained
 from tidegate.spark.packing.packed_rows import CHECK, CONTENT, KEY
-from tidegate.spark.packing.type_encoding import Carrier, carrier, holds, plain
+from tidegate.spark.packing.type_encoding import TypeEncoding, contains_type, encoding_of, without_watermark
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class SideFrame:
     side: str
     frame: DataFrame
     fields: tuple[StructField, ...]
-    carriers: tuple[Carrier | None, ...]
+    encodings: tuple[TypeEncoding | None, ...]
     time: str
     delay: int | None
 
@@ -119,9 +119,9 @@ class SideFrame:
                 f'add {side}.withWatermark("{time}", "10 minutes"), or lateness="10 minutes" for all; '
                 "a watermark on a column that it is derived from does not count"
             )
-        fields = tuple(plain(field) for field in frame.schema.fields)
-        carriers = tuple(carrier(field.dataType, f"{side}.{field.name}") for field in fields)
-        return cls(side, frame, fields, carriers, time, delay)
+        fields = tuple(without_watermark(field) for field in frame.schema.fields)
+        encodings = tuple(encoding_of(field.dataType, f"{side}.{field.name}") for field in fields)
+        return cls(side, frame, fields, encodings, time, delay)
 
     @property
     def names(self) -> list[str]:
@@ -157,21 +157,21 @@ class SideFrame:
 
     def transport_type(self, field: StructField) -> DataType:
         """The type in which a field is sent."""
-        how = carrier(field.dataType, field.name)
-        return how.type if how else field.dataType
+        encoding = encoding_of(field.dataType, field.name)
+        return encoding.type if encoding else field.dataType
 
-    def carrier(self, column: str) -> Carrier | None:
+    def encoding(self, column: str) -> TypeEncoding | None:
         """How a column was encoded to be sent; None if it was not."""
-        return self.carriers[self.columns.index(column)] if column in self.columns else None
+        return self.encodings[self.columns.index(column)] if column in self.columns else None
 
     def packed(self, keys: dict[str, str], parts: dict[str, str]) -> DataFrame:
         """The columns that are sent: the key, a hash of the content, the user's columns, and parts of a condition."""
-        content = [quoted(f.name) for f in self.fields if not holds(f.dataType, *_UNHASHABLE)]
+        content = [quoted(f.name) for f in self.fields if not contains_type(f.dataType, *_UNHASHABLE)]
         columns = [F.expr(sql).alias(name) for name, sql in keys.items()]
         columns.append(F.expr(f"xxhash64({', '.join(content) or '0'})").alias(CONTENT))
-        for name, field, how in zip(self.columns, self.fields, self.carriers, strict=True):
+        for name, field, encoding in zip(self.columns, self.fields, self.encodings, strict=True):
             column = F.col(quoted(field.name))
-            columns.append((how.sent(column) if how else column).alias(name))
+            columns.append((encoding.encode(column) if encoding else column).alias(name))
         columns += [F.expr(sql).alias(name) for name, sql in parts.items()]
         return self.frame.select(*columns)
 
@@ -317,7 +317,7 @@ def key_pairs(on: On) -> list[tuple[str, str]]:
 
 def _check_key(left: StructField, right: StructField) -> None:
     for field in (left, right):
-        if holds(field.dataType, *_UNHASHABLE):
+        if contains_type(field.dataType, *_UNHASHABLE):
             raise InputError(
                 f"{field.name!r} of type {field.dataType.simpleString()} cannot be a key: Spark defines no equality "
                 "for it; use a column derived from it, e.g. to_json(...) or st_asbinary(...)"

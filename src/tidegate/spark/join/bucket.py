@@ -1,9 +1,9 @@
-"""One bucket of a join: the way of a row from its arrival to its results.
+"""One bucket of a join: what happens to a row from its arrival to its results.
 
 | part | file | what it does |
 |---|---|---|
-| `Intake` | `intake.py` | drops late rows, sets null keys apart, orders and numbers the others |
-| `BucketValuation` | `valuation.py` | gives rows their importance |
+| `Intake` | `intake.py` | drops late rows, separates rows with null keys, sorts and numbers the others |
+| `BucketValuation` | `valuation.py` | computes the importance of rows |
 | `Operator` | the core | matches, buffers, evicts and expires |
 | `ResultWriter` | `output.py` | builds the batches of results |
 | `EvictedPartners` | `evicted_partners.py` | decides which unmatched rows of an outer join are uncertain |
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _NEVER: Final = -FOREVER
 _DEAD_BYTES: Final = 16 << 20
-"""Payload of rows that left, beyond as much as is held, that a micro-batch carries along before it drops it."""
+"""Bytes of payload of removed rows, beyond those of buffered rows, at which a step drops this payload."""
 
 
 class BucketJoin:
@@ -55,7 +55,7 @@ class BucketJoin:
     Parameters
     ----------
     plan
-        What the bucket needs to know.
+        The configuration of the bucket.
     files
         The watched files of importance, shared by the buckets of a task.
 
@@ -66,9 +66,9 @@ class BucketJoin:
     now
         The latest event time so far, in microseconds.
     timer
-        When Spark wakes the bucket up next, in milliseconds.
+        When Spark next calls the bucket without arrivals, in milliseconds.
     grant
-        What a pool lets the bucket hold, if it is in one.
+        How much the pool allows the bucket to buffer, if it is in a pool.
     """
 
     def __init__(self, plan: BucketPlan, files: WatchedFiles | None = None) -> None:
@@ -76,7 +76,7 @@ class BucketJoin:
         self.operator: Operator | SamplingOperator
         self.sample: BucketReservoir | None = None
         if plan.sampling:
-            self.operator, self.sample = _sampling(plan, plan.sampling)
+            self.operator, self.sample = _sampling_operator(plan, plan.sampling)
         else:
             self.operator = Operator(plan.join)
         self.payload = {side: PayloadStore() for side in SIDES}
@@ -90,7 +90,7 @@ class BucketJoin:
         self.timer = 0
 
     def request_grant(self, client: PoolClient) -> None:
-        """At the start of a micro-batch, ask the pool what this bucket may hold after it."""
+        """At the start of a micro-batch, ask the pool how much this bucket may buffer after it."""
         first = self.plan.join.budget
         if first is not None and isinstance(self.operator, Operator):
             number, payoff = self.plan.join.partition, measured_payoff(self.operator)
@@ -98,17 +98,17 @@ class BucketJoin:
             self.operator.limit(replace(first, **{first.unit: self.grant.limit}))
 
     def step(self, tables: Mapping[Side, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
-        """Take a step; yields results in bounded chunks and must be run to its end.
+        """Run a step; yields results in bounded chunks, and must be consumed to its end.
 
         Parameters
         ----------
         tables
             The arrivals, in any order; a side may be missing.
         watermark
-            Microseconds: rows leave that can match only rows at or before it. None: steps come in order of time, all
-            rows of one time in one step, and nothing is late.
+            In microseconds: rows that can match only rows at or before it expire. None: steps are in order of time,
+            each with all rows of a time, and no row is late.
         """
-        arrivals = self.intake.accept(tables, None if watermark is None else self.clock.late)
+        arrivals = self.intake.accept(tables, None if watermark is None else self.clock.late_until)
         for side, nulls in arrivals.unmatchable.items():
             if self.plan.keeps_unmatched(side):
                 yield self.writer.unmatched(side, nulls, np.zeros(nulls.num_rows, bool))
@@ -120,8 +120,8 @@ class BucketJoin:
             )
             for side in SIDES
         }
-        outcome = yield from self._matched(rows, self._moment(rows, watermark), candidates)
-        yield from self._unmatched(outcome, candidates)
+        outcome = yield from self._match(rows, self._moment(rows, watermark), candidates)
+        yield from self._emit_unmatched(outcome, candidates)
         if self.sample and not isinstance(self.operator, Operator):
             self.sample.settle(self.operator)
         for side in SIDES:
@@ -129,12 +129,12 @@ class BucketJoin:
 
     def end_batch(self) -> Iterator[pa.RecordBatch]:
         """End a micro-batch: yield the reservoir as it is now, and reload importance from watched files."""
-        yield from self._reservoir()
+        yield from self._emit_reservoir()
         self.valuation.reload_importance()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """End a batch job: rows that still wait for a match will not find one."""
-        yield from self._reservoir()
+        """End a batch query: yield the buffered rows that have no match."""
+        yield from self._emit_reservoir()
         for side in SIDES:
             if self.plan.keeps_unmatched(side) and len(self.operator.buffers[side]):
                 rows = self.operator.buffers[side].rows
@@ -143,7 +143,7 @@ class BucketJoin:
                 yield self.writer.unmatched(side, self.payload[side].take(rows.id[waiting]), uncertain)
 
     def next_expiry(self) -> int | None:
-        """The smallest last joinable time among the rows that leave unmatched."""
+        """The smallest last joinable time of the rows that would leave without a match."""
         ends = []
         for side in SIDES:
             span = self.plan.join.window.left if side == "left" else self.plan.join.window.right
@@ -152,17 +152,17 @@ class BucketJoin:
         return min(ends, default=None)
 
     def _store(self, side: Side, arrived: Array, table: pa.Table | None) -> None:
-        """Keep the columns of the arrivals that were admitted; drop those of rows that left, if they are many."""
-        held, payload = self.operator.buffers[side].rows.id, self.payload[side]
+        """Store the columns of admitted arrivals, and drop those of removed rows if they take too many bytes."""
+        buffered_ids, payload = self.operator.buffers[side].rows.id, self.payload[side]
         if table is not None and len(arrived):
-            admitted = np.sort(held[held >= arrived[0]])
+            admitted = np.sort(buffered_ids[buffered_ids >= arrived[0]])
             places = np.searchsorted(arrived, admitted)
             payload.append(admitted, table if len(admitted) == len(arrived) else table.take(pa.array(places)))
-        if (payload.rows - 2 * len(held)) * payload.row_bytes > _DEAD_BYTES:
-            payload.compact(np.sort(held))
+        if (payload.rows - 2 * len(buffered_ids)) * payload.row_bytes > _DEAD_BYTES:
+            payload.compact(np.sort(buffered_ids))
 
     def _moment(self, rows: Mapping[Side, Rows], watermark: int | None) -> Moment:
-        """The time of a step; without a watermark, all rows of one time come together, and steps in order of time."""
+        """The time of a step; without a watermark, steps are in order of time, each with all rows of a time."""
         times = [side.time for side in rows.values() if len(side)]
         self.now = max([self.now, *(int(time[-1]) for time in times)])
         if watermark is not None:
@@ -170,10 +170,10 @@ class BucketJoin:
         begin = min((int(time[0]) for time in times), default=self.now)
         return Moment(self.now, Floors(begin, begin), Floors(self.now + 1, self.now + 1))
 
-    def _matched(
+    def _match(
         self, rows: Mapping[Side, Rows], moment: Moment, candidates: Mapping[Side, Candidates]
     ) -> Generator[pa.RecordBatch, None, StepOutcome]:
-        """Run the operator and yield its results; returns what it did with the rows."""
+        """Run the operator and yield its results; returns the outcome of the step."""
         semi = self.plan.how == "left_semi"
         step = self._operator_step(rows, moment, candidates)
         while True:
@@ -212,27 +212,27 @@ class BucketJoin:
         )
 
     def _residual(self, candidates: Mapping[Side, Candidates]) -> Residual | None:
-        """The condition on pairs beside equal keys and the window."""
+        """The condition on pairs in addition to equal keys and the window."""
         if not self.plan.checked and self.plan.where is None:
             return None
 
-        def holds(pairs: Pairs) -> Array:
+        def satisfies(pairs: Pairs) -> Array:
             mask = np.ones(len(pairs.left), bool)
             if self.plan.checked:
                 left, right = (candidates[s].column(CHECK, getattr(pairs, s)) for s in SIDES)
                 mask &= left.to_numpy(zero_copy_only=False) == right.to_numpy(zero_copy_only=False)
             if self.plan.where is not None:
-                mask &= self.plan.where.holds(
+                mask &= self.plan.where.mask(
                     lambda side, name: candidates[side].column(name, getattr(pairs, side))
                 )
             return mask
 
-        return holds
+        return satisfies
 
-    def _unmatched(
+    def _emit_unmatched(
         self, outcome: StepOutcome, candidates: Mapping[Side, Candidates]
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of an outer join that left without a match."""
+        """Yield the rows of an outer join that left without a match."""
         for side in SIDES:
             if self.plan.keeps_unmatched(other_side(side)) and len(outcome.evicted[side].rows):
                 self.evicted_partners.record(outcome.evicted[side].rows)
@@ -243,20 +243,22 @@ class BucketJoin:
                 waiting = departed.rows.matches == 0
                 if waiting.any():
                     rows = departed.rows.take(waiting)
-                    # An evicted row may have matched later.
+                    # An evicted row could have matched later.
                     uncertain = np.ones(len(rows), bool) if evicted else self.evicted_partners.possible(rows)
                     yield self.writer.unmatched(
                         side, candidates[side].take(departed.places[waiting]), uncertain
                     )
 
-    def _reservoir(self) -> Iterator[pa.RecordBatch]:
+    def _emit_reservoir(self) -> Iterator[pa.RecordBatch]:
         if self.sample:
             yield self.sample.packed(self.clock.batch)
 
 
-def _sampling(plan: BucketPlan, sampling: SamplePlan) -> tuple[SamplingOperator, BucketReservoir | None]:
+def _sampling_operator(
+    plan: BucketPlan, sampling: SamplePlan
+) -> tuple[SamplingOperator, BucketReservoir | None]:
     """The operator of a sample, and its reservoir, if it has one."""
-    # Loaded here: a join without a sample needs no samplers.
+    # Imported here: a join without a sample needs no samplers.
     from tidegate.engine.sampling_operator import SamplingOperator  # noqa: PLC0415
     from tidegate.spark.sample.bucket_reservoir import BucketReservoir  # noqa: PLC0415
 

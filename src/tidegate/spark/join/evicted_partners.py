@@ -1,4 +1,4 @@
-"""For outer joins: whether a row without a match may have had a partner that was evicted."""
+"""For outer joins: whether a row without a match could have matched an evicted row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SLOTS: Final = 1024
 class EvictedPartners:
     """Until when evicted rows of each side could have matched, by a hash of their keys.
 
-    Keys share slots, so a row may be called uncertain that is not; never the other way round.
+    Several keys share a slot. So a certain row may be reported as uncertain, but never the reverse.
     """
 
     def __init__(self, join: Join) -> None:
@@ -27,13 +27,13 @@ class EvictedPartners:
         self.until: dict[Side, Array] = {side: np.full(_SLOTS, -FOREVER, np.int64) for side in SIDES}
 
     def record(self, evicted: Rows) -> None:
-        """Remember until when evicted rows could have matched."""
+        """Record until when evicted rows could have matched."""
         span = self._join.window.left if evicted.side == "left" else self._join.window.right
         until = evicted.time + span if isinstance(span, int) else np.full(len(evicted), FOREVER)
         np.maximum.at(self.until[evicted.side], self._slots(evicted.key), until)
 
     def possible(self, rows: Rows) -> Array:
-        """Whether a row of the other side with the same hash was evicted whose window reached these rows."""
+        """Whether a row of the other side with the same slot was evicted that could have matched these rows."""
         possible: Array = self.until[other_side(rows.side)][self._slots(rows.key)] >= rows.time
         return possible
 

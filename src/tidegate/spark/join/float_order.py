@@ -1,4 +1,4 @@
-"""Floats in SQL's order."""
+"""Floats as integers that sort in the order of SQL."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from tidegate.types import Array
 
 
-def ordered(floats: Array) -> Array:
-    """Integers in the order of SQL's floats: -0.0 equals 0.0, and NaN equals itself above all numbers.
+def to_sortable_integers(floats: Array) -> Array:
+    """Convert floats to integers in SQL's order: -0.0 equals 0.0, and NaN equals itself and exceeds all numbers.
 
     Examples
     --------
-    >>> low, zero, minus, high, nan = ordered(np.array([-1.5, 0.0, -0.0, np.inf, np.nan]))
+    >>> low, zero, minus, high, nan = to_sortable_integers(np.array([-1.5, 0.0, -0.0, np.inf, np.nan]))
     >>> bool(low < zero == minus < high < nan)
     True
     """

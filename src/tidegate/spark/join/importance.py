@@ -1,4 +1,4 @@
-"""From what the user states about importance to what workers are told."""
+"""From the user's definition of importance to the valuation that workers run."""
 
 from __future__ import annotations
 
@@ -12,65 +12,65 @@ from tidegate.importance.definition import walk
 from tidegate.policies import Policy
 from tidegate.spark.frames.side import SideFrame
 from tidegate.spark.join.valuation import Valuation
-from tidegate.spark.packing.columns import travelled
+from tidegate.spark.packing.columns import transport_type
 from tidegate.types import InputError, Side
 
 
-def stated(
+def read_importance(
     importance: DefinitionLike | None, frames: dict[Side, SideFrame], policy: Policy, *, streaming: bool
 ) -> Valuation | None:
-    """Read a definition, and refuse what could not value the rows of these sides."""
+    """Read a definition of importance, and refuse one that cannot be computed from the columns of these sides."""
     if importance is None:
-        check_needs(policy, importance)
+        check_importance_given(policy, importance)
         return None
-    given = Definition.of(importance)
-    found = {file: file.read() for file in walk(given) if isinstance(file, DefinitionFile)}
+    definition = Definition.of(importance)
+    contents = {file: file.read() for file in walk(definition) if isinstance(file, DefinitionFile)}
     if not streaming:
-        given, found = given.with_files(lambda file: found[file].definition), {}
+        definition, contents = definition.with_files(lambda file: contents[file].definition), {}
     types = {
         side: {
-            field.name: travelled(to_arrow_type(field.dataType, timezone="UTC"))
-            for field, carried in zip(frame.fields, frame.carriers, strict=True)
-            if carried is None
+            field.name: transport_type(to_arrow_type(field.dataType, timezone="UTC"))
+            for field, encoding in zip(frame.fields, frame.encodings, strict=True)
+            if encoding is None
         }
         for side, frame in frames.items()
     }
     valuation = Valuation(
-        given,
-        found,
+        definition,
+        contents,
         {side: {name: frames[side].column(name) for name in names} for side, names in types.items()},
         types,
-        {side: _computed(given, side, frame) for side, frame in frames.items()},
+        {side: _name_expressions(definition, side, frame) for side, frame in frames.items()},
     )
-    valuation.check(valuation.settled(found))
+    valuation.check(valuation.resolve(contents))
     return valuation
 
 
-def check_needs(policy: Policy, importance: DefinitionLike | None) -> None:
-    """Refuse a policy that ranks by importance where there is none."""
+def check_importance_given(policy: Policy, importance: DefinitionLike | None) -> None:
+    """Refuse a policy that ranks by importance if none is defined."""
     if importance is None and "importance" in policy.needs:
         raise InputError(
-            f"policy {policy.label()!r} needs to know what rows are worth; give importance=, such as the name of a "
+            f"policy {policy.label()!r} needs the importance of rows; give importance=, such as the name of a "
             "column, or one of tidegate.importance"
         )
 
 
-def parts(valuation: Valuation | None, side: Side) -> dict[str, str]:
-    """What Spark computes of each row beforehand: SQL by the name of the hidden column."""
+def computed_columns(valuation: Valuation | None, side: Side) -> dict[str, str]:
+    """The hidden columns that Spark computes before the join: SQL by name of the column."""
     computed = valuation.computed[side] if valuation else {}
     return {name: _as_number(sql) for sql, name in computed.items()}
 
 
-def _computed(given: Definition, side: Side, frame: SideFrame) -> dict[str, str]:
-    """Name a hidden column for each of Spark's expressions, once Spark has said that it understands them."""
-    expressions = [part.sql for part in walk(given.on(side)) if isinstance(part, Expression)]
+def _name_expressions(definition: Definition, side: Side, frame: SideFrame) -> dict[str, str]:
+    """Check the SQL expressions of a definition, and name a hidden column for each."""
+    expressions = [part.sql for part in walk(definition.on(side)) if isinstance(part, Expression)]
     computed = {sql: f"v{i}" for i, sql in enumerate(dict.fromkeys(expressions))}
     for sql in computed:
         empty = frame.empty()
         try:
             kind = empty.select(F.expr(sql)).schema.fields[0].dataType
-            # Beside other columns and within a cast, neither an aggregate nor a generator passes.
-            empty.select("*", F.expr(_as_number(sql)).alias("v")).schema  # noqa: B018 - asked for what it raises
+            # With other columns and inside a cast, Spark refuses aggregates and generators.
+            empty.select("*", F.expr(_as_number(sql)).alias("v")).schema  # noqa: B018 - for the errors that it raises
         except PySparkException as error:
             raise InputError(
                 f"importance: {sql!r} on the {side}: {str(error).splitlines()[0]}; "
@@ -78,7 +78,7 @@ def _computed(given: Definition, side: Side, frame: SideFrame) -> dict[str, str]
             ) from error
         if not isinstance(kind, NumericType):
             raise InputError(
-                f"importance: {sql!r} on the {side} is of type {kind.simpleString()}; write a number"
+                f"importance: {sql!r} on the {side} is of type {kind.simpleString()}; it must be a number"
             )
     return computed
 

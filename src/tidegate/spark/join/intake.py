@@ -1,7 +1,7 @@
 """From the packed tables of a step to the rows that the operator takes.
 
-Columns get their transport types; late rows are dropped; rows without a key or a time are set apart; the others are
-ordered by time and numbered.
+Columns get their transport types. Late rows are dropped. Rows without a key or a time are separated. The others are
+sorted by time and numbered.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.spark.join.float_order import ordered
+from tidegate.spark.join.float_order import to_sortable_integers
 from tidegate.spark.join.plan import BucketPlan
-from tidegate.spark.packing.columns import column, in_order, in_utc, micros
+from tidegate.spark.packing.columns import column, micros, sort_by_time, to_transport_types
 from tidegate.spark.packing.packed_rows import CONTENT, KEY
 from tidegate.streams.row_sizes import row_sizes
 from tidegate.streams.trace import one_chunk
@@ -30,7 +30,7 @@ _NO_INTS: Final = np.empty(0, np.int64)
 
 @dataclass
 class ArrivalCounts:
-    """What a bucket counts of its arrivals, beside the operator's tally."""
+    """The counts of a bucket's arrivals that the operator's tally does not have."""
 
     rows_left: int = 0
     rows_right: int = 0
@@ -47,7 +47,7 @@ class StepInput:
     joinable
         Rows with a key and a time that are not late, in order of time.
     unmatchable
-        Rows without a key or a time, where there are any: they never match.
+        Rows without a key or a time, if there are any. They never match.
     """
 
     joinable: dict[Side, pa.Table] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Intake:
         self.counts = ArrivalCounts()
 
     def accept(self, tables: Mapping[Side, pa.Table], late: int | None) -> StepInput:
-        """Count the arrivals, drop late rows, and set rows apart that cannot match.
+        """Count the arrivals, drop late rows, and separate rows that cannot match.
 
         Parameters
         ----------
@@ -72,15 +72,15 @@ class Intake:
             A row at or before this time, in microseconds, is late; None: no row is.
         """
         accepted = StepInput()
-        for side, given in tables.items():
-            table = in_utc(given)
+        for side, received in tables.items():
+            table = to_transport_types(received)
             if side == "left":
                 self.counts.rows_left += table.num_rows
             else:
                 self.counts.rows_right += table.num_rows
             timely = table if late is None else self._without_late(side, table, late)
             keyed, nulls = self._without_nulls(side, timely)
-            accepted.joinable[side] = in_order(keyed, self._plan.side(side).time)
+            accepted.joinable[side] = sort_by_time(keyed, self._plan.side(side).time)
             if nulls is not None:
                 accepted.unmatchable[side] = nulls
         return accepted
@@ -120,18 +120,18 @@ class Intake:
             return None
         return _NO_INTS if table is None else row_sizes(table)
 
-    def in_steps(self, tables: Mapping[Side, pa.Table], size: int) -> Iterator[dict[Side, pa.Table]]:
-        """Cut the rows of a batch job into steps of `size`, in order of time; rows without a time come first."""
-        ordered_tables = {}
+    def divide_into_steps(self, tables: Mapping[Side, pa.Table], size: int) -> Iterator[dict[Side, pa.Table]]:
+        """Divide the rows of a batch query into steps of `size` rows by time; rows without a time come first."""
+        sorted_tables = {}
         for side, table in tables.items():
             time = table.column(self._plan.side(side).time)
             timeless = table.filter(time.is_null())
             if timeless.num_rows:
                 yield {side: timeless}
-            ordered_tables[side] = in_order(table.filter(time.is_valid()), self._plan.side(side).time)
-        if not ordered_tables:
+            sorted_tables[side] = sort_by_time(table.filter(time.is_valid()), self._plan.side(side).time)
+        if not sorted_tables:
             return
-        times = {side: micros(table, self._plan.side(side).time) for side, table in ordered_tables.items()}
+        times = {side: micros(table, self._plan.side(side).time) for side, table in sorted_tables.items()}
         merged = np.sort(np.concatenate(list(times.values())), kind="stable")
         done = dict.fromkeys(times, 0)
         for last in [*merged[size::size], FOREVER]:
@@ -140,14 +140,14 @@ class Intake:
             if ends != done:
                 yield {
                     side: table.slice(done[side], ends[side] - done[side])
-                    for side, table in ordered_tables.items()
+                    for side, table in sorted_tables.items()
                 }
             done = ends
 
     def _keys(self, table: pa.Table) -> Array:
         keys = column(table, KEY)
         if keys.dtype.kind == "f" and isinstance(self._plan.join.condition, str):
-            return ordered(keys)
+            return to_sortable_integers(keys)
         return keys
 
     def _without_late(self, side: Side, table: pa.Table, late: int) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The front door: two DataFrames in, one DataFrame out, batch or streaming."""
+"""`tidegate.join`: joins two DataFrames, batch or streaming, within a budget of memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tidegate.engine.operator import Join
 from tidegate.policies import find
 from tidegate.policies.policy import has_processes
 from tidegate.spark.frames.durations import Duration, parse_window, show_as_written
-from tidegate.spark.join.importance import stated
-from tidegate.spark.join.plan import how_of
-from tidegate.spark.join.query import Query
-from tidegate.spark.join.settings import online
+from tidegate.spark.join.importance import read_importance
+from tidegate.spark.join.plan import parse_how
+from tidegate.spark.join.query import JoinQuery
+from tidegate.spark.join.settings import online_policy
 from tidegate.spark.pool.pool import PoolMember
 from tidegate.spark.state.layout import NAME
 from tidegate.types import Budget, Combine, Condition, InputError, Split
@@ -51,80 +51,82 @@ def join(
     name: str = NAME,
     checkpoint: str | Path | None = None,
 ) -> DataFrame:
-    """Join two DataFrames within a budget of memory; with one that suffices, exactly as Spark does.
+    """Join two DataFrames within a budget of memory. With a sufficient budget, the result is that of Spark's join.
 
-    Both are streaming, or both are batch. Rows of a micro-batch are handled in order of event time. The same
-    micro-batches give the same rows, also when Spark runs one again; what a budget sheds depends on how rows were
-    divided into micro-batches. Null keys never match. The watermark is the lesser of both sides'; a row at or
-    before that of the previous micro-batch is late and dropped, as in Spark's own join.
+    Both DataFrames are streaming, or both are batch. Rows of a micro-batch are handled in order of event time. The
+    same micro-batches give the same rows, also when Spark runs one again. Which rows are evicted depends on how rows
+    were divided into micro-batches. Null keys never match. The watermark is the lesser of the two sides'. As in
+    Spark's own join, a row at or before the watermark of the previous micro-batch is late and dropped.
 
     Parameters
     ----------
     left, right
         The two sides. Streaming ones need a watermark: `df.withWatermark(time, delay)`, or `lateness`.
     on
-        The key: a column that both have, several of them, or pairs `(left, right)` where names differ. Or equalities
-        of columns, as Spark takes them: `left.id == right.auction_id`, several joined by `&`.
+        The key: a column that both sides have, a list of columns, or pairs `(left, right)` if names differ. Or
+        equalities of columns, as in Spark: `left.id == right.auction_id`, several joined by `&`.
     time
-        The column of event time, or `(left, right)`.
+        The column of event time, or `(left, right)` if names differ.
     window
         `(left, right)`: `l` and `r` join iff `-right <= r.time - l.time <= left`; "10 minutes", a timedelta, or
-        None for no end.
+        None for no limit.
     budget
-        What the whole query may buffer: rows (1000, "1000 rows"), bytes ("64 MB"), a `Budget`, the member
+        How much the whole query may buffer: rows (1000, "1000 rows"), bytes ("64 MB"), a `Budget`, the member
         of a `Pool`, or None for no limit.
     policy
-        Who stays, by name or as an object; see `tidegate.policies`.
+        Decides which rows stay in the buffer. A name or an object; see `tidegate.policies`.
     how
         "inner", "left", "right", "full" or "left_semi", in any of Spark's spellings ("outer", "left_outer"). A row
-        without a match leaves when its window has passed, or earlier when it is shed; the column `uncertain` then
-        says whether a match may have been missed. A row whose key is null leaves at once.
+        without a match is emitted when its window has passed, or earlier if it is evicted. The column `uncertain`
+        then states whether a match may have been missed. A row whose key is null is emitted at once.
     where
-        A further condition on the pair, as Spark SQL over `l.` and `r.`: "l.amount > r.amount".
+        A further condition on pairs, in Spark SQL over `l.` and `r.`: "l.amount > r.amount".
     condition
         How keys compare, `l.key ? r.key`: "=", or "<", "<=", "!=", ">", ">=" or a `Band` on a number or a time.
     by
-        With such a condition: a column (or a pair) whose values must be equal, by which rows are dealt out.
+        With such a condition: a column (or a pair) whose values must be equal; rows are distributed by it.
     lateness
         Sets a watermark with this delay on both sides.
     importance
-        What rows are worth, for a policy that ranks by it and for the total in `inspect`: one of
-        `tidegate.importance`, a column's name, a number, or a pair (left, right) of these; 1 for all rows without it.
+        The importance of rows, used by policies that rank by it and for the total in `inspect`. A definition of
+        `tidegate.importance`, the name of a column, a number, or a pair (left, right) of these. By default 1.
     combine
-        The importance of a result from its partners': "min", "max", "sum", "product" or "mean".
+        How the importance of a result follows from that of its two rows: "min", "max", "sum", "product" or "mean".
     split
-        How the sides share the budget: "shared", "even", (left, right) in the budget's unit, or "optimal": as
-        the model of prob, life or age divides it.
+        How the sides share the budget: "shared", "even", (left, right) in the budget's unit, or "optimal",
+        by the model of prob, life or age.
     buckets
-        Into how many parts keys, budget and state are divided. By default as many as the query has shuffle
-        partitions, at most 64. A restart needs the same number; by default it has that of the checkpoint.
+        The number of parts into which keys, budget and state are divided. By default the number of the query's
+        shuffle partitions, at most 64. A restart needs the same number; by default it has that of the checkpoint.
     suffix
-        Appended to the right's columns whose names the left has too.
+        Appended to the names of right columns that the left has, too.
     seed
-        Fixes all randomness.
+        The seed of all random choices.
     step
-        On batch DataFrames: how many rows are handled together, in order of time.
+        On batch DataFrames: the number of rows that are handled together, in order of time.
     name
-        What it is called, where a query has several: `tidegate.inspect(checkpoint, name="bids")`. A restart needs the
-        same name; one that had none can be given one.
+        The name of the join, for a query with several: `tidegate.inspect(checkpoint, name="bids")`. A restart needs
+        the same name. A join without a name can be given one.
     checkpoint
-        The query's `checkpointLocation`. If the query has run before, this call lists what it has changed that a
-        restart may not, instead of a worker in the first micro-batch.
+        The query's `checkpointLocation`. If the query has run before, this call refuses changes that a restart may
+        not make, and lists them. Without it, the first micro-batch does.
 
     Returns
     -------
     DataFrame
-        The left's columns, then the right's; a key that has one name on both sides once. For "left_semi" the
-        left's alone.
+        The left's columns, then the right's. A key with the same name on both sides appears once. For "left_semi",
+        only the left's columns.
     """
-    kind = how_of(how)
-    query = Query.of(left, right, on=on, time=time, condition=condition, by=by, lateness=lateness, step=step)
+    kind = parse_how(how)
+    query = JoinQuery.of(
+        left, right, on=on, time=time, condition=condition, by=by, lateness=lateness, step=step
+    )
     member = budget if isinstance(budget, PoolMember) else None
     span = parse_window(window)
     core = Join(
         span,
         budget.budget if isinstance(budget, PoolMember) else Budget.of(budget),
-        _timely(policy),
+        _check_policy(policy),
         split,
         condition=condition,
         combine=combine,
@@ -133,10 +135,10 @@ def join(
     )
     count = query.buckets(buckets)
     with show_as_written(window, span):
-        core.start()  # what the policy refuses is told here and not by a worker
+        core.start()  # so that the policy refuses settings on the driver, not on a worker
         if member:
             member.check(find(policy), split, span, count, streaming=query.streaming)
-    valuation = stated(importance, query.frames, find(policy), streaming=query.streaming)
+    valuation = read_importance(importance, query.frames, find(policy), streaming=query.streaming)
     return query.run(
         core,
         count,
@@ -151,12 +153,12 @@ def join(
     )
 
 
-def _timely(policy: Policy | str) -> Policy:
-    """The policy that is meant, if it can go by the times of a query."""
-    meant = online(policy)
-    if has_processes(meant):
+def _check_policy(policy: Policy | str) -> Policy:
+    """Find a policy, and refuse one that was given processes."""
+    chosen = online_policy(policy)
+    if has_processes(chosen):
         raise InputError(
-            f"policy {meant.label()!r} was given processes (left=, right=), which move from one whole time to the "
-            "next, and on Spark these are microseconds; leave processes out: 'heeb' finds them itself, row by row"
+            f"policy {chosen.label()!r} was given processes (left=, right=), which advance with each unit of "
+            "time, and on Spark the unit is a microsecond; omit processes: 'heeb' learns them, row by row"
         )
-    return meant
+    return chosen

@@ -1,4 +1,4 @@
-"""Results as record batches: the columns of both rows in their order, and behind them what is known of a result."""
+"""Results as record batches: the columns of both rows in order, then the columns that describe a result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHUNK_BYTES: Final = 8 << 20
 _FEWEST_ROWS: Final = 1 << 10
 _MOST_ROWS: Final = 1 << 18
 _NUMBER_BITS: Final = 48
-"""The low bits of an owner number a row within its bucket, the high bits number the bucket."""
+"""The low bits of an owner are the number of a row within its bucket, the high bits that of the bucket."""
 
 
 class ResultWriter:
@@ -36,47 +36,51 @@ class ResultWriter:
     def pairs(self, pairs: Pairs, candidates: Mapping[Side, Candidates]) -> pa.RecordBatch:
         """Pairs of matching rows."""
         tables = {side: candidates[side].take(getattr(pairs, side)) for side in SIDES}
-        return self._assembled(tables, self._described(pairs))
+        return self._assemble(tables, self._result_columns(pairs))
 
     def left_rows(self, table: pa.Table) -> pa.RecordBatch:
-        """Left rows that have found a match, for a semi join."""
-        return self._assembled({"left": table}, {})
+        """Left rows that have a match, for a semi join."""
+        return self._assemble({"left": table}, {})
 
     def unmatched(self, side: Side, table: pa.Table, uncertain: Array) -> pa.RecordBatch:
         """Rows of an outer join without a match; `uncertain` where a partner may have been evicted."""
-        return self._assembled({side: table}, {UNCERTAIN: uncertain})
+        return self._assemble({side: table}, {UNCERTAIN: uncertain})
 
     @staticmethod
     def chunk_rows(candidates: Mapping[Side, Candidates]) -> int:
-        """How many results leave at once, so that a batch of them takes a few megabytes."""
+        """The number of results in a batch, so that a batch takes a few megabytes."""
         width = sum(batch.bytes_a_row for batch in candidates.values())
         return int(np.clip(_CHUNK_BYTES // max(1, width), _FEWEST_ROWS, _MOST_ROWS))
 
-    def _described(self, pairs: Pairs) -> dict[str, Array]:
-        """The columns behind those of the rows."""
+    def _result_columns(self, pairs: Pairs) -> dict[str, Array]:
+        """The columns that describe a result."""
         if isinstance(pairs, Sampled):
             owner = pairs.owner + (self._plan.join.partition << _NUMBER_BITS)
             weight = 1 / pairs.probability
             return {PROBABILITY: pairs.probability, WEIGHT: weight, OWNER: owner, SHOWN: pairs.shown}
         return {UNCERTAIN: np.zeros(len(pairs.left), bool)} if self._plan.flags_uncertain else {}
 
-    def _assembled(self, tables: Mapping[Side, pa.Table], described: Mapping[str, Array]) -> pa.RecordBatch:
-        """Lay out the result's columns, then the described ones; a side that is missing is null."""
+    def _assemble(self, tables: Mapping[Side, pa.Table], added: Mapping[str, Array]) -> pa.RecordBatch:
+        """Build a batch of the result's columns, then the added ones; the columns of a missing side are null."""
         count = next(iter(tables.values())).num_rows
         columns = []
         for out in self._plan.output:
             sources: tuple[tuple[Side, str | None], ...] = (("left", out.left), ("right", out.right))
-            found = next(
+            source_column = next(
                 (tables[side].column(name) for side, name in sources if name and side in tables), None
             )
-            # One type for all batches: a session's time zone is part of Arrow's type of a timestamp.
-            columns.append(pa.nulls(count, out.type) if found is None else one_chunk(found).cast(out.type))
+            # The same type in all batches: Arrow's type of a timestamp contains the time zone of the session.
+            columns.append(
+                pa.nulls(count, out.type)
+                if source_column is None
+                else one_chunk(source_column).cast(out.type)
+            )
         names = [f"o{i}" for i in range(len(columns))]
-        return pa.record_batch([*columns, *map(pa.array, described.values())], [*names, *described])
+        return pa.record_batch([*columns, *map(pa.array, added.values())], [*names, *added])
 
 
 def result_ids(pairs: Pairs, operator: Operator | SamplingOperator) -> Array:
-    """A 64-bit number for each result, from the numbers of its two rows; two results hardly ever share one."""
+    """A 64-bit number for each result, from the numbers of its two rows; two results rarely have the same."""
     left, right = (operator.buffers[side].rows.id[getattr(pairs, side)].view(np.uint64) for side in SIDES)
     numbers: Array = mix(mix(left) + right).view(np.int64)
     return numbers

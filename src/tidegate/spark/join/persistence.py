@@ -5,14 +5,14 @@ A state is named arrays (`tidegate.spark.state.log`), and segments of payload:
 | name | content |
 |---|---|
 | `layout` | what a query must agree on to continue from the state |
-| `settings` | what ranking rows takes |
+| `settings` | the policy, its parameters and all else that scores depend on |
 | `progress` | counts and times |
-| `rows.<side>.<column>` | the buffered rows: key, time, id, matches, and what the policy keeps of each |
+| `rows.<side>.<column>` | the buffered rows: key, time, id, matches, and the columns of the policy |
 | `operator.<name>` | the rest of the operator's snapshot |
-| `evicted_until.<side>` | of an outer join: until when evicted rows could have matched |
-| `grant` | in a pool: what the bucket may hold |
-| `importance` | where rows have importance: the definition in force |
-| `sampling`, `reservoir...` | of a sample |
+| `evicted_until.<side>` | in an outer join: until when evicted rows could have matched |
+| `grant` | in a pool: how much the bucket may buffer |
+| `importance` | if rows have importance: the definition that applies |
+| `sampling`, `reservoir...` | in a sample: its sampler and its reservoir |
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from tidegate.policies.policy import check_rows
 from tidegate.spark.join.bucket import BucketJoin
 from tidegate.spark.join.intake import ArrivalCounts
 from tidegate.spark.join.plan import BucketPlan
-from tidegate.spark.join.settings import Settings
+from tidegate.spark.join.settings import SavedSettings
 from tidegate.spark.join.valuation import SavedImportance, WatchedFiles
-from tidegate.spark.packing.columns import travelled
+from tidegate.spark.packing.columns import transport_type
 from tidegate.spark.packing.packed_rows import CHECK
-from tidegate.spark.packing.type_encoding import carrier
+from tidegate.spark.packing.type_encoding import encoding_of
 from tidegate.spark.pool.shares import Grant
 from tidegate.spark.state.clock import Clock
 from tidegate.spark.state.difference import ROWS
-from tidegate.spark.state.evolution import check_restart, migration
+from tidegate.spark.state.evolution import check_restart, plan_migration
 from tidegate.spark.state.layout import check_owner
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.payload import PayloadStore
@@ -59,7 +59,7 @@ _OPERATOR: Final = "operator."
 
 
 @dataclass(frozen=True)
-class Progress:
+class BucketProgress:
     """The counts and times of a bucket."""
 
     counts: ArrivalCounts
@@ -68,22 +68,27 @@ class Progress:
     timer: int
 
     def to_json(self) -> bytes:
-        """Write it for a state."""
+        """The JSON for a state."""
         times = {"now": self.now, "timer": self.timer}
         return json.dumps(
-            {"version": VERSION, "counts": vars(self.counts), "clock": vars(self.clock)} | times
+            {"version": VERSION, "counts": vars(self.counts), "clock": self.clock.to_dict()} | times
         ).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Read what `to_json` wrote."""
-        plain = json.loads(data)
-        if plain["version"] != VERSION:
+        fields = json.loads(data)
+        if fields["version"] != VERSION:
             raise InputError(
-                f"the checkpoint has a state of version {plain['version']}, not {VERSION}; go on with the release "
-                "that wrote it, or start with a new checkpointLocation"
+                f"the checkpoint has a state of version {fields['version']}, not {VERSION}; continue with the "
+                "release that wrote it, or start with a new checkpointLocation"
             )
-        return cls(ArrivalCounts(**plain["counts"]), Clock(**plain["clock"]), plain["now"], plain["timer"])
+        return cls(
+            ArrivalCounts(**fields["counts"]),
+            Clock.from_dict(fields["clock"]),
+            fields["now"],
+            fields["timer"],
+        )
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,8 @@ class SavedBucket:
 
     arrays: dict[str, Array]
     layout: dict[str, Any]
-    settings: Settings
-    progress: Progress
+    settings: SavedSettings
+    progress: BucketProgress
     payload: dict[Side, PayloadStore]
     grant: Grant | None
     importance: SavedImportance | None
@@ -108,8 +113,8 @@ class SavedBucket:
         return cls(
             arrays,
             json.loads(arrays["layout"].tobytes()),
-            Settings.from_json(arrays["settings"].tobytes()),
-            Progress.from_json(arrays["progress"].tobytes()),
+            SavedSettings.from_json(arrays["settings"].tobytes()),
+            BucketProgress.from_json(arrays["progress"].tobytes()),
             {side: log.payload(side) for side in SIDES},
             Grant(**json.loads(arrays["grant"].tobytes())) if "grant" in arrays else None,
             SavedImportance.of(arrays),
@@ -130,20 +135,20 @@ class SavedBucket:
     @cached_property
     def sample(self) -> BucketReservoir | None:
         """The reservoir, if the state has one."""
-        # Loaded here: a join without a sample needs no samplers.
+        # Imported here: a join without a sample needs no samplers.
         from tidegate.spark.sample.bucket_reservoir import BucketReservoir  # noqa: PLC0415
 
         return BucketReservoir.of(self.arrays)
 
     def scorer(self, policy: Policy | type[Policy] | None) -> Operator | None:
-        """The operator as it would go on with a policy, or with the query's own, made again from its class.
+        """The operator with this policy, or with the query's own, created again from its class.
 
-        What was learned is restored where that policy learned it. None if the policy cannot be made again, and for a
-        sample, which has none.
+        If it is the query's policy, what it has learned is restored. None if the policy cannot be created again, and
+        for a sample, which has no policy.
         """
         if self.sampling is not None:
             return None
-        chosen = policy if isinstance(policy, Policy) else self.settings.made(policy)
+        chosen = policy if isinstance(policy, Policy) else self.settings.create_policy(policy)
         if chosen is None:
             return None
         operator = Operator(self.settings.join(chosen))
@@ -154,7 +159,7 @@ class SavedBucket:
 
 
 def save(bucket: BucketJoin, log: StateLog) -> None:
-    """Save the state of a bucket in the place of the one that it was loaded from."""
+    """Save the state of a bucket. It replaces the state that the bucket was loaded from."""
     for side in SIDES:
         bucket.payload[side].compact(np.sort(bucket.operator.buffers[side].rows.id))
     log.write(_arrays(bucket), dict(bucket.payload.items()), f"{bucket.clock.batch}")
@@ -165,8 +170,8 @@ def _arrays(bucket: BucketJoin) -> dict[str, Array | bytes]:
     plan, counts = bucket.plan, bucket.intake.counts
     state: dict[str, Array | bytes] = {
         "layout": json.dumps(plan.layout, sort_keys=True).encode(),
-        "settings": Settings.of(bucket.operator.join).to_json(),
-        "progress": Progress(counts, bucket.clock, bucket.now, bucket.timer).to_json(),
+        "settings": SavedSettings.of(bucket.operator.join).to_json(),
+        "progress": BucketProgress(counts, bucket.clock, bucket.now, bucket.timer).to_json(),
     }
     for name, values in unpack(bucket.operator.snapshot()).items():
         state[(ROWS if name.partition(".")[0] in SIDES else _OPERATOR) + name] = values
@@ -199,7 +204,7 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
     if not isinstance(bucket.operator, Operator):
         bucket.operator.restore(saved.snapshot)
     else:
-        # The settings are the plan's; the saved ones name the policy that learned what the state holds.
+        # The plan has the settings. The saved ones are needed for the name of the policy that wrote the state.
         same_policy = saved.settings.policy == find(plan.join.policy).label()
         bucket.operator.restore(saved.snapshot, policy=same_policy)
     progress = saved.progress
@@ -207,8 +212,10 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
     bucket.now, bucket.timer = progress.now, progress.timer
     bucket.grant = saved.grant
     for side, store in saved.payload.items():
-        convert = migration(side, saved.layout, plan.layout, (CHECK,) if plan.checked else (), _arrow_type)
-        segments = store.segments if convert is None else [s.converted(convert) for s in store.segments]
+        convert = plan_migration(
+            side, saved.layout, plan.layout, (CHECK,) if plan.checked else (), _arrow_type
+        )
+        segments = store.segments if convert is None else [s.map_columns(convert) for s in store.segments]
         bucket.payload[side] = PayloadStore(segments)
     for side in SIDES:
         if f"evicted_until.{side}" in saved.arrays:
@@ -221,14 +228,14 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
 
 
 def _arrow_type(kind: str) -> pa.DataType:
-    """The type that a column of a Spark type, in JSON, has in the state."""
+    """The Arrow type, in the state, of a column of a Spark type in JSON."""
     parsed = _parse_datatype_json_string(kind)
-    carried = carrier(parsed, "")
-    return travelled(to_arrow_type(carried.type if carried else parsed, timezone="UTC"))
+    encoding = encoding_of(parsed, "")
+    return transport_type(to_arrow_type(encoding.type if encoding else parsed, timezone="UTC"))
 
 
 def _measure(bucket: BucketJoin, side: Side) -> None:
-    """Give restored rows their sizes if, and only if, this budget counts bytes."""
+    """Set the sizes of restored rows if the budget counts bytes, and remove them otherwise."""
     rows = bucket.operator.buffers[side].rows
     budget = bucket.plan.join.budget
     in_bytes = budget is not None and budget.unit == "bytes"

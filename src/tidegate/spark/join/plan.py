@@ -1,4 +1,4 @@
-"""What every worker is told: the plan of a query and of each of its buckets."""
+"""The plan of a query and of each of its buckets, which is sent to every worker."""
 
 from __future__ import annotations
 
@@ -35,44 +35,44 @@ _SPELLINGS: Final[dict[str, How]] = {
     "leftsemi": "left_semi",
 }
 _REFUSED: Final = {
-    "anti": " (for rows without a match, take how='left' and those whose right columns are null)",
-    "leftanti": " (for rows without a match, take how='left' and those whose right columns are null)",
-    "cross": " (for every pair within the window, join on a column that is the same in all rows)",
+    "anti": " (for rows without a match, use how='left' and keep those whose right columns are null)",
+    "leftanti": " (for rows without a match, use how='left' and keep those whose right columns are null)",
+    "cross": " (for all pairs within the window, join on a column with the same value in all rows)",
 }
 OUTER: Final = ("left", "right", "full")
 UNCERTAIN: Final = "uncertain"
 
 
-def how_of(value: object, known: tuple[str, ...] = get_args(How)) -> How:
-    """Read a kind of join in any of Spark's spellings, if it is one of those that are known.
+def parse_how(value: object, accepted: tuple[str, ...] = get_args(How)) -> How:
+    """Parse a join type in any of Spark's spellings, and refuse one that is not accepted.
 
     Examples
     --------
-    >>> how_of("LEFT_OUTER"), how_of("outer"), how_of("semi")
+    >>> parse_how("LEFT_OUTER"), parse_how("outer"), parse_how("semi")
     ('left', 'full', 'left_semi')
     """
-    spelled = value.replace("_", "").lower() if isinstance(value, str) else ""
-    if _SPELLINGS.get(spelled) in known:
-        return _SPELLINGS[spelled]
-    hint = _REFUSED.get(spelled, "") or perhaps(
-        spelled, [name for name, how in _SPELLINGS.items() if how in known]
+    spelling = value.replace("_", "").lower() if isinstance(value, str) else ""
+    if _SPELLINGS.get(spelling) in accepted:
+        return _SPELLINGS[spelling]
+    hint = _REFUSED.get(spelling, "") or perhaps(
+        spelling, [name for name, how in _SPELLINGS.items() if how in accepted]
     )
     raise InputError(
-        f"how={value!r} is not supported; use {', '.join(map(repr, known))}, or another of Spark's names for "
+        f"how={value!r} is not supported; use {', '.join(map(repr, accepted))}, or another of Spark's names for "
         f"these{hint}"
     )
 
 
 @dataclass(frozen=True)
 class SideColumns:
-    """What one side sends.
+    """The user's columns of one side in packed rows.
 
     Parameters
     ----------
     names
-        Its columns in the packed rows that belong to the user, in order.
+        Their names, in order.
     time
-        Which of them holds the event time.
+        The name of the column of event time.
     """
 
     names: tuple[str, ...]
@@ -80,8 +80,8 @@ class SideColumns:
 
 
 @dataclass(frozen=True)
-class Output:
-    """A column of the result: from the left, from the right, or a key that either side may give."""
+class OutputColumn:
+    """A column of the result: from the left, from the right, or a key, from either side."""
 
     left: str | None
     right: str | None
@@ -90,7 +90,7 @@ class Output:
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """How results are sampled: which leave, the reservoir that holds them, if any, and the columns of its groups."""
+    """How results are sampled: the sampler, the reservoir, if there is one, and the columns of its groups."""
 
     sampler: Sampler
     reservoir: JoinReservoir | ProgressiveJoinReservoir | GroupedJoinReservoir | None = None
@@ -98,54 +98,54 @@ class SamplePlan:
 
     @property
     def described(self) -> list[str]:
-        """What a state must agree on to be taken up again: rows drawn otherwise are no sample of this one's."""
+        """The part of the layout that must equal the saved one: other samplers draw from other distributions."""
         return [repr(self.sampler), *([repr(self.reservoir)] if self.reservoir else []), *self.by]
 
-    def placed(self, names: Sequence[str], output: Sequence[Output]) -> SamplePlan:
-        """The same, with the columns of groups by their place among those of the result."""
+    def resolve_columns(self, names: Sequence[str], output: Sequence[OutputColumn]) -> SamplePlan:
+        """The same plan, with the columns of groups by their position in the result."""
         places = []
         for name in self.by:
             if name not in names:
-                raise InputError(f"by={name!r} is no column of the result; it has {', '.join(names)}")
+                raise InputError(f"by={name!r} is not a column of the result, which has {', '.join(names)}")
             places.append(names.index(name))
             if pa.types.is_nested(output[places[-1]].type):
                 raise InputError(
-                    f"by={name!r} is of a nested type; group by a plain column, or by a part of it"
+                    f"by={name!r} is of a nested type; group by a column of a simple type, or by a field of it"
                 )
         return replace(self, by=tuple(f"o{place}" for place in places))
 
 
 @dataclass(frozen=True)
 class BucketPlan:
-    """Everything that a bucket needs to know; shipped to the workers.
+    """The configuration of a bucket, which is sent to the workers.
 
     Parameters
     ----------
     join
         The core's configuration, with this bucket's share of the budget.
     how
-        What leaves beside the matched pairs.
+        The join type: which rows are emitted in addition to the pairs.
     left, right
         The columns of the two sides.
     output
         The columns of the result.
     checked
-        Whether equal hashes are confirmed by a second one, in the column `x`.
+        Whether equal hashes are confirmed by a second hash, in the column `x`.
     where
         A further condition on pairs.
     layout
-        What a state must agree on to be taken up again.
+        What must equal the layout of a saved state for a restart.
     valuation
-        What rows are worth, where that was said.
+        How the importance of rows is computed, if it is defined.
     sampling
-        How results are sampled, where they are.
+        How results are sampled, if they are.
     """
 
     join: Join
     how: How
     left: SideColumns
     right: SideColumns
-    output: tuple[Output, ...]
+    output: tuple[OutputColumn, ...]
     checked: bool
     where: PairCondition | None
     layout: dict[str, Any]
@@ -158,19 +158,28 @@ class BucketPlan:
 
     @property
     def flags_uncertain(self) -> bool:
-        """Whether results say if their lack of a match is uncertain."""
+        """Whether results have the column `uncertain`."""
         return self.how in OUTER
 
     def keeps_unmatched(self, side: Side) -> bool:
-        """Whether rows of this side leave without a match."""
+        """Whether rows of this side without a match are emitted."""
         return self.how in (side, "full")
 
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """What every bucket of a query has in common, how many there are, and in which pool they share.
+    """The plan of all buckets of a query.
 
-    Where `fixed` is false no number of buckets was given, and it follows from the partitions of the running query.
+    Parameters
+    ----------
+    bucket
+        The plan of a bucket, with the budget of the whole query.
+    buckets
+        The number of buckets.
+    member
+        The query's member of a pool, if it is in one.
+    fixed
+        Whether the number of buckets is fixed. Otherwise it is that of the running query's partitions.
     """
 
     bucket: BucketPlan
@@ -200,7 +209,7 @@ class QueryPlan:
         return replace(self.bucket, join=replace(join, budget=budget, split=split, partition=number))
 
     def check(self) -> None:
-        """Refuse a budget that some bucket could not use."""
+        """Refuse a budget that is too small for the number of buckets."""
         budget, split = self.bucket.join.budget, self.bucket.join.split
         try:
             self.of(labels(self.buckets)[-1])
@@ -212,6 +221,6 @@ class QueryPlan:
             ) from error
 
 
-def _share(whole: int, parts: int, number: int) -> int:
-    share, extra = divmod(whole, parts)
+def _share(total: int, parts: int, number: int) -> int:
+    share, extra = divmod(total, parts)
     return share + (number < extra)

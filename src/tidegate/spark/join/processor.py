@@ -1,4 +1,4 @@
-"""The stateful operator that Spark runs: one state, one timer and one `BucketJoin` a bucket."""
+"""The stateful operator that Spark runs: one state, one timer and one `BucketJoin` per bucket."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tidegate.spark.join.valuation import WatchedFiles
 from tidegate.spark.packing.packed_rows import (
     NO_LIMIT,
     BatchJob,
-    gathered,
-    packed,
-    result,
+    pack_result,
+    read_arrow_packs,
+    read_pandas_packs,
     to_bytes,
-    unlabelled,
+    unpack_by_side,
 )
 from tidegate.spark.pool.folder import PoolClient
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.task import MICROS, batch_number, local_property
-from tidegate.spark.state.values import SparkValues
+from tidegate.spark.state.values import SparkValueStore
 from tidegate.types import SIDES
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tidegate.types import Side
 
 
-class Processor(StatefulProcessor):
+class JoinProcessor(StatefulProcessor):
     """Runs a query's buckets in Spark's `transformWithStateInPandas`."""
 
     def __init__(self, plan: QueryPlan) -> None:
@@ -45,7 +45,7 @@ class Processor(StatefulProcessor):
         self._plan = self._plan.for_task()
         self._handle = handle
         self._stepped: set[int] = set()
-        self._values = SparkValues(handle)
+        self._values = SparkValueStore(handle)
         member, query = self._plan.member, local_property("sql.streaming.queryId")
         self._files = WatchedFiles()
         self._pool = PoolClient(member, self._plan.buckets, query or "") if member else None
@@ -56,10 +56,10 @@ class Processor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Take the arrivals of a micro-batch as one step."""
+        """Process the arrivals of a micro-batch."""
         watermark = timerValues.getCurrentWatermarkInMs() * MICROS
         self._stepped.add(key[0])
-        yield from self._run(key[0], gathered(packed(rows), SIDES), watermark)
+        yield from self._run(key[0], unpack_by_side(read_pandas_packs(rows), SIDES), watermark)
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
@@ -67,13 +67,13 @@ class Processor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
-        """Let unmatched rows leave whose window has passed, although no row arrived."""
-        # Timers come after the rows of a micro-batch, with the same watermark: a step has done their work.
+        """Emit unmatched rows whose window has passed, although no row arrived."""
+        # Timers run after the rows of a micro-batch, with the same watermark. A bucket with rows is up to date.
         if key[0] not in self._stepped:
             yield from self._run(key[0], iter([{}]), timerValues.getCurrentWatermarkInMs() * MICROS)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
     def _run(
         self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int
@@ -92,7 +92,7 @@ class Processor(StatefulProcessor):
         save(bucket, log)
 
     def _set_timer(self, bucket: BucketJoin, watermark: int) -> None:
-        """Wake up when the next unmatched row may leave: once the watermark is past its last joinable time."""
+        """Set a timer for the next unmatched row: when the watermark is past its last joinable time."""
         end = bucket.next_expiry()
         if end is None:
             return
@@ -103,13 +103,13 @@ class Processor(StatefulProcessor):
 
 
 def batch_job(plan: QueryPlan, size: int) -> BatchJob:
-    """What runs one bucket of a batch job: all rows in order of time, in steps of `size` rows."""
+    """The function that runs one bucket of a batch query: all rows in order of time, in steps of `size` rows."""
 
     def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bucket = BucketJoin(plan.of(key[0].as_py()))
-        for tables in gathered(unlabelled(batches), SIDES, NO_LIMIT):
-            for part in bucket.intake.in_steps(tables, size):
-                yield from map(result, bucket.step(part, None))
-        yield from map(result, bucket.finish())
+        for tables in unpack_by_side(read_arrow_packs(batches), SIDES, NO_LIMIT):
+            for part in bucket.intake.divide_into_steps(tables, size):
+                yield from map(pack_result, bucket.step(part, None))
+        yield from map(pack_result, bucket.finish())
 
     return run

@@ -1,4 +1,4 @@
-"""The way of every join on Spark: check and key two DataFrames, pack, run the buckets, unpack."""
+"""How every join runs on Spark: check two DataFrames, compute keys, pack, run the buckets, unpack."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Struc
 from tidegate.engine.operator import Join
 from tidegate.spark.frames.explained_plan import analyzed_plan
 from tidegate.spark.frames.side import JoinKey, On, SideFrame, check_frame, join_key, quoted
-from tidegate.spark.join.equalities import compares, pairs_compared
-from tidegate.spark.join.importance import parts as importance_parts
+from tidegate.spark.join.equalities import has_comparison, read_key_pairs
+from tidegate.spark.join.importance import computed_columns
 from tidegate.spark.join.pair_condition import PairCondition
 from tidegate.spark.join.plan import (
     OUTER,
     UNCERTAIN,
     BucketPlan,
     How,
-    Output,
+    OutputColumn,
     QueryPlan,
     SamplePlan,
     SideColumns,
 )
-from tidegate.spark.join.processor import Processor, batch_job
+from tidegate.spark.join.processor import JoinProcessor, batch_job
 from tidegate.spark.join.valuation import Valuation
-from tidegate.spark.join.where import SPARK, EntangledError, check, parse, take_apart
+from tidegate.spark.join.where import SPARK, TwoSidedExpressionError, check_types, parse, split_condition
 from tidegate.spark.packing.buckets import bucket_count
-from tidegate.spark.packing.columns import travelled
-from tidegate.spark.packing.packed_rows import PACKED, RESULTS, Pack, unpack
+from tidegate.spark.packing.columns import transport_type
+from tidegate.spark.packing.packed_rows import PACKED, RESULTS, RowPacker, unpack
 from tidegate.spark.pool.pool import PoolMember
 from tidegate.spark.sample.bucket_reservoir import merge_packed
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
 from tidegate.spark.state.evolution import check_restart
-from tidegate.spark.state.layout import NAME, checked_name
+from tidegate.spark.state.layout import NAME, check_name
 from tidegate.types import SIDES, Condition, InputError
 
 if TYPE_CHECKING:
@@ -57,19 +57,19 @@ _LONG_WATERMARK: Final = 10
 
 
 @dataclass(frozen=True)
-class Query:
-    """Two DataFrames that are to be joined, checked and keyed: what every kind of join begins with.
+class JoinQuery:
+    """Two checked DataFrames and their key: the first stage of every join and sample.
 
     Parameters
     ----------
     frames
         The two sides.
     keys
-        What rows are matched and dealt out by.
+        The key by which rows are matched and distributed.
     streaming
         Whether both are streaming; else both are batch.
     step
-        Of a batch query: how many rows are handled together.
+        Of a batch query: the number of rows that are handled together.
     """
 
     frames: dict[Side, SideFrame]
@@ -90,17 +90,17 @@ class Query:
         lateness: str | timedelta | None,
         step: int,
     ) -> Self:
-        """Check what is given, as in `tidegate.join`."""
+        """Check the arguments, which are those of `tidegate.join`."""
         if isinstance(step, bool) or not isinstance(step, int) or step < 1:
             raise InputError(f"step={step!r} is not a number of rows; give at least 1")
-        streaming = _streaming(left, right)
-        if compares(on):
+        streaming = _check_streaming(left, right)
+        if has_comparison(on):
             if condition != "=":
                 raise InputError(
-                    f"on={str(on)!r} compares by ==, and condition={condition!r}; name the columns in on="
+                    f"on={str(on)!r} compares by ==, and condition={condition!r}; give names of columns in on="
                 )
-            on = pairs_compared(on, left, right)
-        times = _two_names(time, "time")
+            on = read_key_pairs(on, left, right)
+        times = _column_pair(time, "time")
         frames: dict[Side, SideFrame] = {
             side: SideFrame.of(side, frame, at, lateness, streaming=streaming)
             for side, frame, at in zip(SIDES, (left, right), times, strict=True)
@@ -111,13 +111,13 @@ class Query:
 
     @property
     def numeric(self) -> bool:
-        """Whether keys are numbers as they are."""
+        """Whether keys are numbers, not hashes."""
         return not self.keys.checked
 
     def buckets(self, wanted: int | None) -> int:
-        """How many buckets the query has."""
+        """The number of buckets of the query."""
         spark = self.frames["left"].frame.sparkSession
-        return _buckets(wanted, self.keys.distributed_by, shuffle_partitions(spark))
+        return _count_buckets(wanted, self.keys.distributed_by, shuffle_partitions(spark))
 
     def run(
         self,
@@ -134,22 +134,22 @@ class Query:
         fixed: bool = True,
         checkpoint: str | Path | None = None,
     ) -> DataFrame:
-        """The results of this join, as a DataFrame; `fixed` says whether the number of buckets was given."""
+        """The results of this join, as a DataFrame; `fixed` states whether the user gave the number of buckets."""
         frames, keys = self.frames, self.keys
         fixed = fixed or keys.distributed_by is None or not self.streaming
         if self.streaming:
             check_state_store(frames["left"].frame.sparkSession)
             warn_about_partitions(frames["left"].frame.sparkSession, buckets, stacklevel=3)
             _warn_watermarks(frames, core)
-        filtered, parts = _taken_apart(where, frames, how)
-        if filtered is not None and sampling and sampling.reservoir:
+        result_filter, parts = _split_where(where, frames, how)
+        if result_filter is not None and sampling and sampling.reservoir:
             raise InputError(
-                f"where={where!r} can only be asked of whole results, and a reservoir would hold what it rejects; "
-                "write it as comparisons of l. with r., or filter the sides before"
+                f"where={where!r} can only be applied to whole results, so the reservoir would contain rejected "
+                "results; write it as comparisons of l. with r., or filter the sides before the join"
             )
-        schema, output = _result(frames, keys, how, suffix, _told(how, sampling))
+        schema, output = _result_schema(frames, keys, how, suffix, _result_fields(how, sampling))
         if sampling:
-            sampling = sampling.placed(schema.names[: len(output)], output)
+            sampling = sampling.resolve_columns(schema.names[: len(output)], output)
         plan = QueryPlan(
             BucketPlan(
                 join=core,
@@ -160,10 +160,10 @@ class Query:
                 checked=keys.checked,
                 where=parts,
                 layout=_layout(frames, buckets, how, keys, parts)
-                | {"importance": _expressions(valuation), "name": checked_name(name)}
+                | {"importance": _computed_expressions(valuation), "name": check_name(name)}
                 | ({"sample": sampling.described} if sampling else {})
                 | (
-                    {"reservoir": {"columns": _plain(schema, output)}}
+                    {"reservoir": {"columns": _row_schema(schema, output)}}
                     if sampling and sampling.reservoir
                     else {}
                 ),
@@ -181,35 +181,37 @@ class Query:
             frames[side]
             .packed(
                 keys.expressions(side),
-                (getattr(parts, side) if parts else {}) | importance_parts(valuation, side),
+                (getattr(parts, side) if parts else {}) | computed_columns(valuation, side),
             )
-            .mapInArrow(Pack(number, buckets, keys.distributed_by, fixed), PACKED)
+            .mapInArrow(RowPacker(number, buckets, keys.distributed_by, fixed), PACKED)
             for number, side in enumerate(SIDES)
         ]
         grouped = packed[0].union(packed[1]).groupBy("bucket")
         if self.streaming:
-            results = grouped.transformWithStateInPandas(Processor(plan), RESULTS, "Append", "EventTime")
+            results = grouped.transformWithStateInPandas(JoinProcessor(plan), RESULTS, "Append", "EventTime")
         else:
             results = grouped.applyInArrow(batch_job(plan, self.step), RESULTS)
         if sampling and sampling.reservoir:
-            # In one place: which results are of the sample depends on what all buckets hold.
-            return _unpacked(results.repartition(1), merge_packed, schema, frames, output, filtered)
-        return _unpacked(results, unpack, schema, frames, output, filtered)
+            # In one partition: the sample depends on the reservoirs of all buckets.
+            return _unpack_results(
+                results.repartition(1), merge_packed, schema, frames, output, result_filter
+            )
+        return _unpack_results(results, unpack, schema, frames, output, result_filter)
 
 
 def _check_checkpoint(checkpoint: str | Path, plan: QueryPlan, session: SparkSession) -> None:
-    """Refuse a query that could not continue from this checkpoint, if it has one."""
-    # Loaded here: it is needed by those alone who name a checkpoint.
+    """Refuse a query that cannot continue from this checkpoint, if there is one."""
+    # Imported here: only needed if a checkpoint is given.
     from tidegate.spark.state.checkpoint import saved_layout  # noqa: PLC0415
 
     saved = saved_layout(checkpoint, session, str(plan.bucket.layout["name"]))
     if saved is not None:
         wanted = plan.bucket.layout
-        # Where no number of buckets is given, a query that continues keeps that of its checkpoint.
+        # Without a given number of buckets, a restart keeps that of the checkpoint.
         check_restart(saved, wanted if plan.fixed else wanted | {"buckets": saved["buckets"]})
 
 
-def _streaming(left: DataFrame, right: DataFrame) -> bool:
+def _check_streaming(left: DataFrame, right: DataFrame) -> bool:
     for side, frame in zip(SIDES, (left, right), strict=True):
         check_frame(frame, side)
     if left.isStreaming != right.isStreaming:
@@ -220,7 +222,7 @@ def _streaming(left: DataFrame, right: DataFrame) -> bool:
     return bool(left.isStreaming)
 
 
-def _two_names(value: object, what: str) -> tuple[str, str]:
+def _column_pair(value: object, what: str) -> tuple[str, str]:
     if isinstance(value, str):
         return value, value
     if (
@@ -229,7 +231,7 @@ def _two_names(value: object, what: str) -> tuple[str, str]:
         and all(isinstance(v, str) for v in value)
     ):
         return value[0], value[1]
-    raise InputError(f"{what}={value!r} is not a column; give its name, or (left, right) where names differ")
+    raise InputError(f"{what}={value!r} is not a column; give its name, or (left, right) if names differ")
 
 
 def _check_times(frames: dict[Side, SideFrame]) -> None:
@@ -241,11 +243,11 @@ def _check_times(frames: dict[Side, SideFrame]) -> None:
         )
 
 
-def _buckets(buckets: int | None, distributed_by: str | None, partitions: int) -> int:
-    """How many buckets a query has whose rows are dealt out by this column."""
+def _count_buckets(buckets: int | None, distributed_by: str | None, partitions: int) -> int:
+    """The number of buckets of a query whose rows are distributed by this column."""
     if distributed_by is None:
         if (buckets or 1) != 1:
-            raise InputError(f"buckets={buckets} need by=: without it every row may match every other")
+            raise InputError(f"buckets={buckets} needs by=: without it, any row may match any other")
         warnings.warn(
             "a condition without equality and without by= runs in one bucket, on one core; "
             "name a column with by= to distribute it",
@@ -262,48 +264,48 @@ def _warn_watermarks(frames: dict[Side, SideFrame], core: Join) -> None:
         if delay is not None and spans and delay > _LONG_WATERMARK * max(*spans, 1_000_000):
             warnings.warn(
                 f"the {frame.side} watermark waits {delay / 1e6:g} s, far longer than the window of "
-                f"{max(spans) / 1e6:g} s: rows stay buffered that long; lower its delay if rows come sooner",
+                f"{max(spans) / 1e6:g} s: rows stay buffered that long; lower its delay if rows arrive earlier",
                 stacklevel=4,
             )
 
 
-def _taken_apart(
+def _split_where(
     where: str | None, frames: dict[Side, SideFrame], how: How
 ) -> tuple[exp.Expression | None, PairCondition | None]:
-    """The condition as a filter on results, or taken apart for the pairs; an inner join can do with either."""
+    """The condition as a filter on results, which only an inner join allows, or as a condition on pairs."""
     if where is None:
         return None, None
     tree = parse(where, frames["left"].names, frames["right"].names)
-    _check_understood(where, tree, frames)
+    _check_same_meaning(where, tree, frames)
     try:
-        parts = take_apart(tree)
-        check(parts, {side: _part_types(frames[side], getattr(parts, side)) for side in SIDES}, where)
-    except EntangledError:
+        parts = split_condition(tree)
+        check_types(parts, {side: _part_types(frames[side], getattr(parts, side)) for side in SIDES}, where)
+    except TwoSidedExpressionError:
         if how != "inner":
             raise
         return tree, None
     return None, parts
 
 
-def _check_understood(where: str, tree: exp.Expression, frames: dict[Side, SideFrame]) -> None:
-    """Let Spark say, on no rows, what the condition is, and whether it reads what we read."""
+def _check_same_meaning(where: str, tree: exp.Expression, frames: dict[Side, SideFrame]) -> None:
+    """Check, on empty DataFrames, that Spark accepts the condition and parses it as we do."""
     both = frames["left"].empty().alias("l").crossJoin(frames["right"].empty().alias("r"))
     try:
-        asked = both.select(F.expr(where).alias("holds"))
-        kind = asked.schema.fields[0].dataType
+        selected = both.select(F.expr(where).alias("holds"))
+        kind = selected.schema.fields[0].dataType
     except PySparkException as error:
         raise InputError(f"where={where!r}: {str(error).splitlines()[0]}") from error
     if not isinstance(kind, BooleanType):
         raise InputError(
-            f"where={where!r} is of type {kind.simpleString()}; write a condition, true or false"
+            f"where={where!r} is of type {kind.simpleString()}; it must be a condition, which is true or false"
         )
-    understood = tree.sql(SPARK)
-    if _unnumbered(asked) != _unnumbered(both.select(F.expr(understood).alias("holds"))):
-        raise InputError(f"where={where!r} would be read as {understood!r}; write it in plainer SQL")
+    rewritten = tree.sql(SPARK)
+    if _plan_without_ids(selected) != _plan_without_ids(both.select(F.expr(rewritten).alias("holds"))):
+        raise InputError(f"where={where!r} would be parsed as {rewritten!r}; write it in simpler SQL")
 
 
-def _unnumbered(frame: DataFrame) -> str:
-    """What Spark makes of a query, without the numbers that it gives to columns."""
+def _plan_without_ids(frame: DataFrame) -> str:
+    """The analyzed plan of a DataFrame without the ids of columns."""
     return re.sub(r"#\d+L?", "", analyzed_plan(frame)).casefold()
 
 
@@ -312,24 +314,24 @@ def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataTyp
     try:
         for field in schema.fields:
             if "collate" in field.dataType.simpleString():
-                raise EntangledError(
+                raise TwoSidedExpressionError(
                     f"where compares {field.dataType.simpleString()} between the sides; use lower(...)"
                 )
         return {field.name: _arrow(field.dataType) for field in schema.fields}
     except PySparkException as error:
-        raise EntangledError(
+        raise TwoSidedExpressionError(
             f"where: {str(error).splitlines()[0]}; cast it to a number or a string"
         ) from error
 
 
-def _result(
-    frames: dict[Side, SideFrame], keys: JoinKey, how: How, suffix: str, told: list[StructField]
-) -> tuple[StructType, tuple[Output, ...]]:
-    """The result's fields, where each comes from, and at the end what else is told of a result."""
+def _result_schema(
+    frames: dict[Side, SideFrame], keys: JoinKey, how: How, suffix: str, result_fields: list[StructField]
+) -> tuple[StructType, tuple[OutputColumn, ...]]:
+    """The schema of the result, with `result_fields` at the end, and the source of each column of a row."""
     left, right = frames["left"], frames["right"]
     shared = dict(keys.shared)
     fields: list[StructField] = []
-    output: list[Output] = []
+    output: list[OutputColumn] = []
 
     def add(name: str, field: StructField, a: str | None, b: str | None, *, nullable: bool) -> None:
         if name.casefold() in [f.name.casefold() for f in fields]:
@@ -338,7 +340,7 @@ def _result(
                 f"suffix than {suffix!r}"
             )
         fields.append(StructField(name, field.dataType, field.nullable or nullable, field.metadata))
-        output.append(Output(a, b, _arrow(left.transport_type(field))))
+        output.append(OutputColumn(a, b, _arrow(left.transport_type(field))))
 
     for field in left.fields:
         both = shared.get(field.name) if how != "left_semi" else None
@@ -350,27 +352,27 @@ def _result(
             source = StructField(field.name, wider, field.nullable, field.metadata)
         add(field.name, source, left.column(field.name), other, nullable=nullable)
     if how != "left_semi":
-        taken = {field.name.casefold() for field in left.fields}
+        left_names = {field.name.casefold() for field in left.fields}
         for field in right.fields:
             if field.name in shared.values():
                 continue
-            name = field.name + suffix if field.name.casefold() in taken else field.name
+            name = field.name + suffix if field.name.casefold() in left_names else field.name
             add(name, field, None, right.column(field.name), nullable=how in ("left", "full"))
-    for field in told:
+    for field in result_fields:
         if field.name in [f.name.casefold() for f in fields]:
             raise InputError(f"an input has a column {field.name!r}, which the result adds; rename it first")
-    return StructType([*fields, *told]), tuple(output)
+    return StructType([*fields, *result_fields]), tuple(output)
 
 
-def _plain(schema: StructType, output: tuple[Output, ...]) -> dict[str, Any]:
-    """The fields of a result that come from its rows, without notes."""
+def _row_schema(schema: StructType, output: tuple[OutputColumn, ...]) -> dict[str, Any]:
+    """The fields of a result that come from its rows, without metadata, as JSON."""
     fields = [StructField(f.name, f.dataType) for f in schema.fields[: len(output)]]
     described: dict[str, Any] = StructType(fields).jsonValue()
     return described
 
 
-def _told(how: How, sampling: SamplePlan | None) -> list[StructField]:
-    """What results tell beside their rows' columns."""
+def _result_fields(how: How, sampling: SamplePlan | None) -> list[StructField]:
+    """The fields of a result that do not come from its rows."""
     kinds: dict[str, DataType] = {UNCERTAIN: BooleanType()} if how in OUTER else {}
     if sampling:
         kinds |= {PROBABILITY: DoubleType(), WEIGHT: DoubleType(), OWNER: LongType(), SHOWN: DoubleType()}
@@ -380,7 +382,7 @@ def _told(how: How, sampling: SamplePlan | None) -> list[StructField]:
 
 
 def _arrow(kind: DataType) -> pa.DataType:
-    return travelled(to_arrow_type(kind, timezone="UTC"))
+    return transport_type(to_arrow_type(kind, timezone="UTC"))
 
 
 def _layout(
@@ -396,27 +398,27 @@ def _layout(
     return layout
 
 
-def _expressions(valuation: Valuation | None) -> dict[Side, dict[str, str]] | None:
-    """The expressions whose values buffered rows carry along."""
+def _computed_expressions(valuation: Valuation | None) -> dict[Side, dict[str, str]] | None:
+    """The expressions of the importance whose values are stored with buffered rows."""
     return valuation.computed if valuation and any(valuation.computed.values()) else None
 
 
-def _unpacked(
+def _unpack_results(
     results: DataFrame,
     unpack: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: StructType,
     frames: dict[Side, SideFrame],
-    output: tuple[Output, ...],
-    filtered: exp.Expression | None,
+    output: tuple[OutputColumn, ...],
+    result_filter: exp.Expression | None,
 ) -> DataFrame:
-    """Bring results back to the user's names and types."""
+    """Unpack results, with the user's names and types."""
     owners = [frames["left"] if out.left is not None else frames["right"] for out in output]
     sources = [out.left or out.right or "" for out in output]
-    carriers = [owner.carrier(source) for owner, source in zip(owners, sources, strict=True)]
-    if not any(carriers):
+    encodings = [owner.encoding(source) for owner, source in zip(owners, sources, strict=True)]
+    if not any(encodings):
         frame = results.mapInArrow(unpack, schema)
     else:
-        travelling = StructType(
+        encoded_schema = StructType(
             [
                 StructField(
                     f.name,
@@ -427,23 +429,23 @@ def _unpacked(
                 for i, f in enumerate(schema.fields)
             ]
         )
-        frame = results.mapInArrow(unpack, travelling)
+        frame = results.mapInArrow(unpack, encoded_schema)
         expressions = []
-        told = [None] * (len(schema.fields) - len(carriers))
-        for field, how in zip(schema.fields, [*carriers, *told], strict=True):
+        not_encoded = [None] * (len(schema.fields) - len(encodings))
+        for field, encoding in zip(schema.fields, [*encodings, *not_encoded], strict=True):
             column = F.col(quoted(field.name))
-            back = how.returned(column, nullable=field.nullable) if how else column
-            expressions.append(back.alias(field.name, metadata=field.metadata))
+            decoded = encoding.decode(column, nullable=field.nullable) if encoding else column
+            expressions.append(decoded.alias(field.name, metadata=field.metadata))
         frame = frame.select(*expressions)
-    if filtered is None:
+    if result_filter is None:
         return frame
-    return frame.where(_on_results(filtered, frames, schema, output))
+    return frame.where(_rewrite_for_results(result_filter, frames, schema, output))
 
 
-def _on_results(
-    tree: exp.Expression, frames: dict[Side, SideFrame], schema: StructType, output: tuple[Output, ...]
+def _rewrite_for_results(
+    tree: exp.Expression, frames: dict[Side, SideFrame], schema: StructType, output: tuple[OutputColumn, ...]
 ) -> str:
-    """The condition over the result's columns."""
+    """Rewrite a condition on pairs in SQL over the result's columns."""
     from sqlglot import exp  # noqa: PLC0415 - a type elsewhere
 
     names: dict[tuple[str, str], str] = {}
@@ -452,9 +454,9 @@ def _on_results(
             if column is not None:
                 names[alias, frames[side].names[frames[side].columns.index(column)]] = field.name  # type: ignore[index]
 
-    def renamed(node: exp.Expression) -> exp.Expression:
+    def rename(node: exp.Expression) -> exp.Expression:
         if isinstance(node, exp.Column):
             return exp.column(names[node.table, node.name], quoted=True)
         return node
 
-    return tree.transform(renamed).sql(SPARK)
+    return tree.transform(rename).sql(SPARK)

@@ -1,4 +1,4 @@
-"""What ranking rows takes, as data: every saved state carries it, and can be scored without the query."""
+"""The settings that scores depend on. They are part of every saved state, so it can be scored without the query."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ VERSION: Final = 1
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The settings of one bucket's join, all plain values.
+class SavedSettings:
+    """The settings of one bucket's join, as values that JSON can represent.
 
     Parameters
     ----------
     policy, parameters
-        The policy's label and what makes it again; None where JSON cannot hold that.
+        The policy's label and its parameters; None if JSON cannot represent them.
     window
-        In microseconds; None is without end.
+        In microseconds; None is no limit.
     budget
         This bucket's share by its unit, "rows" or "bytes"; None is no limit.
     split, seed, partition, numeric
-        As in `Join`. Checkpoints from before `numeric` do not tell of it, nor of anything learned that asks for it.
+        As in `Join`. Older checkpoints have no `numeric`, nor anything learned that needs it.
     """
 
     policy: str
@@ -42,7 +42,7 @@ class Settings:
 
     @classmethod
     def of(cls, join: Join) -> Self:
-        """Take down the settings of a join."""
+        """The settings of a join."""
         policy, budget = find(join.policy), join.budget
         return cls(
             policy.label(),
@@ -56,38 +56,38 @@ class Settings:
         )
 
     def to_json(self) -> bytes:
-        """Write them down, without parameters that JSON cannot hold."""
-        plain = {"version": VERSION} | vars(self)
+        """The JSON for a state, without parameters that JSON cannot represent."""
+        fields = {"version": VERSION} | vars(self)
         try:
-            return json.dumps(plain, default=_number).encode()
+            return json.dumps(fields, default=_to_python).encode()
         except (TypeError, ValueError):
-            return json.dumps(plain | {"parameters": None}, default=_number).encode()
+            return json.dumps(fields | {"parameters": None}, default=_to_python).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Read what `to_json` wrote."""
-        plain = json.loads(data)
-        version = plain.pop("version")
+        fields = json.loads(data)
+        version = fields.pop("version")
         if version != VERSION:
             raise InputError(
-                f"the checkpoint has settings of version {version}, not {VERSION}; go on with the release that "
-                f"wrote it, or start with a new checkpointLocation"
+                f"the checkpoint has settings of version {version}, not {VERSION}; continue with the release "
+                f"that wrote it, or start with a new checkpointLocation"
             )
-        return cls(**plain)
+        return cls(**fields)
 
     @property
     def limit(self) -> int:
         """The budget as a number, -1 for none."""
         return -1 if self.budget is None else next(iter(self.budget.values()))
 
-    def made(self, kind: type[Policy] | None) -> Policy | None:
-        """The query's policy, if it is of this kind and can be made again."""
+    def create_policy(self, kind: type[Policy] | None) -> Policy | None:
+        """Create the query's policy again; None if it is of another class or has no saved parameters."""
         if kind is None or kind.label() != self.policy or self.parameters is None:
             return None
         return kind.from_parameters(self.parameters)
 
     def join(self, policy: Policy) -> Join:
-        """A join of these settings that ranks by a policy."""
+        """A join with these settings and a policy."""
         split = tuple(self.split) if isinstance(self.split, list) else self.split
         budget = None if self.budget is None else Budget(**self.budget)
         return Join(
@@ -101,19 +101,19 @@ class Settings:
         )
 
 
-def online(policy: Policy | str) -> Policy:
-    """The policy that is meant, if it can do without knowing what will arrive."""
-    meant = find(policy)
-    if "future" in meant.needs:
+def online_policy(policy: Policy | str) -> Policy:
+    """Find a policy, and refuse one that needs the future of the streams."""
+    chosen = find(policy)
+    if "future" in chosen.needs:
         raise InputError(
-            f"policy {meant.label()!r} needs to know what will arrive, which no query does; "
+            f"policy {chosen.label()!r} needs to know what will arrive, which a query cannot; "
             "use it in tidegate.simulate, on recorded streams"
         )
-    return meant
+    return chosen
 
 
-def _number(value: object) -> object:
-    """A number of NumPy's as Python's own."""
+def _to_python(value: object) -> object:
+    """Convert a NumPy number to a Python number."""
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"{value!r} is not plain")
+    raise TypeError(f"{value!r} is not a plain value")

@@ -1,7 +1,7 @@
-"""The importance of rows in a bucket: the definition that holds, its watched files, and the buffered rows.
+"""The importance of rows in a bucket: the definition that applies, its watched files, and the buffered rows.
 
-Where importance is defined in a file, each bucket keeps the content that holds in its state. A micro-batch values its
-rows by that content; a new content of the file holds from the next micro-batch on. So a micro-batch that Spark runs
+If importance is defined in a file, each bucket keeps the content that applies in its state. A micro-batch values its
+rows by that content. A new content of the file applies from the next micro-batch on. So a micro-batch that Spark runs
 again gives the same results, even if the file has changed in between.
 """
 
@@ -31,40 +31,40 @@ VERSION: Final = 1
 
 @dataclass(frozen=True)
 class Valuation:
-    """How workers value rows.
+    """How workers compute the importance of rows.
 
     Parameters
     ----------
-    given
+    definition
         The definition of importance as the user wrote it.
-    found
+    contents
         The content of each watched file when the query started.
     names
         For each side, the packed name of each column that a definition may use.
     types
         The types of these columns.
     computed
-        For each side, the hidden column that holds each Spark expression.
+        For each side, the hidden column of each Spark expression.
     """
 
-    given: Definition
-    found: dict[DefinitionFile, FileContent]
+    definition: Definition
+    contents: dict[DefinitionFile, FileContent]
     names: dict[Side, dict[str, str]]
     types: dict[Side, dict[str, pa.DataType]]
     computed: dict[Side, dict[str, str]]
 
     @cached_property
     def digest(self) -> str:
-        """Identifies the definition."""
-        plain = json.dumps(self.given.to_dict(), sort_keys=True, default=repr)
-        return hashlib.blake2b(plain.encode()).hexdigest()
+        """A hash that identifies the definition."""
+        content = json.dumps(self.definition.to_dict(), sort_keys=True, default=repr)
+        return hashlib.blake2b(content.encode()).hexdigest()
 
-    def settled(self, found: dict[DefinitionFile, FileContent]) -> Definition:
-        """The definition, with the content of the files in it."""
-        return self.given.with_files(lambda file: found[file].definition)
+    def resolve(self, contents: dict[DefinitionFile, FileContent]) -> Definition:
+        """The definition, with files replaced by their content."""
+        return self.definition.with_files(lambda file: contents[file].definition)
 
-    def worth(self, definition: Definition, side: Side, table: pa.Table) -> Array:
-        """The importance of rows of a side, by a settled definition."""
+    def importance_of(self, definition: Definition, side: Side, table: pa.Table) -> Array:
+        """The importance of rows of a side, by a resolved definition."""
         columns = {name: table.column(at) for name, at in self.names[side].items()}
         computed = {sql: table.column(at) for sql, at in self.computed[side].items()}
         return evaluate_importance(definition, Attributes(side, table.num_rows, columns, computed))
@@ -78,70 +78,70 @@ class Valuation:
 
 
 class WatchedFiles:
-    """The watched files of a task, each read at most once; a file that could not be read is not tried again."""
+    """The watched files of a task. Each is read at most once, also if reading fails."""
 
     def __init__(self) -> None:
-        self._seen: dict[DefinitionFile, FileContent | InputError] = {}
+        self._contents: dict[DefinitionFile, FileContent | InputError] = {}
 
     def read(self, file: DefinitionFile, known: FileContent) -> FileContent:
-        """The content of a file; `known` again if that has not changed."""
-        if file not in self._seen:
+        """The content of a file; `known` if it has not changed."""
+        if file not in self._contents:
             try:
-                self._seen[file] = file.read(known)
+                self._contents[file] = file.read(known)
             except InputError as error:
-                self._seen[file] = error
-        seen = self._seen[file]
-        if isinstance(seen, InputError):
-            raise seen
-        return known if seen.digest == known.digest else seen
+                self._contents[file] = error
+        content = self._contents[file]
+        if isinstance(content, InputError):
+            raise content
+        return known if content.digest == known.digest else content
 
 
 @dataclass
 class ImportanceState:
-    """Which definition of importance holds in a bucket.
+    """Which definition of importance applies in a bucket.
 
     Parameters
     ----------
-    found
-        The content of the watched files that holds now.
+    contents
+        The content of the watched files that applies now.
     redefined
-        How often another definition came to hold.
+        How often the definition changed.
     refused
-        In how many micro-batches a file could not be used.
+        The number of micro-batches in which a file could not be used.
     refusal
-        Why, the last time.
+        The last reason.
     """
 
-    found: dict[DefinitionFile, FileContent]
+    contents: dict[DefinitionFile, FileContent]
     redefined: int = 0
     refused: int = 0
     refusal: str | None = None
 
-    def reread(self, files: WatchedFiles) -> tuple[dict[DefinitionFile, FileContent], list[str]]:
-        """The present content of the files, the old where one cannot be used, and why not."""
-        found, problems = {}, []
-        for file, known in self.found.items():
+    def reload(self, files: WatchedFiles) -> tuple[dict[DefinitionFile, FileContent], list[str]]:
+        """The current content of the files, and problems; a file that cannot be used keeps its old content."""
+        contents, problems = {}, []
+        for file, known in self.contents.items():
             try:
-                found[file] = files.read(file, known)
+                contents[file] = files.read(file, known)
             except InputError as error:
-                found[file] = known
+                contents[file] = known
                 problems.append(str(error))
-        return found, problems
+        return contents, problems
 
-    def differs(self, found: dict[DefinitionFile, FileContent]) -> bool:
-        """Whether some content is not the one that holds."""
-        return any(content.digest != self.found[file].digest for file, content in found.items())
+    def differs(self, contents: dict[DefinitionFile, FileContent]) -> bool:
+        """Whether some content differs from the one that applies."""
+        return any(content.digest != self.contents[file].digest for file, content in contents.items())
 
     def to_json(self, valuation: Valuation) -> bytes:
-        """Write it for a state."""
-        files = [[content.digest, content.definition.to_dict()] for content in self.found.values()]
+        """The JSON for a state."""
+        files = [[content.digest, content.definition.to_dict()] for content in self.contents.values()]
         counts = {"redefined": self.redefined, "refused": self.refused, "refusal": self.refusal}
         return json.dumps({"version": VERSION, "given": valuation.digest, "files": files} | counts).encode()
 
 
 @dataclass(frozen=True)
 class SavedImportance:
-    """An `ImportanceState` as a saved bucket has it, read without the query that wrote it."""
+    """The `ImportanceState` of a saved bucket, read without the query that wrote it."""
 
     version: int
     given: str
@@ -158,22 +158,22 @@ class SavedImportance:
         saved = cls(**json.loads(state["importance"].tobytes()))
         if saved.version != VERSION:
             raise InputError(
-                f"the checkpoint has importance of version {saved.version}, not {VERSION}; go on with the release "
+                f"the checkpoint has importance of version {saved.version}, not {VERSION}; continue with the release "
                 "that wrote it, or start with a new checkpointLocation"
             )
         return saved
 
-    def restored(self, valuation: Valuation) -> ImportanceState:
-        """The state that goes on; with another definition, only the counts go on."""
+    def restore(self, valuation: Valuation) -> ImportanceState:
+        """The state of a restarted query; with another definition, only the counts are kept."""
         counts = {k: v for k, v in asdict(self).items() if k in ("redefined", "refused", "refusal")}
         if self.given != valuation.digest:
-            return ImportanceState(dict(valuation.found), **counts | {"redefined": self.redefined + 1})
-        contents = (FileContent(digest, Definition.of(plain)) for digest, plain in self.files)
-        return ImportanceState(dict(zip(valuation.found, contents, strict=True)), **counts)
+            return ImportanceState(dict(valuation.contents), **counts | {"redefined": self.redefined + 1})
+        restored = (FileContent(digest, Definition.of(saved)) for digest, saved in self.files)
+        return ImportanceState(dict(zip(valuation.contents, restored, strict=True)), **counts)
 
 
 class BucketValuation:
-    """Gives the rows of one bucket their importance.
+    """Computes the importance of the rows of one bucket.
 
     Parameters
     ----------
@@ -196,34 +196,34 @@ class BucketValuation:
         self._operator = operator
         self._payload = payload
         self._files = files or WatchedFiles()
-        self.state = ImportanceState(dict(valuation.found) if valuation else {})
+        self.state = ImportanceState(dict(valuation.contents) if valuation else {})
 
     def of_arrivals(self, arrivals: Mapping[Side, pa.Table]) -> dict[Side, Array]:
         """The importance of arrivals by side; empty without a definition."""
         if not self._valuation:
             return {}
         try:
-            return self._valued(self._valuation, self.state.found, arrivals)
+            return self._evaluate(self._valuation, self.state.contents, arrivals)
         except InputError:
-            # Without this the query would fail again after every restart, though the file was repaired.
-            found, _ = self.state.reread(self._files)
-            if not self.state.differs(found):
+            # Otherwise the query would fail again after every restart, even if the file was repaired.
+            contents, _ = self.state.reload(self._files)
+            if not self.state.differs(contents):
                 raise
-            importance = self._valued(self._valuation, found, arrivals)
-            self._apply(self._valuation, found)
+            importance = self._evaluate(self._valuation, contents, arrivals)
+            self._apply(self._valuation, contents)
             return importance
 
     def reload_importance(self) -> None:
-        """At the end of a micro-batch, take up a new content of the files for the next one.
+        """At the end of a micro-batch, read the files again, for the next one.
 
         Files that cannot be used, or do not value the buffered rows, change nothing and are counted.
         """
         if not self._valuation:
             return
-        found, problems = self.state.reread(self._files)
-        if self.state.differs(found):
+        contents, problems = self.state.reload(self._files)
+        if self.state.differs(contents):
             try:
-                self._apply(self._valuation, found)
+                self._apply(self._valuation, contents)
             except InputError as error:
                 problems.append(str(error))
         if problems:
@@ -231,33 +231,33 @@ class BucketValuation:
             self.state.refusal = problems[0]
 
     def resume(self, saved: SavedImportance | None) -> None:
-        """Go on from a saved state; buffered rows are valued again where its definition was another."""
+        """Continue from a saved state; if its definition was another, buffered rows are valued again."""
         if saved and self._valuation:
-            self.state = saved.restored(self._valuation)
+            self.state = saved.restore(self._valuation)
             if saved.given != self._valuation.digest:
-                self._revalue(self._valuation, self.state.found)
+                self._revalue(self._valuation, self.state.contents)
         elif self._valuation:
-            self._revalue(self._valuation, self.state.found)
+            self._revalue(self._valuation, self.state.contents)
         elif saved:
             self._set({})
 
     def to_json(self) -> bytes:
-        """Write the state of a bucket whose rows have importance."""
+        """The JSON for a state of a bucket whose rows have importance."""
         if not self._valuation:
             raise ValueError("rows have no importance")
         return self.state.to_json(self._valuation)
 
-    def _apply(self, valuation: Valuation, found: dict[DefinitionFile, FileContent]) -> None:
-        self._revalue(valuation, found)
-        self.state.found = found
+    def _apply(self, valuation: Valuation, contents: dict[DefinitionFile, FileContent]) -> None:
+        self._revalue(valuation, contents)
+        self.state.contents = contents
         self.state.redefined += 1
 
-    def _revalue(self, valuation: Valuation, found: dict[DefinitionFile, FileContent]) -> None:
-        """Give buffered rows the importance that follows from some content of the files."""
-        valuation.check(valuation.settled(found))
-        held = {side: self._operator.buffers[side].rows.id for side in SIDES}
-        tables = {side: self._payload[side].take(ids) for side, ids in held.items() if len(ids)}
-        self._set(self._valued(valuation, found, tables))
+    def _revalue(self, valuation: Valuation, contents: dict[DefinitionFile, FileContent]) -> None:
+        """Set the importance of buffered rows by this content of the files."""
+        valuation.check(valuation.resolve(contents))
+        buffered_ids = {side: self._operator.buffers[side].rows.id for side in SIDES}
+        tables = {side: self._payload[side].take(ids) for side, ids in buffered_ids.items() if len(ids)}
+        self._set(self._evaluate(valuation, contents, tables))
 
     def _set(self, importance: Mapping[Side, Array]) -> None:
         # A sample's rows have no importance.
@@ -266,11 +266,11 @@ class BucketValuation:
                 self._operator.revalue(side, importance.get(side))
 
     @staticmethod
-    def _valued(
-        valuation: Valuation, found: dict[DefinitionFile, FileContent], tables: Mapping[Side, pa.Table]
+    def _evaluate(
+        valuation: Valuation, contents: dict[DefinitionFile, FileContent], tables: Mapping[Side, pa.Table]
     ) -> dict[Side, Array]:
-        definition = valuation.settled(found)
+        definition = valuation.resolve(contents)
         return {
-            side: valuation.worth(definition, side, tables[side]) if side in tables else np.empty(0)
+            side: valuation.importance_of(definition, side, tables[side]) if side in tables else np.empty(0)
             for side in SIDES
         }

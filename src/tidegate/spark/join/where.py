@@ -1,8 +1,8 @@
 """`where=`: a further condition on pairs, written as a Spark SQL expression.
 
-The expression is parsed and taken apart. A part that uses one side only is computed by Spark beforehand, as a hidden
-column of that side, with all of Spark's functions. The operators that use both sides become a `PairCondition`, which
-workers evaluate. Nothing is ever evaluated as Python.
+The expression is parsed and split. A part that uses one side only is computed by Spark before the join, as a hidden
+column of that side, and may use all of Spark's functions. The operators that use both sides become a
+`PairCondition`, which workers evaluate. Nothing is ever evaluated as Python.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from tidegate.spark.join.pair_condition import Node, PairCondition, evaluated
+from tidegate.spark.join.pair_condition import Node, PairCondition, evaluate
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _COMPARE: Final[dict[type[exp.Expression], str]] = {
     exp.GT: "greater",
     exp.GTE: "greater_equal",
 }
-_CONNECT: Final[dict[type[exp.Expression], str]] = {exp.And: "and_kleene", exp.Or: "or_kleene"}
+_LOGICAL: Final[dict[type[exp.Expression], str]] = {exp.And: "and_kleene", exp.Or: "or_kleene"}
 _UNARY: Final[dict[type[exp.Expression], str]] = {exp.Not: "invert", exp.Abs: "abs_checked"}
 _ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
     exp.Add: "add_checked",
@@ -38,17 +38,17 @@ _ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
 }
 
 
-class _SparkFour(Spark):
-    """Spark since version 4: a doubled quote stands for one."""
+class _Spark4Dialect(Spark):
+    """The SQL of Spark since version 4, in which a doubled quote is an escaped quote."""
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
 
 
-SPARK: Final = _SparkFour
+SPARK: Final = _Spark4Dialect
 
 
-class EntangledError(InputError):
+class TwoSidedExpressionError(InputError):
     """An operator uses both sides and cannot be evaluated on pairs."""
 
 
@@ -71,19 +71,19 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
         raise InputError(f"where={text!r} cannot be parsed as one condition; write a single expression")
     owners = {"l": {n.casefold(): n for n in left}, "r": {n.casefold(): n for n in right}}
 
-    def qualified(node: exp.Expression) -> exp.Expression:
+    def qualify(node: exp.Expression) -> exp.Expression:
         if not isinstance(node, exp.Column):
             return node
-        words = [part.name for part in node.parts]
-        if words[0].casefold() in owners and len(words) > 1:
-            alias, name, *fields = words[0].casefold(), *words[1:]
+        name_parts = [part.name for part in node.parts]
+        if name_parts[0].casefold() in owners and len(name_parts) > 1:
+            alias, name, *fields = name_parts[0].casefold(), *name_parts[1:]
         else:
-            name, *fields = words
-            found = [alias for alias, names in owners.items() if name.casefold() in names]
-            if len(found) != 1:
-                where = "both sides" if found else "neither side"
+            name, *fields = name_parts
+            owning_aliases = [alias for alias, names in owners.items() if name.casefold() in names]
+            if len(owning_aliases) != 1:
+                where = "both sides" if owning_aliases else "neither side"
                 raise InputError(f"where={text!r}: column {name!r} is on {where}; write l.{name} or r.{name}")
-            alias = found[0]
+            alias = owning_aliases[0]
         if name.casefold() not in owners[alias]:
             known = ", ".join([f"l.{n}" for n in left] + [f"r.{n}" for n in right])
             raise InputError(f"where={text!r}: there is no column {alias}.{name}; there are {known}")
@@ -92,7 +92,7 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
             column = exp.Dot(this=column, expression=exp.to_identifier(field, quoted=True))
         return column
 
-    return tree.transform(qualified)
+    return tree.transform(qualify)
 
 
 def sides_of(tree: exp.Expression) -> set[Side]:
@@ -100,20 +100,20 @@ def sides_of(tree: exp.Expression) -> set[Side]:
     return {"left" if column.table == "l" else "right" for column in tree.find_all(exp.Column)}
 
 
-def take_apart(tree: exp.Expression) -> PairCondition:
-    """Separate what one side can compute from what needs both.
+def split_condition(tree: exp.Expression) -> PairCondition:
+    """Separate the parts that use one side from the operators that use both.
 
     Examples
     --------
-    >>> where = take_apart(parse("l.a != 0 and r.b > 10 / l.a", ["a"], ["b"]))
+    >>> where = split_condition(parse("l.a != 0 and r.b > 10 / l.a", ["a"], ["b"]))
     >>> where.left["w1"]
     'CASE WHEN (`a` <> 0) THEN 10 / `a` END'
     """
     parts: dict[Side, dict[str, str]] = {"left": {}, "right": {}}
-    return PairCondition(_node(tree, parts, {"left": [], "right": []}), parts["left"], parts["right"])
+    return PairCondition(_pair_node(tree, parts, {"left": [], "right": []}), parts["left"], parts["right"])
 
 
-def _bare(tree: exp.Expression) -> str:
+def _one_sided_sql(tree: exp.Expression) -> str:
     """The SQL of a one-sided expression, over the columns of its side."""
     stripped = tree.copy().transform(
         lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
@@ -121,62 +121,68 @@ def _bare(tree: exp.Expression) -> str:
     return cast("str", stripped.sql(SPARK))
 
 
-def _node(tree: exp.Expression, parts: dict[Side, dict[str, str]], guards: dict[Side, list[str]]) -> Node:
+def _pair_node(
+    tree: exp.Expression, parts: dict[Side, dict[str, str]], guards: dict[Side, list[str]]
+) -> Node:
     sides = sides_of(tree)
     if len(sides) <= 1:
         side: Side = next(iter(sides), "left")
         name = f"w{len(parts[side])}"
-        sql = _bare(tree)
+        sql = _one_sided_sql(tree)
         # Spark stops once AND or OR is decided, so a later part that could fail must not be computed.
         guard = " AND ".join(guards[side])
         parts[side][name] = f"CASE WHEN {guard} THEN {sql} END" if guard else sql
         return ("column", side, name)
     if isinstance(tree, exp.Paren):
-        return _node(tree.this, parts, guards)
+        return _pair_node(tree.this, parts, guards)
     if type(tree) in _UNARY:
-        return (_UNARY[type(tree)], _node(tree.this, parts, guards))
+        return (_UNARY[type(tree)], _pair_node(tree.this, parts, guards))
     if isinstance(tree, exp.Between):
         low = exp.GTE(this=tree.this.copy(), expression=tree.args["low"].copy())
         high = exp.LTE(this=tree.this.copy(), expression=tree.args["high"].copy())
-        return ("and_kleene", _node(low, parts, guards), _node(high, parts, guards))
-    if type(tree) in _CONNECT:
-        return _connected(tree, parts, guards)
+        return ("and_kleene", _pair_node(low, parts, guards), _pair_node(high, parts, guards))
+    if type(tree) in _LOGICAL:
+        return _chain_node(tree, parts, guards)
     for kinds in (_COMPARE, _ARITHMETIC):
         if type(tree) in kinds:
-            return (kinds[type(tree)], _node(tree.this, parts, guards), _node(tree.expression, parts, guards))
-    raise EntangledError(
+            return (
+                kinds[type(tree)],
+                _pair_node(tree.this, parts, guards),
+                _pair_node(tree.expression, parts, guards),
+            )
+    raise TwoSidedExpressionError(
         f"where: {tree.sql(SPARK)!r} uses both sides; between the sides use comparisons, AND, OR, NOT, "
-        "BETWEEN, +, -, * and abs (within one side any Spark SQL expression will do)"
+        "BETWEEN, +, -, * and abs (within one side, use any Spark SQL expression)"
     )
 
 
-def _connected(
+def _chain_node(
     tree: exp.Expression, parts: dict[Side, dict[str, str]], guards: dict[Side, list[str]]
 ) -> Node:
-    """A chain of ANDs or of ORs, in which what comes first guards what follows on the same side."""
+    """A chain of ANDs or of ORs, in which a term guards later terms of the same side."""
     joined: Node | None = None
     for term in cast("Iterator[exp.Expression]", tree.flatten()):
-        node = _node(term, parts, guards)
-        joined = node if joined is None else (_CONNECT[type(tree)], joined, node)
-        decided = sides_of(term)
-        if len(decided) == 1:
-            side = next(iter(decided))
-            sql = _bare(term)
+        node = _pair_node(term, parts, guards)
+        joined = node if joined is None else (_LOGICAL[type(tree)], joined, node)
+        term_sides = sides_of(term)
+        if len(term_sides) == 1:
+            side = next(iter(term_sides))
+            sql = _one_sided_sql(term)
             guard = f"({sql})" if isinstance(tree, exp.And) else f"NOT coalesce({sql}, false)"
             guards = guards | {side: [*guards[side], guard]}
     return joined or ()
 
 
-def check(where: PairCondition, types: dict[Side, dict[str, pa.DataType]], text: str) -> None:
-    """Evaluate a condition on no pairs, to refuse types that it cannot be computed on."""
+def check_types(where: PairCondition, types: dict[Side, dict[str, pa.DataType]], text: str) -> None:
+    """Evaluate a condition without pairs, to refuse types that it cannot be computed on."""
     try:
-        result = evaluated(where.tree, lambda side, name: pa.nulls(0, types[side][name]))
+        result = evaluate(where.tree, lambda side, name: pa.nulls(0, types[side][name]))
     except pa.ArrowException as error:
-        raise EntangledError(
+        raise TwoSidedExpressionError(
             f"where={text!r} cannot be evaluated between the sides ({str(error).splitlines()[0]}); "
             "cast both to one type of number, string, date or time"
         ) from error
     if not pa.types.is_boolean(result.type):
-        raise EntangledError(
+        raise TwoSidedExpressionError(
             f"where={text!r} is of type {result.type}, not a condition; compare it with something"
         )

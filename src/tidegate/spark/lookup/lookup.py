@@ -35,9 +35,9 @@ from tidegate.relations.file import FileRelation
 from tidegate.relations.relation import RelationColumn
 from tidegate.spark.frames.durations import microseconds
 from tidegate.spark.frames.side import INTEGERS, On, check_frame, key_pairs, quoted
-from tidegate.spark.join.plan import how_of
+from tidegate.spark.join.plan import parse_how
 from tidegate.spark.lookup.task import FOUND, HIT, LookupTask, retry
-from tidegate.spark.packing.columns import travelled
+from tidegate.spark.packing.columns import transport_type
 from tidegate.spark.session.configuration import DEFAULT_PARTITIONS, shuffle_partitions
 from tidegate.types import Budget, InputError, check_choice, first_missing
 
@@ -132,7 +132,7 @@ def lookup(
         The stream's columns as they are, then the relation's; a key that has one name in both is there once.
     """
     check_frame(stream, "stream")
-    join_type = how_of(how, get_args(LookupHow))
+    join_type = parse_how(how, get_args(LookupHow))
     check_choice(policy, LookupPolicy, "cache policy")
     check_probabilities(policy, probabilities)
     budget = Budget.of(cache)
@@ -152,7 +152,7 @@ def lookup(
         relation=source,
         key=key,
         columns=tuple(added),
-        key_type=travelled(to_arrow_type(kind, timezone="UTC")),
+        key_type=transport_type(to_arrow_type(kind, timezone="UTC")),
         cache=budget,
         tasks=parts,
         policy=policy,

@@ -1,1 +1,1 @@
-"""Rows on their way to a bucket and back: buckets, packed Arrow batches and column types."""
+"""How rows are sent to buckets and back: buckets, packed Arrow batches and column types."""

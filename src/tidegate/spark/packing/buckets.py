@@ -1,9 +1,8 @@
-"""Buckets: how rows are dealt to the parallel instances of a join.
+"""Buckets: how rows are distributed to the parallel instances of a join.
 
-A bucket is a group of keys with one operator, one state and one share of the budget. Spark places groups by a
-hash of their label, which can put two labels on one core; labels are chosen here so that they spread evenly
-over any usual number of partitions. They depend on the number of buckets alone, so that a restart finds its
-state.
+A bucket is a group of keys with one operator, one state and one share of the budget. Spark assigns groups to
+partitions by a hash of their label, which can put two labels on one core. This module chooses labels that spread
+evenly over the usual numbers of partitions. They depend only on the number of buckets, so a restart finds its state.
 """
 
 from __future__ import annotations
@@ -19,34 +18,36 @@ from tidegate.types import InputError
 if TYPE_CHECKING:
     from tidegate.types import Array
 
-MOST_BUCKETS: Final = 64
-"""How many buckets a query has at most, unless a number is given."""
-_TOO_MANY: Final = 4096
-_EVEN: Final = 6720
-"""Labels count up modulo this number, and so modulo each of its divisors: 1 to 8, 10, 12, 16, 20, 24, 32, 64."""
+DEFAULT_MAX_BUCKETS: Final = 64
+"""The largest number of buckets of a query, unless the user gives a number."""
+_MAX_BUCKETS: Final = 4096
+_LABEL_MODULUS: Final = 6720
+"""Labels are consecutive modulo this number, and so modulo its divisors: 1 to 8, 10, 12, 16, 20, 24, 32, 64."""
 
 
 def bucket_count(buckets: int | None, partitions: int) -> int:
-    """The number of buckets of a query: the given one, or else as many as there are partitions."""
+    """The number of buckets of a query: `buckets` if given, otherwise the number of partitions."""
     if buckets is None:
-        return min(partitions, MOST_BUCKETS)
-    if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _TOO_MANY:
-        raise InputError(f"buckets={buckets!r} is not a number of buckets; give 1 to {_TOO_MANY}")
+        return min(partitions, DEFAULT_MAX_BUCKETS)
+    if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _MAX_BUCKETS:
+        raise InputError(
+            f"buckets={buckets!r} is not a number of buckets; give an integer from 1 to {_MAX_BUCKETS}"
+        )
     return buckets
 
 
 @cache
 def labels(buckets: int) -> tuple[int, ...]:
-    """Labels of which the i-th falls into partition `i % n`, for every n that divides 6720.
+    """Return one label per bucket; Spark puts the i-th into partition `i % n`, for every n that divides 6720.
 
     Examples
     --------
     >>> [int(spark_hash(np.array([label]))[0] % 4) for label in labels(8)]
     [0, 1, 2, 3, 0, 1, 2, 3]
     """
-    # Some thirty candidates a spot: none is left without.
-    spots = spark_hash(np.arange(32 * _EVEN, dtype=np.int32)).astype(np.int64) % _EVEN
-    first = dict(zip(*np.unique(spots, return_index=True), strict=True))
+    # About 32 candidates for each residue, so that every residue has at least one.
+    residues = spark_hash(np.arange(32 * _LABEL_MODULUS, dtype=np.int32)).astype(np.int64) % _LABEL_MODULUS
+    first = dict(zip(*np.unique(residues, return_index=True), strict=True))
     return tuple(int(first[np.int64(bucket)]) for bucket in range(buckets))
 
 
@@ -59,11 +60,11 @@ def bucket_of(keys: Array, buckets: int) -> Array:
 def spark_hash(values: Array) -> Array:
     """Spark's `hash` of 32-bit integers: Murmur3 with seed 42."""
 
-    def rotated(x: Array, by: int) -> Array:
+    def rotate(x: Array, by: int) -> Array:
         return (x << np.uint32(by)) | (x >> np.uint32(32 - by))
 
-    k = rotated(values.astype(np.int32).view(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-    h = rotated(np.uint32(42) ^ k, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    k = rotate(values.astype(np.int32).view(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    h = rotate(np.uint32(42) ^ k, 13) * np.uint32(5) + np.uint32(0xE6546B64)
     h ^= np.uint32(4)
     h = (h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     h = (h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35)

@@ -1,4 +1,4 @@
-"""The columns beside the operator's: candidates, their order and their types on the way."""
+"""Columns that the operator does not need: those of candidates, their order and their transport types."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Candidates:
     Parameters
     ----------
     stored, ids
-        Where the columns of buffered rows are, and the ids of these rows in the order of the buffer.
+        The store of the columns of buffered rows, and the ids of these rows in the order of the buffer.
     arrived
         The arrivals; None if there are none.
     """
 
     def __init__(self, stored: PayloadStore, ids: Array, arrived: pa.Table | None) -> None:
         self._stored = stored
-        # The buffer's own column changes with the step.
+        # A copy, because the step changes the column of the buffer.
         self._ids = ids.copy()
         self._arrived = None if arrived is None else arrived.drop_columns([KEY, CONTENT])
 
@@ -39,35 +39,35 @@ class Candidates:
 
     @property
     def bytes_a_row(self) -> int:
-        """About how much one row takes."""
+        """The approximate bytes of a row."""
         arrived = 0 if self._arrived is None else self._arrived.nbytes // max(1, self._arrived.num_rows)
         return max(arrived, self._stored.row_bytes)
 
     def take(self, places: Array) -> pa.Table:
-        """The rows at these places."""
-        return self._taken(places, None)
+        """The rows at these positions."""
+        return self._take(places, None)
 
     def column(self, name: str, places: Array) -> pa.Array:
-        """One column of the rows at these places."""
-        return one_chunk(self._taken(places, [name]).column(name))
+        """One column of the rows at these positions."""
+        return one_chunk(self._take(places, [name]).column(name))
 
-    def _taken(self, places: Array, columns: list[str] | None) -> pa.Table:
-        edge = len(self._ids)
+    def _take(self, places: Array, columns: list[str] | None) -> pa.Table:
+        stored_count = len(self._ids)
         if self._arrived is None:
             return self._stored.take(self._ids[places], columns)
         arrived = self._arrived if columns is None else self._arrived.select(columns)
-        if not edge or not len(places) or places.min() >= edge:
-            return arrived.take(pa.array(places - edge))
-        if places.max() < edge:
+        if not stored_count or not len(places) or places.min() >= stored_count:
+            return arrived.take(pa.array(places - stored_count))
+        if places.max() < stored_count:
             return self._stored.take(self._ids[places], columns)
-        old = places < edge
+        old = places < stored_count
         parts = (
             self._stored.take(self._ids[places[old]], columns),
-            arrived.take(pa.array(places[~old] - edge)),
+            arrived.take(pa.array(places[~old] - stored_count)),
         )
-        back = np.empty(len(places), np.int64)
-        back[np.concatenate((np.flatnonzero(old), np.flatnonzero(~old)))] = np.arange(len(places))
-        return pa.concat_tables(parts).combine_chunks().take(pa.array(back))
+        inverse = np.empty(len(places), np.int64)
+        inverse[np.concatenate((np.flatnonzero(old), np.flatnonzero(~old)))] = np.arange(len(places))
+        return pa.concat_tables(parts).combine_chunks().take(pa.array(inverse))
 
 
 def column(table: pa.Table, name: str) -> Array:
@@ -82,34 +82,37 @@ def micros(table: pa.Table, name: str) -> Array:
     return values
 
 
-def in_order(table: pa.Table, time: str) -> pa.Table:
-    """By time, then by content: the same rows give the same order, whichever way they came."""
-    whole = table.combine_chunks()
-    clock, content = micros(whole, time), column(whole, CONTENT)
-    order = np.argsort(clock, kind="stable")
-    same = np.diff(clock[order]) == 0
+def sort_by_time(table: pa.Table, time: str) -> pa.Table:
+    """Sort rows by time, then by content, so that the result does not depend on the order of the input."""
+    combined = table.combine_chunks()
+    times, content = micros(combined, time), column(combined, CONTENT)
+    order = np.argsort(times, kind="stable")
+    same = np.diff(times[order]) == 0
     if same.any():
-        tied = np.flatnonzero(np.append(same, values=False) | np.insert(same, 0, values=False))
-        rows = order[tied]
-        order[tied] = rows[np.lexsort((content[rows], clock[rows]))]
-    return whole.take(pa.array(order)) if (np.diff(order) < 0).any() else whole
+        tied_positions = np.flatnonzero(np.append(same, values=False) | np.insert(same, 0, values=False))
+        rows = order[tied_positions]
+        order[tied_positions] = rows[np.lexsort((content[rows], times[rows]))]
+    return combined.take(pa.array(order)) if (np.diff(order) < 0).any() else combined
 
 
-def in_utc(table: pa.Table) -> pa.Table:
-    """Bring every column to its `travelled` type."""
-    schema = pa.schema([pa.field(field.name, travelled(field.type)) for field in table.schema])
+def to_transport_types(table: pa.Table) -> pa.Table:
+    """Cast every column to its `transport_type`."""
+    schema = pa.schema([pa.field(field.name, transport_type(field.type)) for field in table.schema])
     return table if schema.equals(table.schema) else table.cast(schema)
 
 
-def travelled(kind: pa.DataType) -> pa.DataType:
-    """The type with timestamps marked as UTC, which they are, and nulls allowed: neither makes another type."""
+def transport_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which a column is sent: timestamps have the time zone UTC, and all parts are nullable.
+
+    Spark sends timestamps in UTC, so the cast changes no value. Neither change makes a different type for Spark.
+    """
     if pa.types.is_timestamp(kind):
         return pa.timestamp(kind.unit, "UTC" if kind.tz else None)
     if pa.types.is_struct(kind):
-        # What a field notes stays: by it Spark tells a geometry from a struct.
-        return pa.struct([pa.field(f.name, travelled(f.type), metadata=f.metadata) for f in kind.fields])
+        # The metadata must stay: Spark recognizes a geometry by it.
+        return pa.struct([pa.field(f.name, transport_type(f.type), metadata=f.metadata) for f in kind.fields])
     if pa.types.is_map(kind):
-        return pa.map_(travelled(kind.key_type), travelled(kind.item_type))
+        return pa.map_(transport_type(kind.key_type), transport_type(kind.item_type))
     if pa.types.is_list(kind):
-        return pa.list_(pa.field(kind.value_field.name, travelled(kind.value_type)))
+        return pa.list_(pa.field(kind.value_field.name, transport_type(kind.value_type)))
     return kind

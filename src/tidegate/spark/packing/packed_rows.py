@@ -1,4 +1,4 @@
-"""Packed rows: Arrow batches as bytes, one a bucket, so that Spark shuffles few rows instead of millions."""
+"""Packed rows: one Arrow batch in bytes for each bucket, so that Spark shuffles a few rows instead of millions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONTENT: Final = "h"
 _ROWS_A_PACK: Final = 1 << 18
 _BYTES_A_PACK: Final = 8 << 20
 _INPUT_BYTES: Final = 64 << 20
-"""How much of a bucket's arrivals is handled together: a worker holds a few times as much."""
+"""The bytes of a bucket's arrivals that are handled together; a worker needs two to three times this memory."""
 NO_LIMIT: Final = 1 << 62
 
 _Name = TypeVar("_Name", bound=str)
@@ -58,19 +58,19 @@ def from_bytes(data: bytes | pa.Buffer) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Pack:
-    """Deal rows to buckets by the hash of their deciding column; rows without one go by their content.
+class RowPacker:
+    """Distributes rows to buckets by the hash of a column; rows in which it is null, by their content.
 
     Parameters
     ----------
     side
         0 for left, 1 for right.
     buckets
-        How many there are.
+        The number of buckets.
     by
-        The column that decides; None puts all into the first bucket.
+        The column by which rows are distributed; None puts all rows into the first bucket.
     fixed
-        Whether the number of buckets was given. If not, it follows from the partitions of the running query.
+        Whether the user gave the number of buckets. Otherwise it is that of the running query's partitions.
     """
 
     side: int
@@ -83,36 +83,39 @@ class Pack:
         if not self.fixed:
             yield from replace(self, buckets=task_buckets(self.buckets), fixed=True)(batches)
             return
-        held: list[pa.RecordBatch] = []
-        silent = set(range(self.buckets))
+        pending: list[pa.RecordBatch] = []
+        empty_buckets = set(range(self.buckets))
         for batch in batches:
             if batch.num_rows:
-                held.append(batch)
-            if sum(b.num_rows for b in held) >= _ROWS_A_PACK or sum(b.nbytes for b in held) >= _BYTES_A_PACK:
-                yield self._packed(held, silent)
-                held = []
-        if held:
-            yield self._packed(held, silent)
-        # Every bucket hears of every micro-batch that has data: what is late depends on the one before.
+                pending.append(batch)
+            if (
+                sum(b.num_rows for b in pending) >= _ROWS_A_PACK
+                or sum(b.nbytes for b in pending) >= _BYTES_A_PACK
+            ):
+                yield self._pack(pending, empty_buckets)
+                pending = []
+        if pending:
+            yield self._pack(pending, empty_buckets)
+        # Every bucket takes part in every micro-batch with data: lateness depends on the previous watermark.
         context = TaskContext.get()
         if context is None or context.partitionId() == 0:
-            yield self._labelled(sorted(silent), [b""] * len(silent))
+            yield self._to_record_batch(sorted(empty_buckets), [b""] * len(empty_buckets))
 
-    def _packed(self, held: list[pa.RecordBatch], silent: set[int]) -> pa.RecordBatch:
-        table = pa.Table.from_batches(held).combine_chunks()
+    def _pack(self, pending: list[pa.RecordBatch], empty_buckets: set[int]) -> pa.RecordBatch:
+        table = pa.Table.from_batches(pending).combine_chunks()
         if self.by is None or self.buckets == 1:
             numbers, parts = [0], [to_bytes(table)]
         else:
-            buckets = bucket_of(self._deciding(table), self.buckets)
+            buckets = bucket_of(self._bucket_hashes(table), self.buckets)
             order = np.argsort(buckets, kind="stable")
             ends = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
-            dealt = table.take(pa.array(order)).combine_chunks()
+            distributed = table.take(pa.array(order)).combine_chunks()
             numbers = [b for b in range(self.buckets) if ends[b + 1] > ends[b]]
-            parts = [to_bytes(dealt.slice(ends[b], ends[b + 1] - ends[b])) for b in numbers]
-        silent.difference_update(numbers)
-        return self._labelled(numbers, parts)
+            parts = [to_bytes(distributed.slice(ends[b], ends[b + 1] - ends[b])) for b in numbers]
+        empty_buckets.difference_update(numbers)
+        return self._to_record_batch(numbers, parts)
 
-    def _labelled(self, numbers: list[int], parts: list[bytes]) -> pa.RecordBatch:
+    def _to_record_batch(self, numbers: list[int], parts: list[bytes]) -> pa.RecordBatch:
         names = labels(self.buckets)
         return pa.record_batch(
             [
@@ -123,60 +126,60 @@ class Pack:
             ["bucket", "side", "payload"],
         )
 
-    def _deciding(self, table: pa.Table) -> Array:
+    def _bucket_hashes(self, table: pa.Table) -> Array:
         column = table.column(self.by)
         if column.null_count:
             column = pc.coalesce(column, table.column(CONTENT))
-        deciding: Array = column.combine_chunks().to_numpy(zero_copy_only=False)
-        return deciding.view(np.int64)
+        hashes: Array = column.combine_chunks().to_numpy(zero_copy_only=False)
+        return hashes.view(np.int64)
 
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give the rows of packed results back, batch by batch."""
+    """Unpack results, batch by batch."""
     for batch in batches:
         for packed in batch.column(0):
             with pa.ipc.open_stream(packed.as_buffer()) as reader:
                 yield from reader
 
 
-def packed(frames: Iterator[pd.DataFrame]) -> Iterator[tuple[int, bytes]]:
-    """Packed rows as Spark hands them over."""
+def read_pandas_packs(frames: Iterator[pd.DataFrame]) -> Iterator[tuple[int, bytes]]:
+    """Read packed rows from the pandas DataFrames of a streaming query: the side and the bytes of each."""
     for frame in frames:
         yield from zip(frame["side"], frame["payload"], strict=True)
 
 
-def unlabelled(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-    """Packed rows as Spark hands them to a batch job."""
+def read_arrow_packs(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    """Read packed rows from the Arrow batches of a batch query: the side and the bytes of each."""
     return ((row["side"], row["payload"]) for batch in batches for row in batch.to_pylist())
 
 
-def gathered(
+def unpack_by_side(
     rows: Iterator[tuple[int, bytes]], names: Sequence[_Name], limit: int = _INPUT_BYTES
 ) -> Iterator[dict[_Name, pa.Table]]:
-    """Unpack the arrivals of a micro-batch by side: all together, or in several parts where they are very large.
+    """Unpack the arrivals of a micro-batch by side, in parts of about `limit` bytes.
 
-    At least one part comes, if an empty one.
+    Yields at least one part, which is empty if there are no arrivals.
     """
-    held: dict[_Name, list[pa.Table]] = {name: [] for name in names}
+    pending: dict[_Name, list[pa.Table]] = {name: [] for name in names}
     size, parts = 0, 0
     for side, payload in rows:
         if not payload:
             continue
-        held[names[side]].append(from_bytes(payload))
+        pending[names[side]].append(from_bytes(payload))
         size += len(payload)
         if size >= limit:
-            # What was unpacked is let go before the step that needs the memory.
-            whole = _together(held)
-            held, size, parts = {name: [] for name in names}, 0, parts + 1
-            yield whole
+            # Release the unpacked parts before the step, which needs the memory.
+            tables_by_side = _concatenate(pending)
+            pending, size, parts = {name: [] for name in names}, 0, parts + 1
+            yield tables_by_side
     if size or not parts:
-        yield _together(held)
+        yield _concatenate(pending)
 
 
-def _together(held: dict[_Name, list[pa.Table]]) -> dict[_Name, pa.Table]:
-    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in held.items() if tables}
+def _concatenate(pending: dict[_Name, list[pa.Table]]) -> dict[_Name, pa.Table]:
+    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in pending.items() if tables}
 
 
-def result(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Pack results of a batch job."""
+def pack_result(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Pack a batch of results."""
     return pa.record_batch([pa.array([to_bytes(batch)], pa.binary())], ["payload"])

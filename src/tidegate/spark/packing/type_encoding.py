@@ -1,9 +1,14 @@
-"""Types that Spark will not hand to Python: carried as others, at any depth, and brought back bit for bit.
+"""Types that Spark cannot send to Python: encoded as other types, at any depth, and decoded without loss.
 
-An interval of years or months goes as its whole months, a calendar interval as its text, and the fields of a struct
-that holds one under names of our own, since Arrow knows no two of one name. One cast reaches into arrays, maps and
-structs on the way out, and leaves nulls, empty values and the order of a map alone. On the way back each is rebuilt
-around its intervals instead: no cast of a whole could promise what is never null.
+| type | encoded as |
+|---|---|
+| interval of years and months | its number of months, an integer |
+| calendar interval | its text |
+| struct that contains an interval or a duplicate field name | the same struct with the field names f0, f1, ... |
+
+A cast encodes a whole column, arrays, maps and structs included. It keeps nulls, empty values and the order of a map.
+Decoding rebuilds each array, map and struct around its intervals instead, because a cast of the whole column would
+not keep which parts are never null.
 """
 
 from __future__ import annotations
@@ -29,56 +34,65 @@ from pyspark.sql.types import (
 
 from tidegate.types import InputError
 
-_Swaps: TypeAlias = Mapping[type[DataType], DataType]
+_TypeReplacements: TypeAlias = Mapping[type[DataType], DataType]
 
 _MONTH: Final = YearMonthIntervalType(YearMonthIntervalType.MONTH, YearMonthIntervalType.MONTH)
-_MONTHS: Final[_Swaps] = {CalendarIntervalType: StringType(), YearMonthIntervalType: _MONTH}
-_TRAVEL: Final[_Swaps] = {CalendarIntervalType: StringType(), YearMonthIntervalType: IntegerType()}
+_INTERMEDIATE_TYPES: Final[_TypeReplacements] = {
+    CalendarIntervalType: StringType(),
+    YearMonthIntervalType: _MONTH,
+}
+_ENCODED_TYPES: Final[_TypeReplacements] = {
+    CalendarIntervalType: StringType(),
+    YearMonthIntervalType: IntegerType(),
+}
 
 
 @dataclass(frozen=True)
-class Carrier:
-    """How a column of a type travels, and how it comes back."""
+class TypeEncoding:
+    """Encodes a column of a type that Spark cannot send to Python, and decodes it."""
 
     kind: DataType
 
     @property
     def type(self) -> DataType:
-        """Its type on the way."""
-        return _swapped(self.kind, _TRAVEL)
+        """The encoded type."""
+        return _replace_types(self.kind, _ENCODED_TYPES)
 
-    def sent(self, column: Column) -> Column:
-        """The column made ready."""
-        # Loose, since a stream's plan may forget what is never null, and a cast that claims it would fail.
-        months, travel = (_swapped(self.kind, swaps, loose=True) for swaps in (_MONTHS, _TRAVEL))
-        return column.cast(months).cast(travel)
-
-    def returned(self, column: Column, *, nullable: bool) -> Column:
-        """The column brought back."""
-        return _rebuilt(column, self.kind, nullable=nullable)
-
-
-def carrier(kind: DataType, name: str) -> Carrier | None:
-    """How a column of this type travels; None: as it is."""
-    if not _refused(kind):
-        return None
-    stuck = _stuck(kind)
-    if stuck is not None:
-        raise InputError(
-            f"column {name!r} is of type {kind.simpleString()}; Spark does not hand the intervals in "
-            f"{stuck.simpleString()} to Python and cannot rebuild it: convert these to strings or integers before "
-            "the join and back after it"
+    def encode(self, column: Column) -> Column:
+        """Encode a column."""
+        # All parts nullable: a stream's plan may not know that a part is never null, and then a strict cast fails.
+        intermediate, encoded = (
+            _replace_types(self.kind, replacements, all_nullable=True)
+            for replacements in (_INTERMEDIATE_TYPES, _ENCODED_TYPES)
         )
-    return Carrier(kind)
+        return column.cast(intermediate).cast(encoded)
+
+    def decode(self, column: Column, *, nullable: bool) -> Column:
+        """Decode a column; `nullable` states whether it may be null."""
+        return _decode(column, self.kind, nullable=nullable)
 
 
-def holds(kind: DataType, *kinds: type[DataType]) -> bool:
-    """Whether the type is, or contains, one of these."""
-    return isinstance(kind, kinds) or any(holds(inner, *kinds) for inner in _inner(kind))
+def encoding_of(kind: DataType, name: str) -> TypeEncoding | None:
+    """The encoding of a column of this type; None if Spark can send it unchanged."""
+    if not _needs_encoding(kind):
+        return None
+    undecodable = _undecodable_part(kind)
+    if undecodable is not None:
+        raise InputError(
+            f"column {name!r} is of type {kind.simpleString()}; Spark cannot send the intervals in "
+            f"{undecodable.simpleString()} to Python, nor rebuild it; convert them to strings or integers before the "
+            "join, and back after it"
+        )
+    return TypeEncoding(kind)
 
 
-def plain(field: StructField) -> StructField:
-    """The field without Spark's note of a watermark, which would not hold for results."""
+def contains_type(kind: DataType, *kinds: type[DataType]) -> bool:
+    """Whether the type is, or contains, one of these types."""
+    return isinstance(kind, kinds) or any(contains_type(inner, *kinds) for inner in _inner(kind))
+
+
+def without_watermark(field: StructField) -> StructField:
+    """The field without the metadata of a watermark, which does not apply to results."""
     kept = {name: value for name, value in (field.metadata or {}).items() if name != "spark.watermarkDelayMs"}
     return StructField(field.name, field.dataType, field.nullable, kept)
 
@@ -95,64 +109,79 @@ def _inner(kind: DataType) -> list[DataType]:
     return []
 
 
-def _refused(kind: DataType) -> bool:
-    """Whether Arrow has no form for the type: intervals, and structs with two fields of one name."""
-    doubled = isinstance(kind, StructType) and len(set(kind.names)) < len(kind.names)
-    return doubled or isinstance(kind, tuple(_TRAVEL)) or any(map(_refused, _inner(kind)))
+def _needs_encoding(kind: DataType) -> bool:
+    """Whether Arrow has no form for the type: intervals, and structs with two fields of the same name."""
+    has_duplicate_names = isinstance(kind, StructType) and len(set(kind.names)) < len(kind.names)
+    return (
+        has_duplicate_names
+        or isinstance(kind, tuple(_ENCODED_TYPES))
+        or any(map(_needs_encoding, _inner(kind)))
+    )
 
 
-def _stuck(kind: DataType) -> DataType | None:
-    """The part that cannot be rebuilt: a user's own type, or a map whose keys Spark cannot order."""
-    if isinstance(kind, UserDefinedType) and _refused(kind):
+def _undecodable_part(kind: DataType) -> DataType | None:
+    """The part that cannot be decoded: a user-defined type, or a map whose keys Spark cannot order."""
+    if isinstance(kind, UserDefinedType) and _needs_encoding(kind):
         return kind
-    if isinstance(kind, MapType) and any(holds(k, CalendarIntervalType) for k in _inner(kind.keyType)):
+    if isinstance(kind, MapType) and any(
+        contains_type(k, CalendarIntervalType) for k in _inner(kind.keyType)
+    ):
         return kind
-    return next(filter(None, map(_stuck, _inner(kind))), None)
+    return next(filter(None, map(_undecodable_part, _inner(kind))), None)
 
 
-def _swapped(kind: DataType, swaps: _Swaps, *, loose: bool = False) -> DataType:
-    """The type on its way; `loose` if anything in it may be null."""
+def _replace_types(
+    kind: DataType, replacements: _TypeReplacements, *, all_nullable: bool = False
+) -> DataType:
+    """The type with its parts replaced; with `all_nullable`, every part of it may be null."""
     if isinstance(kind, ArrayType):
-        return ArrayType(_swapped(kind.elementType, swaps, loose=loose), loose or kind.containsNull)
+        return ArrayType(
+            _replace_types(kind.elementType, replacements, all_nullable=all_nullable),
+            all_nullable or kind.containsNull,
+        )
     if isinstance(kind, MapType):
-        key, value = (_swapped(k, swaps, loose=loose) for k in (kind.keyType, kind.valueType))
-        return MapType(key, value, loose or kind.valueContainsNull)
+        key, value = (
+            _replace_types(k, replacements, all_nullable=all_nullable) for k in (kind.keyType, kind.valueType)
+        )
+        return MapType(key, value, all_nullable or kind.valueContainsNull)
     if isinstance(kind, StructType):
-        names = [f"f{i}" for i in range(len(kind))] if _refused(kind) else kind.names
-        inner = [_swapped(f.dataType, swaps, loose=loose) for f in kind.fields]
+        names = [f"f{i}" for i in range(len(kind))] if _needs_encoding(kind) else kind.names
+        inner = [_replace_types(f.dataType, replacements, all_nullable=all_nullable) for f in kind.fields]
         return StructType(
             [
-                StructField(name, k, loose or f.nullable, f.metadata)
+                StructField(name, k, all_nullable or f.nullable, f.metadata)
                 for name, k, f in zip(names, inner, kind.fields, strict=True)
             ]
         )
-    return swaps.get(type(kind), kind)
+    return replacements.get(type(kind), kind)
 
 
-def _rebuilt(column: Column, kind: DataType, *, nullable: bool) -> Column:
-    """What travelled as it was; what is never null is known to be so."""
-    if not _refused(kind):
+def _decode(column: Column, kind: DataType, *, nullable: bool) -> Column:
+    """Decode a column; parts that are never null stay so in the schema."""
+    if not _needs_encoding(kind):
         return column
     if isinstance(kind, ArrayType):
-        return F.transform(column, lambda e: _rebuilt(e, kind.elementType, nullable=kind.containsNull))
+        return F.transform(column, lambda e: _decode(e, kind.elementType, nullable=kind.containsNull))
     if isinstance(kind, MapType):
-        # Each only where it must be: Spark makes 0.0 of a key of -0.0 that it rebuilds.
-        if _refused(kind.keyType):
-            column = F.transform_keys(column, lambda k, _: _rebuilt(k, kind.keyType, nullable=False))
-        if _refused(kind.valueType):
-            may = kind.valueContainsNull
-            column = F.transform_values(column, lambda _, v: _rebuilt(v, kind.valueType, nullable=may))
+        # Rebuild only what must be: Spark changes a key of -0.0 that it rebuilds into 0.0.
+        if _needs_encoding(kind.keyType):
+            column = F.transform_keys(column, lambda k, _: _decode(k, kind.keyType, nullable=False))
+        if _needs_encoding(kind.valueType):
+            values_nullable = kind.valueContainsNull
+            column = F.transform_values(
+                column, lambda _, v: _decode(v, kind.valueType, nullable=values_nullable)
+            )
         return column
     if isinstance(kind, StructType):
         if nullable:
-            # Inside a list without nulls Spark still knows which fields are never null; an empty one gives null.
-            one = F.array_compact(F.array(column))
-            return F.get(F.transform(one, lambda s: _rebuilt(s, kind, nullable=False)), F.lit(0))
+            # In an array without nulls, Spark keeps which fields are never null. An empty array gives null.
+            array_of_one = F.array_compact(F.array(column))
+            return F.get(F.transform(array_of_one, lambda s: _decode(s, kind, nullable=False)), F.lit(0))
         return F.struct(
             *(
-                _rebuilt(column[f"f{i}"], f.dataType, nullable=f.nullable).alias(f.name, metadata=f.metadata)
+                _decode(column[f"f{i}"], f.dataType, nullable=f.nullable).alias(f.name, metadata=f.metadata)
                 for i, f in enumerate(kind.fields)
             )
         )
-    interval = column.cast(_MONTHS[type(kind)]).cast(kind)
+    interval = column.cast(_INTERMEDIATE_TYPES[type(kind)]).cast(kind)
     return interval if nullable or kind != CalendarIntervalType() else F.coalesce(interval, F.make_interval())

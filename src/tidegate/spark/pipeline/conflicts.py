@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from tidegate.engine.operator import Join
-from tidegate.spark.join.importance import check_needs
+from tidegate.spark.join.importance import check_importance_given
 from tidegate.spark.pipeline.models import JoinConfig, Pipeline, SinkConfig, SourceConfig
 from tidegate.spark.pipeline.values import FILE_FORMATS, STREAM_FORMATS
 from tidegate.types import SIDES, InputError, Side, Window
@@ -116,7 +116,7 @@ def _check_join(join: JoinConfig) -> Problems:
                 f"{join.buckets} buckets need join.by: without it every row may match every other",
             )
     try:
-        check_needs(join.policy, join.importance)
+        check_importance_given(join.policy, join.importance)
     except InputError as error:
         yield "join.importance", str(error)
 

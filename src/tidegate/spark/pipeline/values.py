@@ -29,8 +29,8 @@ from tidegate.importance import Definition, DefinitionLike, Expression
 from tidegate.importance.definition import walk
 from tidegate.policies import Policy
 from tidegate.spark.frames.durations import microseconds, parse_window
-from tidegate.spark.join.plan import How, how_of
-from tidegate.spark.join.settings import online
+from tidegate.spark.join.plan import How, parse_how
+from tidegate.spark.join.settings import online_policy
 from tidegate.spark.join.where import SPARK
 from tidegate.spark.pipeline.functions import check_expression
 from tidegate.types import Band, Budget, Comparison, Condition, InputError, check_choice
@@ -190,11 +190,11 @@ def _condition(value: object) -> Condition:
 
 def _policy(value: object) -> Policy:
     if isinstance(value, str):
-        return online(value)
+        return online_policy(value)
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise _unexpected('a name like "fifo", or a table like { name = "random", seed = 1 }', value)
     settings = dict(value)
-    policy = online(settings.pop("name"))
+    policy = online_policy(settings.pop("name"))
     known: list[str] = [item.name for item in fields(policy) if item.init] if is_dataclass(policy) else []
     hints = typing.get_type_hints(type(policy))
     for key, setting in settings.items():
@@ -261,7 +261,7 @@ KeyColumns: TypeAlias = Annotated[
 WindowEnds: TypeAlias = Annotated[tuple[str | None, str | None], PlainValidator(_window)]
 BudgetValue: TypeAlias = Annotated[Budget | None, PlainValidator(_budget)]
 PolicyValue: TypeAlias = Annotated[Policy, PlainValidator(_policy)]
-HowValue: TypeAlias = Annotated[How, PlainValidator(how_of)]
+HowValue: TypeAlias = Annotated[How, PlainValidator(parse_how)]
 ConditionValue: TypeAlias = Annotated[Condition, PlainValidator(_condition)]
 ImportanceValue: TypeAlias = Annotated[Definition | None, PlainValidator(_importance)]
 SplitValue: TypeAlias = Annotated[

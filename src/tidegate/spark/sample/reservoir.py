@@ -12,9 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
-from tidegate.spark.packing.columns import travelled
-from tidegate.spark.packing.packed_rows import RESULTS, result
-from tidegate.spark.packing.type_encoding import carrier
+from tidegate.spark.packing.columns import transport_type
+from tidegate.spark.packing.packed_rows import RESULTS, pack_result
+from tidegate.spark.packing.type_encoding import encoding_of
 from tidegate.spark.sample.bucket_reservoir import merge_buckets, unpack_buckets
 from tidegate.spark.sample.columns import OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.state.checkpoint import find_state
@@ -78,15 +78,15 @@ def reservoir(
 def _rows(states: DataFrame, schema: StructType, size: int) -> DataFrame:
     """Merge the reservoirs of all buckets."""
     # Encoded as one struct: if each column were decoded separately, Spark's plan would double with each column.
-    how = carrier(schema, _RESULT)
-    travelling = how.type if how else schema
-    layout = StructType().add(_RESULT, travelling)
+    encoding = encoding_of(schema, _RESULT)
+    encoded_type = encoding.type if encoding else schema
+    layout = StructType().add(_RESULT, encoded_type)
     for name in _SAMPLE_COLUMNS:
         layout = layout.add(name, "long" if name == OWNER else "double")
-    sample = _BucketMerger(travelled(to_arrow_type(travelling, timezone="UTC")), size)
+    sample = _BucketMerger(transport_type(to_arrow_type(encoded_type, timezone="UTC")), size)
     rows = states.mapInArrow(_packed_reservoirs, RESULTS).repartition(1).mapInArrow(sample, layout)
-    if how:
-        rows = rows.withColumn(_RESULT, how.returned(F.col(_RESULT), nullable=True))
+    if encoding:
+        rows = rows.withColumn(_RESULT, encoding.decode(F.col(_RESULT), nullable=True))
     return rows.select(f"{_RESULT}.*", *_SAMPLE_COLUMNS)
 
 
@@ -113,7 +113,7 @@ def _packed_reservoirs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     """The reservoir of each bucket, packed."""
     for _, saved in saved_states(batches):
         if saved.sample:
-            yield result(saved.sample.packed(0))
+            yield pack_result(saved.sample.packed(0))
 
 
 def _sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

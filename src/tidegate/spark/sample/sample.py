@@ -18,7 +18,7 @@ from tidegate.sampling import find as find_sampler
 from tidegate.sampling.estimates.sample_design import Method, listed
 from tidegate.spark.frames.durations import Duration, parse_window, show_as_written
 from tidegate.spark.join.plan import SamplePlan
-from tidegate.spark.join.query import Query
+from tidegate.spark.join.query import JoinQuery
 from tidegate.spark.state.layout import NAME
 from tidegate.types import Budget, InputError, perhaps, refuse_class
 
@@ -120,7 +120,7 @@ def sample(
     ----------
     Memory-Limited Execution of Windowed Stream Joins, section 4. Reservoir Sampling over Memory-Limited Stream Joins.
     """
-    query = Query.of(left, right, on=on, time=time, condition="=", by=None, lateness=lateness, step=step)
+    query = JoinQuery.of(left, right, on=on, time=time, condition="=", by=None, lateness=lateness, step=step)
     count = query.buckets(buckets)
     memory = Budget.of(budget)
     chosen = _find_sampler(method, sampler, p)

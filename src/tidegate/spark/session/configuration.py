@@ -7,7 +7,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from tidegate.spark.packing.buckets import MOST_BUCKETS
+from tidegate.spark.packing.buckets import DEFAULT_MAX_BUCKETS
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -80,12 +80,12 @@ def _choose_partitions(spark: SparkSession) -> tuple[int, str]:
     """A number of partitions for the session, and the reason."""
     if local := _LOCAL.fullmatch(_master(spark)):
         cores = _named_cores(local) or _parallelism(spark)
-        return min(cores, MOST_BUCKETS), f"Spark runs on one machine with {cores} cores"
+        return min(cores, DEFAULT_MAX_BUCKETS), f"Spark runs on one machine with {cores} cores"
     cores = max(_parallelism(spark), _executor_cores(spark))
-    count = min(max(cores, _MIN_ON_CLUSTER), MOST_BUCKETS)
+    count = min(max(cores, _MIN_ON_CLUSTER), DEFAULT_MAX_BUCKETS)
     return (
         count,
-        f"Spark has {cores} cores now; {_MIN_ON_CLUSTER} to {MOST_BUCKETS} are chosen on a cluster",
+        f"Spark has {cores} cores now; {_MIN_ON_CLUSTER} to {DEFAULT_MAX_BUCKETS} are chosen on a cluster",
     )
 
 
@@ -113,7 +113,7 @@ def _parallelism(spark: SparkSession) -> int:
     if context is not None:
         return int(context.defaultParallelism)
     # A range has as many partitions as Spark's default parallelism, and its last row is in the last of them.
-    rows = spark.range(MOST_BUCKETS).selectExpr("spark_partition_id() AS partition").collect()
+    rows = spark.range(DEFAULT_MAX_BUCKETS).selectExpr("spark_partition_id() AS partition").collect()
     return 1 + max(int(row.partition) for row in rows)
 
 

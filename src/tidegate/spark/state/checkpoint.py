@@ -1,7 +1,7 @@
-"""The state of a join, a sample or an alarm in a checkpoint: which of a query's operators it is, and what is wrong.
+"""Finds and checks the state of a join, a sample or an alarm in a checkpoint.
 
-Spark numbers the stateful operators of a query from its end. A join is found by what Spark's metadata say of its
-state, and told from other joins of the query by the name that its buckets saved.
+Spark numbers the stateful operators of a query from its end. Our operators are recognized by the state variables in
+Spark's metadata, and distinguished by the names that their buckets saved.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tidegate.types import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-_SHOWN: Final = 300
-_ANEW: Final = "restore the checkpoint from a copy, or start the query with a new checkpointLocation"
-_DESCRIBED: Final = "bucket int, name string, layout string, policy string, problem string"
+_MAX_CAUSE_LENGTH: Final = 300
+_REMEDY: Final = "restore the checkpoint from a copy, or start the query with a new checkpointLocation"
+_DESCRIPTION_SCHEMA: Final = "bucket int, name string, layout string, policy string, problem string"
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class FoundState:
     Parameters
     ----------
     number
-        Of the operator, as Spark counts those of the query.
+        The number that Spark gives to the operator.
     states
-        The states of its buckets, each in its chunks.
+        The states of its buckets, in chunks.
     name
-        What `name=` said.
+        The `name=` of the join.
     layout
-        What it says of itself; empty where nothing was saved yet.
+        The saved layout; None if nothing is saved yet.
     policy
         The label of its policy, if it has one.
     """
@@ -65,19 +65,23 @@ class FoundState:
 def find_state(
     checkpoint: str | Path, session: SparkSession, name: str | int | None, caller: str
 ) -> FoundState:
-    """The state that is asked for: by its name, by the operator's number, or the only one that there is."""
+    """Find a state by its name or by the operator's number; None finds the only one that there is."""
     with error_log_muted():
-        found = [
-            _described(checkpoint, number, _states(checkpoint, session, number))
+        states = [
+            _describe(checkpoint, number, _states(checkpoint, session, number))
             for number in _numbers(checkpoint, session)
         ]
-    found.sort(key=lambda one: (one.name, one.number))
-    listed = ", ".join(map(str, found))
-    chosen = [one for one in found if name is None or name in (one.name, one.number)]
+    states.sort(key=lambda state: (state.name, state.number))
+    listed = ", ".join(map(str, states))
+    chosen = [state for state in states if name is None or name in (state.name, state.number)]
     if not chosen:
-        raise InputError(f"the query at {str(checkpoint)!r} has no {name!r}; there is {listed}")
+        raise InputError(f"the query at {str(checkpoint)!r} has no {name!r}; it has {listed}")
     if len(chosen) > 1:
-        wanted = f"name=, as in {caller}(..., name=...)" if name is None else "name=, once a name of its own"
+        wanted = (
+            f"name=, as in {caller}(..., name=...)"
+            if name is None
+            else "name=, after giving each a unique name"
+        )
         raise InputError(
             f"the query at {str(checkpoint)!r} has several joins: {listed}; give {wanted}, or the operator's number"
         )
@@ -97,7 +101,7 @@ def saved_layout(checkpoint: str | Path, session: SparkSession, name: str) -> di
 
 def _numbers(checkpoint: str | Path, session: SparkSession) -> list[int]:
     """The numbers of our operators, by the state variable that only they have."""
-    with _reading(checkpoint, begun=False):
+    with _explain_read_errors(checkpoint, located=False):
         operators = session.read.format("state-metadata").load(str(checkpoint)).collect()
     ours = [row.operatorId for row in operators if _is_ours(row.operatorProperties)]
     if not operators:
@@ -121,7 +125,7 @@ def _is_ours(properties: str | None) -> bool:
 
 def _states(checkpoint: str | Path, session: SparkSession, number: int) -> DataFrame:
     chunks = session.read.format("statestore").option("stateVarName", CHUNKS).option("operatorId", number)
-    with _reading(checkpoint, begun=False):
+    with _explain_read_errors(checkpoint, located=False):
         return (
             chunks.load(str(checkpoint))
             .groupBy("key.bucket")
@@ -129,19 +133,19 @@ def _states(checkpoint: str | Path, session: SparkSession, number: int) -> DataF
         )
 
 
-def _described(checkpoint: str | Path, number: int, states: DataFrame) -> FoundState:
-    """What the saved buckets say of themselves, all of them looked at."""
-    with _reading(checkpoint, begun=True):
-        buckets = states.mapInArrow(_descriptions, _DESCRIBED).collect()
+def _describe(checkpoint: str | Path, number: int, states: DataFrame) -> FoundState:
+    """Read the descriptions of all saved buckets, and refuse a damaged one."""
+    with _explain_read_errors(checkpoint, located=True):
+        buckets = states.mapInArrow(_descriptions, _DESCRIPTION_SCHEMA).collect()
     damaged = next((row for row in buckets if row.problem is not None), None)
     if damaged is not None:
         raise InputError(
             f"the state at {str(checkpoint)!r} cannot be read: bucket {damaged.bucket} of operator {number} has "
-            f"{damaged.problem[:_SHOWN]}; {_ANEW}"
+            f"{damaged.problem[:_MAX_CAUSE_LENGTH]}; {_REMEDY}"
         )
     if not buckets:
         return FoundState(number, states)
-    # Buckets to which nothing came since a name was given still have none.
+    # Buckets without arrivals since the join was given a name still have none.
     names = sorted({row.name for row in buckets} - {NAME})
     first = buckets[0]
     return FoundState(number, states, (names or [NAME])[0], json.loads(first.layout), first.policy)
@@ -177,7 +181,7 @@ def _layout_and_policy(log: StateLog) -> tuple[dict[str, Any], str]:
     saved = SavedBucket.read(log)
     if saved is None:
         raise DamagedStateError("no manifest")
-    saved.operator  # noqa: B018 - read for what it raises
+    saved.operator  # noqa: B018 - for the errors that it raises
     saved.sample  # noqa: B018 - as above
     for payload in saved.payload.values():
         for segment in payload.segments:
@@ -186,15 +190,15 @@ def _layout_and_policy(log: StateLog) -> tuple[dict[str, Any], str]:
 
 
 @contextlib.contextmanager
-def _reading(checkpoint: str | Path, *, begun: bool) -> Iterator[None]:
-    """Tell in a few lines why a checkpoint cannot be read; Spark's own words stay in the error's `__context__`."""
+def _explain_read_errors(checkpoint: str | Path, *, located: bool) -> Iterator[None]:
+    """Explain briefly why a checkpoint cannot be read; Spark's error is in the `__context__` of ours."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        cause = " ".join(root_cause(error).split()).removeprefix(f"{STATE_UNREADABLE}: ")[:_SHOWN]
-        if begun:
-            raise InputError(f"the state at {str(checkpoint)!r} cannot be read: {cause}; {_ANEW}") from None
+        cause = " ".join(root_cause(error).split()).removeprefix(f"{STATE_UNREADABLE}: ")[:_MAX_CAUSE_LENGTH]
+        if located:
+            raise InputError(f"the state at {str(checkpoint)!r} cannot be read: {cause}; {_REMEDY}") from None
         raise InputError(
             f"no state can be read at {str(checkpoint)!r} ({cause}); give the checkpointLocation of a query that has "
-            f"run at least one micro-batch, or, if it is this one, {_ANEW}"
+            f"run at least one micro-batch; if it is this one, {_REMEDY}"
         ) from None

@@ -5,13 +5,13 @@ the order of `rows.<side>.id`, which ascends. A difference is a dictionary of ar
 
 | name | content |
 |---|---|
-| `removed.<side>` | positions of rows in the old state that left |
+| `removed.<side>` | positions, in the old state, of rows that left |
 | `added.<side>.<column>` | the columns of rows that the old state does not have |
-| `at.<name>`, `to.<name>` | positions in the new array, and their new values, where few have changed |
+| `at.<name>`, `to.<name>` | positions in the new array, and their new values, if few have changed |
 | `set.<name>` | a whole array |
 | `names` | the names of all arrays of the new state, in JSON |
 
-So a difference takes as many bytes as has changed, whatever the size of the state.
+So the size of a difference follows from what has changed, not from the size of the state.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Side
 
 ROWS: Final = "rows."
-_SPARSE: Final = 3
-"""Positions and values are written instead of a whole array if fewer than one value in so many has changed."""
+_SPARSE_FACTOR: Final = 3
+"""Positions and values are written instead of a whole array if less than one value in this many has changed."""
 
 
 def difference(old: Mapping[str, Array], new: Mapping[str, Array]) -> dict[str, Array]:
-    """What leads from one state to another; see `applied`.
+    """The difference between two states, for `apply_difference`.
 
     Examples
     --------
@@ -53,23 +53,23 @@ def difference(old: Mapping[str, Array], new: Mapping[str, Array]) -> dict[str, 
     return changes
 
 
-def applied(old: Mapping[str, Array], changes: Mapping[str, Array]) -> dict[str, Array]:
-    """The state that a difference leads to.
+def apply_difference(old: Mapping[str, Array], changes: Mapping[str, Array]) -> dict[str, Array]:
+    """Apply a difference to the old state, which gives the new one.
 
     Examples
     --------
     >>> old = {"rows.left.id": np.array([1, 2]), "rows.left.key": np.array([7, 8])}
     >>> new = {"rows.left.id": np.array([2, 3]), "rows.left.key": np.array([8, 9])}
-    >>> applied(old, difference(old, new))
+    >>> apply_difference(old, difference(old, new))
     {'rows.left.id': array([2, 3]), 'rows.left.key': array([8, 9])}
     """
     state: dict[str, Array] = {}
     names = json.loads(changes["names"].tobytes())
-    merged = {side: _Merged(side, old, changes) for side in SIDES}
+    merged = {side: _MergedRows(side, old, changes) for side in SIDES}
     for name in names:
-        whole = changes.get(f"set.{name}")
-        if whole is not None:
-            state[name] = whole
+        replacement = changes.get(f"set.{name}")
+        if replacement is not None:
+            state[name] = replacement
             continue
         if name.startswith(ROWS):
             side = side_of(name)
@@ -110,13 +110,13 @@ def _rows_difference(side: Side, old: Mapping[str, Array], new: Mapping[str, Arr
     before, after = old.get(prefix + "id"), columns[prefix + "id"]
     if before is None or not len(before):
         return {f"set.{name}": values for name, values in columns.items()}
-    places = _places(before, after)
+    places = _find_positions(before, after)
     known = places >= 0
-    stays = np.zeros(len(before), bool)
-    stays[places[known]] = True
+    is_kept = np.zeros(len(before), bool)
+    is_kept[places[known]] = True
     changes = {}
-    if not stays.all():
-        changes[f"removed.{side}"] = _small(np.flatnonzero(~stays))
+    if not is_kept.all():
+        changes[f"removed.{side}"] = _narrow_integers(np.flatnonzero(~is_kept))
     added = np.flatnonzero(~known)
     known_at = None if not len(added) else np.flatnonzero(known)
     for name, values in columns.items():
@@ -127,40 +127,40 @@ def _rows_difference(side: Side, old: Mapping[str, Array], new: Mapping[str, Arr
         if len(added):
             changes[f"added.{name[len(ROWS) :]}"] = values[added]
         now = values if known_at is None else values[known_at]
-        changed = _changed(previous[places if known_at is None else places[known_at]], now)
+        changed = _changed_positions(previous[places if known_at is None else places[known_at]], now)
         if not len(changed):
             continue
-        if len(changed) * _SPARSE < len(values):
+        if len(changed) * _SPARSE_FACTOR < len(values):
             at = changed if known_at is None else known_at[changed]
-            changes[f"at.{name}"], changes[f"to.{name}"] = _small(at), values[at]
+            changes[f"at.{name}"], changes[f"to.{name}"] = _narrow_integers(at), values[at]
         else:
             changes[f"set.{name}"] = values
             changes.pop(f"added.{name[len(ROWS) :]}", None)
     return changes
 
 
-class _Merged:
-    """The rows of one side after some left and others came, before values changed."""
+class _MergedRows:
+    """The rows of one side after removals and additions, before changes of values."""
 
     def __init__(self, side: Side, old: Mapping[str, Array], changes: Mapping[str, Array]) -> None:
         self._old, self._changes = old, changes
         ids = old.get(f"rows.{side}.id")
-        self._stays: Array | None = None
+        self._is_kept: Array | None = None
         removed = changes.get(f"removed.{side}")
         if removed is not None and ids is not None:
-            self._stays = np.ones(len(ids), bool)
-            self._stays[removed] = False
+            self._is_kept = np.ones(len(ids), bool)
+            self._is_kept[removed] = False
         self._order: Array | None = None
         added = changes.get(f"added.{side}.id")
         if added is not None and ids is not None:
-            kept = ids if self._stays is None else ids[self._stays]
+            kept = ids if self._is_kept is None else ids[self._is_kept]
             if len(kept) and len(added) and added[0] < kept[-1]:
                 self._order = np.argsort(np.concatenate((kept, added)), kind="stable")
 
     def column(self, name: str) -> Array:
         values = self._old[name]
-        if self._stays is not None:
-            values = values[self._stays]
+        if self._is_kept is not None:
+            values = values[self._is_kept]
         added = self._changes.get(f"added.{name[len(ROWS) :]}")
         if added is not None:
             values = np.concatenate((values, added))
@@ -170,29 +170,29 @@ class _Merged:
 def _array_difference(name: str, old: Array | None, new: Array) -> dict[str, Array]:
     if old is None or old.dtype != new.dtype or len(old) != len(new):
         return {f"set.{name}": new}
-    changed = _changed(old, new)
+    changed = _changed_positions(old, new)
     if not len(changed):
         return {}
-    if len(changed) * _SPARSE < len(new):
-        return {f"at.{name}": _small(changed), f"to.{name}": new[changed]}
+    if len(changed) * _SPARSE_FACTOR < len(new):
+        return {f"at.{name}": _narrow_integers(changed), f"to.{name}": new[changed]}
     return {f"set.{name}": new}
 
 
-def _changed(old: Array, new: Array) -> Array:
-    """Where two arrays of one type and length differ, bit by bit: two NaNs are the same value."""
+def _changed_positions(old: Array, new: Array) -> Array:
+    """The positions at which two arrays of the same type and length differ in bits; NaN equals itself."""
     if old.dtype.kind == "f":
         bits = np.dtype(f"i{old.dtype.itemsize}")
         old, new = np.ascontiguousarray(old).view(bits), np.ascontiguousarray(new).view(bits)
     return np.flatnonzero(old != new)
 
 
-def _small(places: Array) -> Array:
-    """Positions in as few bytes as they need."""
+def _narrow_integers(places: Array) -> Array:
+    """Positions as 32-bit integers, if they fit."""
     return places.astype(np.int32) if not len(places) or places[-1] < np.iinfo(np.int32).max else places
 
 
 @kernel
-def _places(before: Array, after: Array) -> Array:
+def _find_positions(before: Array, after: Array) -> Array:
     """For each of the ascending `after`, its position in the ascending `before`, or -1."""
     places = np.empty(len(after), np.int64)
     at = 0

@@ -1,8 +1,8 @@
-"""What a query may change when it continues from a checkpoint, and how saved rows follow.
+"""What a query may change when it continues from a checkpoint, and how saved rows are converted.
 
 A query may change its policy, budget, window and name, and the columns of its sides: add nullable ones, reorder
 them, and widen types. Its `where` and its importance may use any column, and any expression that they used
-before. Rows that are buffered get null for a column that is new. All else is refused, with a list of the differences.
+before. Buffered rows get null for a new column. All other changes are refused, with a list of the differences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tidegate.types import SIDES, InputError
 if TYPE_CHECKING:
     from tidegate.types import Side
 
-_FREE: Final = frozenset(
+_CHANGEABLE: Final = frozenset(
     (
         "name",
         "where",
@@ -40,8 +40,8 @@ _FREE: Final = frozenset(
         *(f"{side} {of}" for side in SIDES for of in ("columns", "required", "hashed")),
     )
 )
-"""Parts of a layout that may change, within limits or without."""
-_WIDER: Final[dict[type[DataType], tuple[type[DataType], ...]]] = {
+"""Parts of a layout that may change; some of them only within limits."""
+_WIDER_TYPES: Final[dict[type[DataType], tuple[type[DataType], ...]]] = {
     ByteType: (ShortType, IntegerType, LongType, DoubleType),
     ShortType: (IntegerType, LongType, DoubleType),
     IntegerType: (LongType, DoubleType),
@@ -51,10 +51,10 @@ _WIDER: Final[dict[type[DataType], tuple[type[DataType], ...]]] = {
 
 
 def check_restart(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Refuse to continue from a state if the query differs from the one that wrote it by more than it may."""
-    found = list(differences(saved, wanted))
-    if found:
-        listed = "".join(f"\n- {difference}" for difference in found)
+    """Refuse to continue from a state if the query has changed something that it may not change."""
+    changes = list(differences(saved, wanted))
+    if changes:
+        listed = "".join(f"\n- {difference}" for difference in changes)
         raise InputError(
             f"the query cannot continue from the checkpoint of {name_of(dict(saved))!r}:{listed}\n"
             "change it back, or start with a new checkpointLocation"
@@ -62,7 +62,7 @@ def check_restart(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
 
 
 def differences(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """What a query has changed that it may not, one line each.
+    """Yield a line for each change that a query may not make.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def differences(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator
     ["the checkpoint was written with how='inner', the query now has 'left'"]
     """
     for name, value in wanted.items():
-        if name not in _FREE and saved.get(name) != value:
+        if name not in _CHANGEABLE and saved.get(name) != value:
             yield f"the checkpoint was written with {name}={saved.get(name)!r}, the query now has {value!r}"
     for side in SIDES:
         if f"{side} columns" in wanted:
@@ -90,11 +90,11 @@ def _column_differences(side: Side, saved: Mapping[str, Any], wanted: Mapping[st
         if name not in old:
             if name in wanted.get(f"{side} required", []):
                 yield f"the {side} has a new column {name!r} that is never null; buffered rows have no value for it"
-        elif kind != old[name] and not _is_wider(_parsed(old[name]), _parsed(kind)):
-            types = _parsed(old[name]).simpleString(), _parsed(kind).simpleString()
+        elif kind != old[name] and not _is_wider(_parse_type(old[name]), _parse_type(kind)):
+            types = _parse_type(old[name]).simpleString(), _parse_type(kind).simpleString()
             yield f"the {side} column {name!r} was of type {types[0]} and is now {types[1]}, which is not wider"
         elif kind != old[name] and name in wanted.get(f"{side} hashed", []):
-            yield f"the {side} key {name!r} is of another type, so it has other hashes than those of buffered rows"
+            yield f"the {side} key {name!r} has another type, so its hashes differ from those of buffered rows"
 
 
 def _expression_differences(
@@ -119,7 +119,7 @@ class Migration:
     Parameters
     ----------
     sources
-        For each column: the saved one, or None for nulls, and its type if it changes.
+        For each column: the saved column, or None for nulls, and its type if it changes.
     """
 
     sources: dict[str, tuple[str | None, pa.DataType | None]]
@@ -136,7 +136,7 @@ class Migration:
         return pa.table(columns)
 
 
-def migration(
+def plan_migration(
     side: Side,
     saved: Mapping[str, Any],
     wanted: Mapping[str, Any],
@@ -148,7 +148,7 @@ def migration(
     Parameters
     ----------
     side
-        Of the rows.
+        The side of the rows.
     saved, wanted
         The layouts of the state and of the query.
     fixed
@@ -174,30 +174,30 @@ def migration(
 
 
 def _where_parts(layout: Mapping[str, Any]) -> dict[Side, dict[str, str]]:
-    """By side, the hidden columns of `where`, and their expressions."""
+    """By side, the expressions of `where` by hidden column."""
     where: list[dict[str, str]] = layout.get("where") or [{}, {}]
     return {side: where[i] for i, side in enumerate(SIDES)}
 
 
 def _importance_parts(layout: Mapping[str, Any]) -> dict[Side, dict[str, str]]:
-    """By side, the hidden columns of the importance, and their expressions."""
+    """By side, the expressions of the importance by hidden column."""
     parts = layout.get("importance") or {}
     return {side: {name: sql for sql, name in parts.get(side, {}).items()} for side in SIDES}
 
 
 def _plain_column(sql: str, side: Side, wanted: Mapping[str, Any]) -> str | None:
-    """The hidden name of the column that an expression is, if it is no more than a column."""
+    """The packed name of the column, if an expression is just a column."""
     names = [name for name, _ in wanted.get(f"{side} columns", [])]
     quoted = {f"`{name.replace('`', '``')}`": f"c{i}" for i, name in enumerate(names)}
     return quoted.get(sql)
 
 
-def _parsed(kind: str) -> DataType:
+def _parse_type(kind: str) -> DataType:
     return _parse_datatype_json_string(kind)
 
 
 def _is_wider(old: DataType, new: DataType) -> bool:
-    """Whether every value of one type is a value of the other, by Spark's rules for widening.
+    """Whether a type can be widened to another, by Spark's rules.
 
     Examples
     --------
@@ -209,4 +209,4 @@ def _is_wider(old: DataType, new: DataType) -> bool:
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
         digits = new.precision - new.scale >= old.precision - old.scale
         return digits and new.scale >= old.scale
-    return type(new) in _WIDER.get(type(old), ())
+    return type(new) in _WIDER_TYPES.get(type(old), ())

@@ -1,4 +1,4 @@
-"""A look inside a checkpoint: which rows are buffered, how old they are, what they score, what was counted."""
+"""`tidegate.inspect`: the buffered rows, the counts and the learned models in a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_json_stri
 from tidegate.policies import Policy, registered
 from tidegate.spark.alert.inspection import ALERT, inspect_alert
 from tidegate.spark.join.persistence import SavedBucket
-from tidegate.spark.join.settings import online
+from tidegate.spark.join.settings import online_policy
 from tidegate.spark.packing.buckets import labels
-from tidegate.spark.packing.columns import travelled
-from tidegate.spark.packing.type_encoding import carrier
+from tidegate.spark.packing.columns import transport_type
+from tidegate.spark.packing.type_encoding import encoding_of
 from tidegate.spark.pool.shares import number_of
 from tidegate.spark.state.checkpoint import find_state
 from tidegate.spark.state.log import saved_logs
@@ -28,7 +28,7 @@ from tidegate.types import SIDES, Side, check_choice
 
 What = Literal["rows", "counts", "model"]
 
-_SECOND: Final = 1e6
+_MICROS_PER_SECOND: Final = 1e6
 _COUNTS: Final = (
     "bucket int, rows_left bigint, rows_right bigint, late bigint, null_keys bigint, results bigint, evicted bigint, "
     "expired bigint, buffered bigint, peak_rows bigint, peak_bytes bigint, budget bigint, policy string, "
@@ -52,46 +52,21 @@ def inspect(
     policy: Policy | str | None = None,
     spark: SparkSession | None = None,
 ) -> DataFrame:
-    """Look inside the checkpoint of a streaming join or alarm, while it runs or after it stopped.
+    """Read the checkpoint of a streaming join, sample or alarm, while the query runs or after it stopped.
 
     Parameters
     ----------
     checkpoint
         The query's `checkpointLocation`.
     what
-        "rows": the buffered rows with their age, score and importance, the row itself in the column `left` or
-        `right`. Scores are those by which the query would evict now, with its own policy, its parameters and what it
-        has learned, window and seed: the lowest of a bucket (of a side, where the budget is split) goes first.
-        Minus infinity: its window is over, and it only waits for rows out of order. A sample has no scores.
-        "counts": a row a bucket with what came in, left and was kept; a budget of -1 is none; how alike the lifetimes
-        of rows that left were (`fairness`, Jain's index: 1 is all the same). Where the query was
-        told what rows are worth: the total importance of its results, how often that was redefined, in how many
-        micro-batches a watched file could not be used, and why (`refusal`).
-        "model": what the policy of each bucket has learned, a row a number, and on how many rows each rests
-        (`sample`, older ones counting less; null where it was given, or is not counted): the "rate" of each side in
-        rows a second; by "age" (in seconds), how many matches a row may expect while it is of that age; the "share"
-        that each of the most frequent keys has of a side, and without a key all of them. A key that is not an
-        integer or a time is told by its hash. Of ijoin the "maturity", in seconds, and the "recomputations" of
-        priorities, the sample being how often room was made; of heeb the parameters of the process that it found on
-        each side, in steps from row to row, such as "LinearTrend.speed"; of heeb_histogram where each side's stream
-        is ("offset"), and by how far from the other stream rows were (in the place of ages, as differences of keys)
-        the "benefit" that they may expect. Of a sample,
-        the "fraction" of new draws and how often it was "lowered" for want of memory; of a reservoir with groups how
-        many results were of groups that have no place of their own ("sharing"). In a pool also the "epoch" and
-        the "limit" it sets.
-        Of an alarm, "rows" are those that are kept of each stream, with the key in the column `key` and what they
-        carry in `carried`, by the names that it has in an alarm; "counts" is a row a bucket and stream: what
-        arrived, was late, had no key or time (`null`), no value (`nan`) or one `outside` the domain; was omitted,
-        shed for a budget, or expired; how many rows are kept, and how many alarms its arrivals raised. `undefined`,
-        the same for all streams of a bucket, counts the combinations for which the condition has no value.
-        `miss_probability` estimates how likely an alarm is missed because rows of the stream were shed.
+        "rows", "counts" or "model"; see below.
     name
-        Which join, sample or alarm, where the query has several: the `name` that it was given, or the number that
-        Spark gives to its operator. Without it, a query that has several is refused with a list of them.
+        The join, sample or alarm, if the query has several: its `name`, or the number that Spark gives to its
+        operator. Without it, a query that has several is refused with a list of them.
     policy
-        What to score with instead; it takes over what was learned if it is the query's own, perhaps with other
-        parameters. A policy of one's own is found by its name if its class is defined in this session and its
-        parameters are plain; otherwise scores are null unless it is given here.
+        The policy to score with; by default the query's own. If it is the query's policy, perhaps with other
+        parameters, it continues with what the query has learned. Your own policy is found by its name if its class
+        is defined in this session and its parameters are plain values. Otherwise give it here, or scores are null.
     spark
         The session; by default the active one.
 
@@ -103,22 +78,84 @@ def inspect(
     Raises
     ------
     InputError
-        No state can be read there, or it is damaged. What Spark itself said is in the error's `__context__`.
+        No state can be read there, or it is damaged. Spark's own error is in the `__context__` of this one.
+
+    Notes
+    -----
+    **Rows.** One row for each buffered row.
+
+    | column | content |
+    |---|---|
+    | `bucket`, `side`, `time` | the bucket, the side and the event time |
+    | `age_seconds` | the latest event time of the bucket minus that of the row |
+    | `matches` | the number of its results so far |
+    | `score` | the lowest score of a bucket is evicted first (of a side, if the budget is split) |
+    | `importance` | null if no importance is defined |
+    | `left`, `right` | the row itself; the other of the two is null |
+
+    Scores are those by which the query would evict now, with its policy, window and seed, and with what it has
+    learned. A row with a score of minus infinity has passed its window, and only waits for rows out of order. A
+    sample has no scores.
+
+    **Counts.** One row for each bucket.
+
+    | column | content |
+    |---|---|
+    | `rows_left`, `rows_right`, `late`, `null_keys` | arrivals, and those that were late or had no key or time |
+    | `results`, `evicted`, `expired` | results, and rows that left the buffer |
+    | `buffered`, `peak_rows`, `peak_bytes` | the buffered rows now, and the largest numbers so far |
+    | `budget` | -1 without a budget |
+    | `policy` | the name of the policy, or of the sampler |
+    | `fairness` | Jain's index of the lifetimes of rows that left; 1 if all are equal |
+    | `importance` | the total importance of the results; null, like the next three, if no importance is defined |
+    | `redefined` | how often the definition of importance changed |
+    | `refused`, `refusal` | the micro-batches in which a watched file could not be used, and the last reason |
+
+    **Model.** One row for each number that the policy of a bucket has learned. `sample` is the number of rows behind
+    it, in which older rows count less. It is null if the number was given, or rows are not counted.
+
+    | `model` | used by | `value` |
+    |---|---|---|
+    | "rate" | policies that learn rates | rows per second of a side |
+    | "age" | age | the matches that a row may expect from age `age_from` to `age_to`, in seconds |
+    | "share" | prob, life, heeb | the share of a frequent key in its side; without a key, of all frequent keys |
+    | "maturity" | ijoin | in seconds |
+    | "recomputations" | ijoin | computations of priorities; `sample` is how often rows were evicted |
+    | such as "LinearTrend.speed" | heeb | a parameter of the process of a side, in steps from row to row |
+    | "offset" | heeb_histogram | the position of a side's stream |
+    | "benefit" | heeb_histogram | the expected benefit by distance from the other stream, `age_from` to `age_to` |
+    | "fraction", "lowered" | samples | the fraction of new draws, and how often it was lowered for lack of memory |
+    | "sharing" | reservoirs with groups | results of groups that have no place of their own |
+    | "epoch", "limit" | pools | the epoch, and the limit that it sets |
+
+    A key that is neither an integer nor a time is represented by its hash.
+
+    **Alarms.** "rows" are the rows that are kept of each stream. `key` is the key, and `carried` has the columns that
+    an alarm shows, by the same names. "counts" has one row for each bucket and stream:
+
+    | column | content |
+    |---|---|
+    | `arrived`, `late` | rows that arrived, and those that were late |
+    | `null`, `nan`, `outside` | rows without a key or time, without a value, and with a value outside the domain |
+    | `omitted`, `shed`, `expired` | rows that were omitted, shed for a budget, or expired |
+    | `kept`, `alarms` | rows that are kept, and alarms that arrivals of the stream raised |
+    | `undefined` | combinations for which the condition has no value; the same for all streams of a bucket |
+    | `miss_probability` | the estimated probability that an alarm is missed because rows of the stream were shed |
     """
     check_choice(what, What, "what")
     session = spark or SparkSession.active()
-    found = find_state(checkpoint, session, name, "tidegate.join")
-    states, layout = found.states, found.layout
+    saved_state = find_state(checkpoint, session, name, "tidegate.join")
+    states, layout = saved_state.states, saved_state.layout
     if layout is None:
         return session.createDataFrame([], {"model": _MODEL, "rows": _ROWS, "counts": _COUNTS}[what])
     if layout.get("kind") == ALERT:
         return inspect_alert(states, what, layout)
     if what == "counts":
         return states.mapInArrow(_counts, _COUNTS)
-    # Found here and sent along: a worker need not know a class that was defined in this session.
-    chosen = registered(found.policy) if policy is None else online(policy)
+    # Found here and sent to the workers, which do not have the classes that are defined in this session.
+    chosen = registered(saved_state.policy) if policy is None else online_policy(policy)
     if what == "model":
-        return states.mapInArrow(_Model(chosen), _MODEL)
+        return states.mapInArrow(_ModelReader(chosen), _MODEL)
     return _with_rows(states, layout, chosen)
 
 
@@ -131,22 +168,24 @@ def _with_rows(
         )
         for side in SIDES
     }
-    # A row is carried as a whole: were each of its columns put back by itself, Spark's plan would double each time.
-    carriers = {side: carrier(row, side) for side, row in rows.items()}
-    travelling = {side: how.type if how else rows[side] for side, how in carriers.items()}
+    # Encoded as one struct: if each column were decoded separately, Spark's plan would double with each column.
+    encodings = {side: encoding_of(row, side) for side, row in rows.items()}
+    encoded_types = {side: encoding.type if encoding else rows[side] for side, encoding in encodings.items()}
     schema = cast("StructType", StructType.fromDDL(_ROWS))
-    for side, kind in travelling.items():
+    for side, kind in encoded_types.items():
         schema = schema.add(side, kind)
-    arrow = {side: travelled(to_arrow_type(kind, timezone="UTC")) for side, kind in travelling.items()}
-    frame = states.mapInArrow(_Rows(arrow, policy), schema)
-    for side, how in carriers.items():
-        if how:
-            frame = frame.withColumn(side, how.returned(F.col(side), nullable=True))
+    arrow = {
+        side: transport_type(to_arrow_type(kind, timezone="UTC")) for side, kind in encoded_types.items()
+    }
+    frame = states.mapInArrow(_RowReader(arrow, policy), schema)
+    for side, encoding in encodings.items():
+        if encoding:
+            frame = frame.withColumn(side, encoding.decode(F.col(side), nullable=True))
     return frame
 
 
 def saved_states(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, SavedBucket]]:
-    """What each bucket saved, by its number."""
+    """The saved states of buckets, by the number of the bucket."""
     for label, log in saved_logs(batches):
         saved = SavedBucket.read(log)
         if saved is not None:
@@ -180,8 +219,8 @@ def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 @dataclass(frozen=True)
-class _Model:
-    """Lays out what the policies of saved states have learned."""
+class _ModelReader:
+    """Builds the rows of "model" from saved states."""
 
     policy: Policy | type[Policy] | None
 
@@ -189,25 +228,25 @@ class _Model:
         names = ("bucket", "model", "side", "key", "age_from", "age_to", "value", "sample")
         kinds = (pa.int32(), pa.string(), pa.string(), pa.int64(), *[pa.float64()] * 4)
         for bucket, saved in saved_states(batches):
-            rows = list(_numbers(bucket, saved, self.policy))
+            rows = list(_model_numbers(bucket, saved, self.policy))
             columns = zip(*rows, strict=True) if rows else [()] * len(names)
             yield pa.record_batch([pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names)
 
 
-def _numbers(
+def _model_numbers(
     bucket: int, saved: SavedBucket, policy: Policy | type[Policy] | None
 ) -> Iterator[tuple[int | str | float | None, ...]]:
-    """What one bucket has learned; times are in seconds."""
+    """The numbers that one bucket has learned; times are in seconds."""
     for name in ("fraction", "lowered", "sharing"):
         if saved.sampling and name in saved.sampling:
             yield bucket, name, None, None, None, None, float(saved.sampling[name]), None
     scorer = saved.scorer(policy)
-    for told in scorer.learned() if scorer else []:
-        unit = _SECOND if told.model == "age" else 1
-        begin, end = (None if at is None else at / unit for at in (told.begin, told.end))
-        scale = {"rate": _SECOND, "maturity": 1 / _SECOND}.get(told.model, 1.0)
-        value = told.value * scale
-        yield bucket, told.model, told.side, told.key, begin, end, value, told.sample
+    for number in scorer.learned() if scorer else []:
+        unit = _MICROS_PER_SECOND if number.model == "age" else 1
+        begin, end = (None if at is None else at / unit for at in (number.begin, number.end))
+        scale = {"rate": _MICROS_PER_SECOND, "maturity": 1 / _MICROS_PER_SECOND}.get(number.model, 1.0)
+        value = number.value * scale
+        yield bucket, number.model, number.side, number.key, begin, end, value, number.sample
     if saved.grant:
         for model, value in (
             ("epoch", number_of(saved.grant.epoch)),
@@ -217,8 +256,8 @@ def _numbers(
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Lays out the buffered rows of saved states."""
+class _RowReader:
+    """Builds the rows of "rows" from saved states."""
 
     types: dict[Side, pa.StructType]
     policy: Policy | type[Policy] | None
@@ -227,7 +266,7 @@ class _Rows:
         for bucket, saved in saved_states(batches):
             scorer = saved.scorer(self.policy)
             for side in SIDES:
-                # The scorer's rows have what its policy keeps of each.
+                # The scorer's rows have the columns of its policy.
                 rows = (scorer or saved.operator).buffers[side].rows
                 count = len(rows)
                 if not count:
@@ -246,6 +285,6 @@ class _Rows:
                 values = saved.payload[side].take(rows.id)
                 fields = list(self.types[side])
                 cells = [one_chunk(values.column(f"c{i}")).cast(field.type) for i, field in enumerate(fields)]
-                whole = {side: pa.StructArray.from_arrays(cells, fields=fields)}
-                columns += [whole.get(s, pa.nulls(count, self.types[s])) for s in SIDES]
+                structs = {side: pa.StructArray.from_arrays(cells, fields=fields)}
+                columns += [structs.get(s, pa.nulls(count, self.types[s])) for s in SIDES]
                 yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])

@@ -1,4 +1,4 @@
-"""The layout of a saved state: which operator wrote it, and whether a query may go on from it."""
+"""The layout of a saved state: which operator wrote it, and whether a query may continue from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 from tidegate.types import InputError
 
 NAME: Final = "tidegate"
-"""The name of a join that was given none."""
+"""The default name of a join."""
 
 
 def name_of(layout: dict[str, Any]) -> str:
@@ -15,20 +15,20 @@ def name_of(layout: dict[str, Any]) -> str:
     return str(layout.get("name", NAME))
 
 
-def checked_name(name: object) -> str:
-    """The name that a join is given, if it is one."""
+def check_name(name: object) -> str:
+    """Check the name of a join, and return it."""
     if not isinstance(name, str) or not name:
-        raise InputError(f"name={name!r} is no name; give a text such as 'bids'")
+        raise InputError(f"name={name!r} is not a name; give a string such as 'bids'")
     return name
 
 
 def check_owner(saved: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Refuse to continue from the state of another join of the query."""
     if name_of(saved) not in (NAME, name_of(wanted)):
-        # Spark goes by the order of a query's operators: these may have changed places.
+        # Spark identifies operators by their order in the query, which may have changed.
         raise InputError(
-            f"the checkpoint has the state of {name_of(saved)!r} where the query now has {name_of(wanted)!r}; give "
-            "the joins of the query the order and names that they had, or start with a new checkpointLocation"
+            f"the checkpoint has the state of {name_of(saved)!r} where the query now has {name_of(wanted)!r}; "
+            "restore the order and the names of the query's joins, or start with a new checkpointLocation"
         )
 
 

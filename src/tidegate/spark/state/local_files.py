@@ -1,7 +1,7 @@
 """Copies of state on the disk of the machine that runs a task, so that it is not moved through Spark's socket again.
 
-The state store alone is the truth. A copy is named by what it is a copy of, is never changed, and may be missing at
-any time: after a restart, on another machine, or because the disk is full. Then the state is read from the store.
+The state store is authoritative. A copy has the name of its original, is never changed, and may be missing at any
+time: after a restart, on another machine, or because the disk is full. Then the state is read from the store.
 Spark deletes its local folders when an executor ends, and the copies with them.
 """
 
@@ -21,9 +21,9 @@ from uuid import uuid4
 import pyarrow as pa
 
 _LOCAL_FOLDERS: Final = "SPARK_LOCAL_DIRS"
-"""Where Spark names the executor's local folders to its Python workers."""
+"""The environment variable in which Spark passes the executor's local folders to its Python workers."""
 _LONGEST_WRITE: Final = 600
-"""Seconds."""
+"""Seconds after which a partial file is considered abandoned."""
 _CHECKSUM_BYTES: Final = 8
 """Keeps the data behind it aligned for Arrow."""
 
@@ -35,7 +35,7 @@ class LocalFiles:
     Parameters
     ----------
     folder
-        Where they are; made when the first is written.
+        The folder of the copies; created with the first copy.
     """
 
     folder: Path
@@ -50,7 +50,7 @@ class LocalFiles:
         """Write a copy, whole or not at all."""
         partial = self.folder / f"{uuid4().hex}.partial"
         checksum = zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "little")
-        # A disk that is full or not writable costs speed only.
+        # Without a copy, for example on a full disk, reading is slower but correct.
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
@@ -84,5 +84,5 @@ class LocalFiles:
 
 
 def _being_written(file: Path) -> bool:
-    """Whether another process may be writing this file; one that was killed left it behind long ago."""
+    """Whether another process may be writing this file; an old one was left by a process that was killed."""
     return file.suffix == ".partial" and time.time() - file.stat().st_mtime < _LONGEST_WRITE

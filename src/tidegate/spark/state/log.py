@@ -2,17 +2,17 @@
 
 | value in the state store | content |
 |---|---|
-| `manifest` | names, sizes and checksums of all that follows, and a token for this very state |
+| `manifest` | names, sizes and checksums of the other values, and a token that identifies this state |
 | `base-...` | all arrays, as of some micro-batch |
 | `change-...` | what later micro-batches changed (`difference.py`) |
 | `segment-...` | payload (`payload.py`) |
 
 A micro-batch reads the manifest, and finds the arrays and segments that it needs in local files (`local_files.py`).
 Their names contain a token, so a task that was moved, repeated or rolled back never sees the state of another
-attempt. What has no local file is read from the state store, and checked. A micro-batch writes what it changed. Once
-differences add up to the size of the base, a new base replaces them.
+attempt. Data without a local file is read from the state store, and checked. A micro-batch writes what it changed.
+When the differences are as large as the base, a new base replaces them.
 
-Spark commits or drops all values of a micro-batch together, so a manifest and what it names always belong together.
+Spark commits or drops all values of a micro-batch together, so a manifest always fits the data that it names.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ import pyarrow as pa
 
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.spark.packing.packed_rows import from_bytes, to_buffer
-from tidegate.spark.state.difference import applied, difference, sorted_by_id
+from tidegate.spark.state.difference import apply_difference, difference, sorted_by_id
 from tidegate.spark.state.local_files import LocalFiles
 from tidegate.spark.state.payload import PayloadStore, Segment
-from tidegate.spark.state.values import Blob, DamagedStateError, DictValues, Values
+from tidegate.spark.state.values import Blob, DamagedStateError, DictValueStore, ValueStore
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 MANIFEST: Final = "manifest"
 VERSION: Final = 1
 _CHECKSUM_BYTES: Final = 4
-_SMALLEST_BASE: Final = 1 << 16
-"""Differences of fewer bytes than this are not worth a new base."""
-_MOST_CHANGES: Final = 64
+_MIN_BASE_BYTES: Final = 1 << 16
+"""A new base is written only if the differences have at least this many bytes."""
+_MAX_CHANGES: Final = 64
 _BYTES: Final = "bytes"
 
 
@@ -54,15 +54,15 @@ class Manifest:
     Parameters
     ----------
     token
-        A name that no other state has: of another micro-batch, bucket, or attempt.
+        A unique name: no state of another micro-batch, bucket or attempt has it.
     store
-        A name of the bucket's state, the same through its life.
+        The name of the bucket's state, which never changes.
     base
         All arrays as of some micro-batch.
     changes
-        What has changed since, in order.
+        The differences since then, in order.
     segments
-        By side, the described segments.
+        By side, the segments as plain values.
     """
 
     token: str
@@ -72,8 +72,8 @@ class Manifest:
     segments: Mapping[str, list[list[Any]]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """Write it, behind its checksum."""
-        plain = {
+        """The checksum, then the manifest as JSON."""
+        fields = {
             "version": VERSION,
             "token": self.token,
             "store": self.store,
@@ -81,7 +81,7 @@ class Manifest:
             "changes": [blob.described for blob in self.changes],
             "segments": self.segments,
         }
-        data = json.dumps(plain).encode()
+        data = json.dumps(fields).encode()
         return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "little") + data
 
     @classmethod
@@ -90,18 +90,18 @@ class Manifest:
         content = data[_CHECKSUM_BYTES:]
         if int.from_bytes(data[:_CHECKSUM_BYTES], "little") != zlib.crc32(content):
             raise DamagedStateError("the manifest is damaged: its checksum is not the one that was written")
-        plain = json.loads(content)
-        if plain["version"] != VERSION:
+        fields = json.loads(content)
+        if fields["version"] != VERSION:
             raise InputError(
-                f"the state has version {plain['version']}, and this release reads version {VERSION}; continue with "
+                f"the state has version {fields['version']}, and this release reads version {VERSION}; continue with "
                 "the release that wrote it, or start with a new checkpointLocation"
             )
         return cls(
-            plain["token"],
-            plain["store"],
-            Blob.of(plain["base"]),
-            tuple(map(Blob.of, plain["changes"])),
-            plain["segments"],
+            fields["token"],
+            fields["store"],
+            Blob.of(fields["base"]),
+            tuple(map(Blob.of, fields["changes"])),
+            fields["segments"],
         )
 
     def blobs(self) -> Iterable[Blob]:
@@ -130,14 +130,14 @@ class StateLog:
     Examples
     --------
     >>> import numpy as np
-    >>> from tidegate.spark.state.values import DictValues
-    >>> values = DictValues()
+    >>> from tidegate.spark.state.values import DictValueStore
+    >>> values = DictValueStore()
     >>> StateLog(values, local=False).write({"count": np.array([3])})
     >>> StateLog(values, local=False).read()
     {'count': array([3])}
     """
 
-    def __init__(self, values: Values, *, local: bool = True) -> None:
+    def __init__(self, values: ValueStore, *, local: bool = True) -> None:
         self._values = values
         self._local = local
         self._manifest: Manifest | None = None
@@ -151,7 +151,7 @@ class StateLog:
         self._manifest = manifest = Manifest.of(data)
         files = self._files(manifest)
         copy = files.read(_arrays_file(manifest.token)) if files else None
-        self._arrays = unpack(copy) if copy is not None else self._replayed(manifest)
+        self._arrays = unpack(copy) if copy is not None else self._replay(manifest)
         return dict(self._arrays)
 
     def read_bytes(self) -> bytes | None:
@@ -180,7 +180,7 @@ class StateLog:
         payload: Mapping[str, PayloadStore] | None = None,
         label: str = "",
     ) -> None:
-        """Save a state in the place of the one that was read.
+        """Save a state. It replaces the one that was read.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class StateLog:
         payload
             By side, the segments; those without live rows are removed.
         label
-            Goes into the names of what is written, for people who read a checkpoint: the micro-batch.
+            The micro-batch. It is part of the names of values, which makes a checkpoint easier to read.
         """
         old = self._manifest
         state = sorted_by_id(
@@ -200,7 +200,10 @@ class StateLog:
         new = self._with_arrays(old, state, token, store)
         files = self._files(new)
         new = replace(
-            new, segments={part: self._saved(part, of, token, files) for part, of in (payload or {}).items()}
+            new,
+            segments={
+                part: self._save_segments(part, of, token, files) for part, of in (payload or {}).items()
+            },
         )
         self._values.put(MANIFEST, new.to_bytes())
         if old is not None:
@@ -214,16 +217,16 @@ class StateLog:
         self._manifest, self._arrays = new, state
 
     def _with_arrays(self, old: Manifest | None, state: dict[str, Array], token: str, store: str) -> Manifest:
-        """A manifest of these arrays: a difference is added to the old one's, or a new base written."""
-        if old is not None and len(old.changes) < _MOST_CHANGES:
+        """Write the arrays, as a difference or as a new base, and return a manifest of them."""
+        if old is not None and len(old.changes) < _MAX_CHANGES:
             data = pack(difference(self._arrays, state), compressed=True)
             changed = len(data) + sum(blob.size for blob in old.changes)
-            if changed < max(old.base.size, _SMALLEST_BASE):
+            if changed < max(old.base.size, _MIN_BASE_BYTES):
                 change = Blob.write(self._values, f"change-{token}", data)
                 return Manifest(token, store, old.base, (*old.changes, change))
         return Manifest(token, store, Blob.write(self._values, f"base-{token}", pack(state, compressed=True)))
 
-    def _saved(
+    def _save_segments(
         self, part: str, payload: PayloadStore, token: str, files: LocalFiles | None
     ) -> list[list[Any]]:
         """Save new segments; returns all of them as plain values."""
@@ -241,15 +244,15 @@ class StateLog:
             described.append(replace(segment, blob=blob).described)
         return described
 
-    def _replayed(self, manifest: Manifest) -> dict[str, Array]:
+    def _replay(self, manifest: Manifest) -> dict[str, Array]:
         """The arrays from the state store: the base, and all changes since."""
         arrays = unpack(manifest.base.read(self._values))
         for blob in manifest.changes:
-            arrays = applied(arrays, unpack(blob.read(self._values)))
+            arrays = apply_difference(arrays, unpack(blob.read(self._values)))
         return arrays
 
     def _table(self, blob: Blob, files: LocalFiles | None) -> pa.Table:
-        """A segment, from its local copy, which is made if there is none."""
+        """Read a segment from its local copy, which is created if there is none."""
         copy = files.read(blob.name, check=False) if files else None
         if copy is not None:
             return from_bytes(copy)
@@ -270,7 +273,7 @@ def _arrays_file(token: str) -> str:
 
 def saved_log(values: Iterable[Mapping[str, Any]]) -> StateLog:
     """The state of a bucket, from all of its values in a checkpoint."""
-    return StateLog(DictValues({value["name"]: value["payload"] for value in values}), local=False)
+    return StateLog(DictValueStore({value["name"]: value["payload"] for value in values}), local=False)
 
 
 def saved_logs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, StateLog]]:

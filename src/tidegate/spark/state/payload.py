@@ -1,10 +1,10 @@
 """The columns of buffered rows that only results need, in immutable segments, found by row id.
 
 A micro-batch appends the rows that it admits as one segment. Rows that leave stay in their segment until most of it
-is dead; then its live rows are written again. So a micro-batch writes about as many bytes as it admits, and reads
-only rows that matched. A segment is never changed, so a copy of it never becomes wrong.
+is dead; then its live rows are rewritten. So a micro-batch writes about as many bytes as it admits, and reads
+only rows that matched. A segment is never changed, so a copy of it is always valid.
 
-The id ranges of the segments do not overlap, and ascend: a row is found by two binary searches.
+The id ranges of the segments ascend and do not overlap, so a row is found by two binary searches.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 ID: Final = "row"
 """The column of row ids in a segment."""
-_SMALL: Final = 1 << 20
-"""Bytes below which a segment is merged with its neighbours once there are many."""
-_MANY: Final = 16
-_LARGEST: Final = 32 << 20
-"""Bytes above which no more segments are merged into one."""
+_SMALL_BYTES: Final = 1 << 20
+"""Segments of fewer bytes are merged with their neighbours when there are many."""
+_MIN_SMALL_SEGMENTS: Final = 16
+_MAX_MERGED_BYTES: Final = 32 << 20
+"""The largest size of a merged segment, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Segment:
     first, last
         The range of their ids.
     rows, nbytes
-        How many there are, and their bytes as columns.
+        The number of rows, and the bytes of their columns.
     load
         Returns the table: the column `ID`, then the columns of the rows.
     blob
-        Where the state store has it; None before it is saved.
+        Its data in the state store; None before it is saved.
     """
 
     first: int
@@ -58,12 +58,12 @@ class Segment:
     @classmethod
     def of(cls, ids: Array, table: pa.Table) -> Segment:
         """A segment of new rows."""
-        whole = table.combine_chunks().add_column(0, ID, pa.array(ids, pa.int64()))
-        return cls(int(ids[0]), int(ids[-1]), len(ids), whole.nbytes, lambda: whole)
+        segment_table = table.combine_chunks().add_column(0, ID, pa.array(ids, pa.int64()))
+        return cls(int(ids[0]), int(ids[-1]), len(ids), segment_table.nbytes, lambda: segment_table)
 
     @classmethod
     def saved(cls, described: Sequence[Any], load: Callable[[Blob], pa.Table]) -> Segment:
-        """The segment that `described` states."""
+        """The segment with this description."""
         first, last, rows, nbytes, written = described
         blob = Blob.of(written)
         return cls(first, last, rows, nbytes, lambda: load(blob), blob)
@@ -86,8 +86,8 @@ class Segment:
         ids: Array = one_chunk(self.table.column(ID)).to_numpy()
         return ids
 
-    def converted(self, convert: Callable[[pa.Table], pa.Table]) -> Segment:
-        """The segment with other columns, not saved."""
+    def map_columns(self, convert: Callable[[pa.Table], pa.Table]) -> Segment:
+        """The segment with converted columns, not saved."""
 
         def load() -> pa.Table:
             table = self.load()
@@ -125,7 +125,7 @@ class PayloadStore:
 
     @property
     def row_bytes(self) -> int:
-        """About how many bytes one row takes."""
+        """The approximate bytes of a row."""
         return sum(segment.nbytes for segment in self.segments) // max(1, self.rows)
 
     def append(self, ids: Array, table: pa.Table) -> None:
@@ -138,22 +138,22 @@ class PayloadStore:
         parts = list(self._parts(ids, columns))
         if len(parts) == 1:
             return parts[0][1]
-        # A type that was widened may be the old one in the columns of expressions.
+        # The hidden columns of expressions keep their old type after a column was widened.
         table = pa.concat_tables([part for _, part in parts], promote_options="permissive").combine_chunks()
         places = np.concatenate([at for at, _ in parts])
         if bool((places[1:] > places[:-1]).all()):
             return table
-        back = np.empty(len(places), np.int64)
-        back[places] = np.arange(len(places))
-        return table.take(pa.array(back))
+        inverse = np.empty(len(places), np.int64)
+        inverse[places] = np.arange(len(places))
+        return table.take(pa.array(inverse))
 
     def compact(self, live: Array) -> None:
-        """Drop segments without live rows, and write live rows of mostly dead ones again; `live` ascends."""
+        """Drop segments without live rows, and rewrite those that are mostly dead; `live` is in ascending order."""
         begin = np.searchsorted(live, [segment.first for segment in self.segments], side="left")
         end = np.searchsorted(live, [segment.last for segment in self.segments], side="right")
         kept: list[Segment] = []
-        for group in _groups(self.segments, (end - begin).tolist()):
-            if not group.rewritten:
+        for group in _group_segments(self.segments, (end - begin).tolist()):
+            if not group.rewrite:
                 kept += [segment for _, segment in group.members]
                 continue
             ids = np.concatenate([live[begin[number] : end[number]] for number, _ in group.members])
@@ -162,7 +162,7 @@ class PayloadStore:
         self.segments = kept
 
     def _parts(self, ids: Array, columns: Sequence[str] | None) -> Iterator[tuple[Array, pa.Table]]:
-        """The rows by segment: their places among `ids`, and their columns."""
+        """The rows by segment: their positions in `ids`, and their columns."""
         if len(self.segments) == 1 or not len(ids):
             yield np.arange(len(ids)), self.segments[0].take(ids, columns)
             return
@@ -179,16 +179,16 @@ class PayloadStore:
 
 @dataclass(frozen=True)
 class _SegmentGroup:
-    """Neighbouring segments with live rows, by their number, and whether they are written again as one."""
+    """Neighbouring segments with live rows, by number, and whether they are rewritten as one segment."""
 
     members: list[tuple[int, Segment]]
-    rewritten: bool
+    rewrite: bool
 
 
-def _groups(segments: Sequence[Segment], live: Sequence[int]) -> Iterator[_SegmentGroup]:
+def _group_segments(segments: Sequence[Segment], live: Sequence[int]) -> Iterator[_SegmentGroup]:
     """Divide the segments with live rows into groups of neighbours.
 
-    Neighbours that are mostly dead are written again as one segment, up to a size. So are many small neighbours.
+    Neighbours that are mostly dead are rewritten as one segment, up to a size. So are many small neighbours.
     """
     members: list[tuple[int, Segment]] = []
     state, size = "", 0
@@ -196,16 +196,16 @@ def _groups(segments: Sequence[Segment], live: Sequence[int]) -> Iterator[_Segme
         if not live[number]:
             continue
         nbytes = segment.nbytes * live[number] // segment.rows
-        worn = 2 * live[number] < segment.rows
-        current = "worn" if worn else "small" if nbytes < _SMALL else "solid"
-        if members and (current != state or current == "solid" or size + nbytes > _LARGEST):
-            yield _SegmentGroup(members, _is_rewritten(state, len(members)))
+        sparse = 2 * live[number] < segment.rows
+        current = "sparse" if sparse else "small" if nbytes < _SMALL_BYTES else "large"
+        if members and (current != state or current == "large" or size + nbytes > _MAX_MERGED_BYTES):
+            yield _SegmentGroup(members, _is_rewrite_due(state, len(members)))
             members, size = [], 0
         members.append((number, segment))
         state, size = current, size + nbytes
     if members:
-        yield _SegmentGroup(members, _is_rewritten(state, len(members)))
+        yield _SegmentGroup(members, _is_rewrite_due(state, len(members)))
 
 
-def _is_rewritten(state: str, count: int) -> bool:
-    return state == "worn" or (state == "small" and count >= _MANY)
+def _is_rewrite_due(state: str, count: int) -> bool:
+    return state == "sparse" or (state == "small" and count >= _MIN_SMALL_SEGMENTS)

@@ -1,4 +1,4 @@
-"""What Spark reports about the task that runs: its micro-batch, and the number of buckets."""
+"""What Spark reports about the running task: its micro-batch, and the number of buckets."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Final
 
 from pyspark import TaskContext
 
-from tidegate.spark.packing.buckets import MOST_BUCKETS
+from tidegate.spark.packing.buckets import DEFAULT_MAX_BUCKETS
 
 MICROS: Final = 1000
 """Microseconds in one of the milliseconds of Spark's watermarks."""
 _PARTITIONS: Final = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
-"""Where Spark passes the number of a running query's state partitions to its tasks; the first may be missing."""
+"""Properties in which Spark passes the number of state partitions to tasks; the first may be missing."""
 
 
 def batch_number() -> int | None:
-    """The number of the micro-batch that runs, if Spark reports it."""
+    """The number of the running micro-batch, if Spark reports it."""
     number = local_property("streaming.sql.batchId")
     return None if number is None else int(number)
 
@@ -26,8 +26,8 @@ def task_buckets(planned: int) -> int:
     A query that continues from a checkpoint keeps that checkpoint's partitions, whatever the session has now. So the
     number that was planned from the session may differ from the one that the state was written with.
     """
-    found = next(filter(None, map(local_property, _PARTITIONS)), None)
-    return planned if found is None else min(int(found), MOST_BUCKETS)
+    partitions = next(filter(None, map(local_property, _PARTITIONS)), None)
+    return planned if partitions is None else min(int(partitions), DEFAULT_MAX_BUCKETS)
 
 
 def local_property(name: str) -> str | None:

@@ -1,7 +1,8 @@
 """Named values of one bucket in Spark's state store, and large data in several of them.
 
 Spark moves one large value slowly, so data is written in chunks. The bucket's manifest (`log.py`) has the name, size
-and checksum of each piece of data: a chunk that is missing, damaged or from another time is found before it is used.
+and checksum of each piece of data. A chunk that is missing, damaged or from another state is detected before it is
+used.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 CHUNKS: Final = "chunks"
-"""The state variable that holds a bucket's values."""
+"""The state variable with a bucket's values."""
 NAME_SCHEMA: Final = "name string"
 CHUNK_SCHEMA: Final = "payload binary"
 CHUNK_BYTES: Final = 1 << 20
 
 
-class Values(Protocol):
+class ValueStore(Protocol):
     """A small key-value store."""
 
     def get(self, name: str) -> bytes | None:
@@ -36,7 +37,7 @@ class Values(Protocol):
         """Remove a value."""
 
 
-class SparkValues:
+class SparkValueStore:
     """The values of the bucket that Spark is processing."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
@@ -44,8 +45,8 @@ class SparkValues:
 
     def get(self, name: str) -> bytes | None:
         """The value of this name, if there is one."""
-        found = self._state.getValue((name,))
-        return None if found is None else bytes(found[0])
+        value = self._state.getValue((name,))
+        return None if value is None else bytes(value[0])
 
     def put(self, name: str, value: bytes) -> None:
         """Set a value."""
@@ -57,8 +58,8 @@ class SparkValues:
 
 
 @dataclass
-class DictValues:
-    """Values in memory: of a saved state that is inspected, or of a bucket that runs without Spark."""
+class DictValueStore:
+    """Values in memory, for inspecting a saved state or running a bucket without Spark."""
 
     content: dict[str, bytes] = field(default_factory=dict)
 
@@ -86,7 +87,7 @@ class Blob:
     Parameters
     ----------
     name
-        The name of the data, unique in the life of a bucket.
+        The name of the data, which a bucket uses only once.
     size
         Its bytes.
     checksum
@@ -94,7 +95,7 @@ class Blob:
 
     Examples
     --------
-    >>> values = DictValues()
+    >>> values = DictValueStore()
     >>> blob = Blob.write(values, "rows-1", b"abc")
     >>> blob.read(values)
     b'abc'
@@ -109,7 +110,7 @@ class Blob:
     checksum: int
 
     @classmethod
-    def write(cls, values: Values, name: str, data: bytes | pa.Buffer) -> Blob:
+    def write(cls, values: ValueStore, name: str, data: bytes | pa.Buffer) -> Blob:
         """Write data under a new name."""
         view = memoryview(data)
         for number, begin in enumerate(range(0, len(view), CHUNK_BYTES)):
@@ -118,7 +119,7 @@ class Blob:
 
     @classmethod
     def of(cls, described: list[Any]) -> Blob:
-        """The blob that `described` states."""
+        """The blob with this description."""
         return cls(*described)
 
     @property
@@ -126,7 +127,7 @@ class Blob:
         """The blob as plain values, for a manifest."""
         return [self.name, self.size, self.checksum]
 
-    def read(self, values: Values) -> bytes:
+    def read(self, values: ValueStore) -> bytes:
         """Read the data, and check it."""
         parts = [values.get(name) for name in self._chunks()]
         missing = sum(part is None for part in parts)
@@ -141,7 +142,7 @@ class Blob:
             raise DamagedStateError(f"{self.name!r} is damaged: its checksum is not the one that was written")
         return data
 
-    def remove(self, values: Values) -> None:
+    def remove(self, values: ValueStore) -> None:
         """Remove the data."""
         for name in self._chunks():
             values.remove(name)
