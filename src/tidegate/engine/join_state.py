@@ -9,7 +9,6 @@ import numpy as np
 
 from tidegate.engine.buffer import Buffer, kept
 from tidegate.engine.matching import window_axis
-from tidegate.engine.snapshot import unpack
 from tidegate.engine.tally import Tally
 from tidegate.types import FAR, FOREVER, SIDES, Last, Rows, Window, parts_of
 
@@ -195,10 +194,10 @@ class JoinState:
             self.buffers[side] = Buffer.of(Rows.from_columns(side, parts[side]))
 
     @classmethod
-    def read(cls, data: bytes) -> Self:
+    def read(cls, data: Mapping[str, Array]) -> Self:
         """The state in an operator's snapshot, for inspection: its window is not known."""
         state = cls(Window(None, None))
-        state.restore(unpack(data))
+        state.restore(data)
         return state
 
 

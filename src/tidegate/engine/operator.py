@@ -6,7 +6,7 @@ their payload, keeps them in the same order and follows the positions that a ste
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -424,18 +424,22 @@ class Operator:
 
     def snapshot(self) -> bytes:
         """The whole state, as versioned bytes."""
+        return pack(self.arrays())
+
+    def arrays(self) -> dict[str, Array]:
+        """The whole state, as named arrays that are valid until the next step."""
         state = self.state.snapshot() | as_part("policy", self.policy.snapshot())
         state["kind"] = np.frombuffer(self.policy.kind().encode(), np.uint8)
         state["observed"] = np.array([self.observed, self.shed], np.int64)
-        return pack(state)
+        return state
 
-    def restore(self, data: bytes, *, policy: bool = True) -> None:
-        """Continue from a snapshot; a smaller budget takes effect at the next step.
+    def restore(self, data: bytes | Mapping[str, Array], *, policy: bool = True) -> None:
+        """Continue from a snapshot, or from its arrays; a smaller budget takes effect at the next step.
 
         With `policy=False` the state of the policy is not restored, as for another policy. The same holds if the
         policy has other parameters that change what it learns.
         """
-        state = unpack(data)
+        state = data if isinstance(data, Mapping) else unpack(data)
         self.state.restore(state)
         observed, self.shed = state["observed"].tolist()
         same = policy and state["kind"].tobytes().decode() == self.policy.kind()

@@ -397,16 +397,20 @@ class SamplingOperator:
 
     def snapshot(self) -> bytes:
         """The whole state, as versioned bytes."""
+        return pack(self.arrays())
+
+    def arrays(self) -> dict[str, Array]:
+        """The whole state, as named arrays that are valid until the next step."""
         state = self.state.snapshot() | as_part("sampler", self.sampling.snapshot())
         state["kind"] = np.frombuffer(self.sampling.kind().encode(), np.uint8)
-        return pack(state)
+        return state
 
-    def restore(self, data: bytes) -> None:
-        """Continue from a snapshot; a smaller budget takes effect at the next step.
+    def restore(self, data: bytes | Mapping[str, Array]) -> None:
+        """Continue from a snapshot, or from its arrays; a smaller budget takes effect at the next step.
 
         Rows that another sampler chose are not a sample by this one, so they are dropped.
         """
-        state = unpack(data)
+        state = data if isinstance(data, Mapping) else unpack(data)
         self.state.restore(state)
         if state["kind"].tobytes().decode() == self.sampling.kind():
             self.sampling.restore(parts_of(state)["sampler"])

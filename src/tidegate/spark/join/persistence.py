@@ -30,7 +30,6 @@ from pyspark.sql.types import _parse_datatype_json_string
 from tidegate.engine.buffer import Buffer
 from tidegate.engine.join_state import JoinState
 from tidegate.engine.operator import Operator
-from tidegate.engine.snapshot import pack, unpack
 from tidegate.policies import Policy, find
 from tidegate.policies.policy import check_rows
 from tidegate.spark.join.bucket import BucketJoin
@@ -122,15 +121,15 @@ class SavedBucket:
         )
 
     @cached_property
-    def snapshot(self) -> bytes:
-        """The operator's snapshot."""
+    def operator_arrays(self) -> dict[str, Array]:
+        """The operator's state."""
         names = {name: name.removeprefix(ROWS).removeprefix(_OPERATOR) for name in self.arrays}
-        return pack({own: self.arrays[name] for name, own in names.items() if own != name})
+        return {own: self.arrays[name] for name, own in names.items() if own != name}
 
     @cached_property
     def operator(self) -> JoinState:
         """The operator's rows and tally."""
-        return JoinState.read(self.snapshot)
+        return JoinState.read(self.operator_arrays)
 
     @cached_property
     def sample(self) -> BucketReservoir | None:
@@ -152,7 +151,7 @@ class SavedBucket:
         if chosen is None:
             return None
         operator = Operator(self.settings.join(chosen))
-        operator.restore(self.snapshot, policy=chosen.label() == self.settings.policy)
+        operator.restore(self.operator_arrays, policy=chosen.label() == self.settings.policy)
         for buffer in operator.buffers.values():
             check_rows(chosen, buffer.rows)
         return operator
@@ -173,7 +172,7 @@ def _arrays(bucket: BucketJoin) -> dict[str, Array | bytes]:
         "settings": SavedSettings.of(bucket.operator.join).to_json(),
         "progress": BucketProgress(counts, bucket.clock, bucket.now, bucket.timer).to_json(),
     }
-    for name, values in unpack(bucket.operator.snapshot()).items():
+    for name, values in bucket.operator.arrays().items():
         state[(ROWS if name.partition(".")[0] in SIDES else _OPERATOR) + name] = values
     if bucket.grant:
         state["grant"] = json.dumps(vars(bucket.grant)).encode()
@@ -202,11 +201,11 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
     check_owner(saved.layout, plan.layout)
     check_restart(saved.layout, plan.layout)
     if not isinstance(bucket.operator, Operator):
-        bucket.operator.restore(saved.snapshot)
+        bucket.operator.restore(saved.operator_arrays)
     else:
         # The plan has the settings. The saved ones are needed for the name of the policy that wrote the state.
         same_policy = saved.settings.policy == find(plan.join.policy).label()
-        bucket.operator.restore(saved.snapshot, policy=same_policy)
+        bucket.operator.restore(saved.operator_arrays, policy=same_policy)
     progress = saved.progress
     bucket.intake.counts, bucket.clock = replace(progress.counts), replace(progress.clock)
     bucket.now, bucket.timer = progress.now, progress.timer

@@ -211,10 +211,12 @@ class StateLog:
             for blob in old.blobs():
                 if blob.name not in kept:
                     blob.remove(self._values)
+        # The arrays may be views of what the next step changes, so a later write compares with a copy.
+        data = pack(state)
         if files:
-            files.write(_arrays_file(token), pack(state))
+            files.write(_arrays_file(token), data)
             files.retain([*new.files(), *(old.files() if old else ())])
-        self._manifest, self._arrays = new, state
+        self._manifest, self._arrays = new, unpack(data)
 
     def _with_arrays(self, old: Manifest | None, state: dict[str, Array], token: str, store: str) -> Manifest:
         """Write the arrays, as a difference or as a new base, and return a manifest of them."""
