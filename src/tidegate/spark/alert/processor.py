@@ -19,6 +19,7 @@ from tidegate.spark.packing.packed_rows import (
     to_bytes,
     unpack_by_side,
 )
+from tidegate.spark.session.worker import freeze_imports
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.task import MICROS, batch_number
 from tidegate.spark.state.values import SparkValueStore
@@ -35,6 +36,7 @@ class AlertProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
+        freeze_imports()
         self._plan = self._plan.for_task()
         self._values = SparkValueStore(handle)
 

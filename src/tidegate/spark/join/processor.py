@@ -23,6 +23,7 @@ from tidegate.spark.packing.packed_rows import (
     unpack_by_side,
 )
 from tidegate.spark.pool.folder import PoolClient
+from tidegate.spark.session.worker import freeze_imports
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.task import MICROS, batch_number, local_property
 from tidegate.spark.state.values import SparkValueStore
@@ -42,6 +43,7 @@ class JoinProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
+        freeze_imports()
         self._plan = self._plan.for_task()
         self._handle = handle
         self._stepped: set[int] = set()

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from tidegate.spark.packing.buckets import bucket_of, labels
+from tidegate.spark.session.worker import freeze_imports
 from tidegate.spark.state.task import task_buckets
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class RowPacker:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack the batches of one partition, in packs of bounded size."""
+        freeze_imports()
         if not self.fixed:
             yield from replace(self, buckets=task_buckets(self.buckets), fixed=True)(batches)
             return
@@ -136,6 +138,7 @@ class RowPacker:
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Unpack results, batch by batch."""
+    freeze_imports()
     for batch in batches:
         for packed in batch.column(0):
             with pa.ipc.open_stream(packed.as_buffer()) as reader:
