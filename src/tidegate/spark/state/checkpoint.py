@@ -66,12 +66,7 @@ def find_state(
     checkpoint: str | Path, session: SparkSession, name: str | int | None, caller: str
 ) -> FoundState:
     """Find a state by its name or by the operator's number; None finds the only one that there is."""
-    with error_log_muted():
-        states = [
-            _describe(checkpoint, number, _states(checkpoint, session, number))
-            for number in _numbers(checkpoint, session)
-        ]
-    states.sort(key=lambda state: (state.name, state.number))
+    states = _find_all(checkpoint, session)
     listed = ", ".join(map(str, states))
     chosen = [state for state in states if name is None or name in (state.name, state.number)]
     if not chosen:
@@ -89,14 +84,28 @@ def find_state(
 
 
 def saved_layout(checkpoint: str | Path, session: SparkSession, name: str) -> dict[str, Any] | None:
-    """The layout of the join of this name in a checkpoint; None if its query has not committed any state."""
+    """The layout of the join of this name, or of the only one without a name; None if none can be read.
+
+    A query that has not completed a micro-batch has no state. If the state is damaged, the query itself reports it.
+    """
     try:
-        with error_log_muted():
-            session.read.format("state-metadata").load(str(checkpoint)).collect()
-    except (PySparkException, Py4JError):
-        # Spark refuses a path at which no query has run.
+        states = _find_all(checkpoint, session)
+    except InputError:
         return None
-    return find_state(checkpoint, session, name, "tidegate.join").layout
+    for wanted in (name, NAME):
+        chosen = [state for state in states if state.name == wanted]
+        if len(chosen) == 1:
+            return chosen[0].layout
+    return None
+
+
+def _find_all(checkpoint: str | Path, session: SparkSession) -> list[FoundState]:
+    with error_log_muted():
+        states = [
+            _describe(checkpoint, number, _states(checkpoint, session, number))
+            for number in _numbers(checkpoint, session)
+        ]
+    return sorted(states, key=lambda state: (state.name, state.number))
 
 
 def _numbers(checkpoint: str | Path, session: SparkSession) -> list[int]:
