@@ -206,15 +206,19 @@ class Watch:
 
 
 def _descendants(process: int) -> Iterator[int]:
-    with contextlib.suppress(OSError):
-        for child in map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()):
-            yield child
-            yield from _descendants(child)
+    """The processes that any thread of a process has started, and theirs."""
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, file.read_text().split()):
+                yield child
+                yield from _descendants(child)
 
 
 def _resident(process: int) -> int:
-    """The largest resident size of a process so far, in bytes."""
+    """The largest resident size of a Python worker so far, in bytes; 0 for other processes."""
     with contextlib.suppress(OSError, StopIteration):
+        if b"pyspark.daemon" not in Path(f"/proc/{process}/cmdline").read_bytes():
+            return 0
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
     return 0
