@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark.buckets_by_hand import Arrival, Batch
+from tidegate.engine.buffer import Buffer
 from tidegate.spark.join.bucket import BucketJoin
 from tidegate.spark.join.persistence import SavedBucket, load, save
 from tidegate.spark.state import local_files, payload
@@ -265,17 +267,60 @@ class TestDamage:
         with pytest.raises(InputError, match="the state has version 7, and this release reads version 1"):
             self.read(values)
 
-    def test_a_damaged_local_copy_is_not_used(self, local: Path) -> None:
-        plan, values, batches = by_hand.plan((200, 200), 50, "fifo"), DictValueStore(), stream(6, 4)
+    def test_damaged_local_copies_are_not_used(self, local: Path) -> None:
+        """Whatever bit of whatever copy has changed: the answer is right, and so is what is stored afterwards."""
+        plan, values, batches = by_hand.plan((200, 200), None, "fifo"), DictValueStore(), stream(6, 12)
         for number, batch in enumerate(batches[:3]):
             run_batch(plan, values, batch, number, local=True)
-        before = dict(values.content)
-        expected = run_batch(plan, DictValueStore(dict(before)), batches[3], 3, local=False)
-        for file in local.rglob("arrays-*"):
-            content = bytearray(file.read_bytes())
-            content[len(content) // 2] ^= 1
+        undamaged = DictValueStore(dict(values.content))
+        for number, batch in enumerate(batches[3:], start=3):
+            for at, file in enumerate(sorted(local.rglob("*-*"))):
+                content = bytearray(file.read_bytes())
+                content[(number * 7919 + at * 104729) % len(content)] ^= 1 << number % 8
+                file.write_bytes(content)
+            results = run_batch(plan, values, batch, number, local=True)
+            assert results == run_batch(plan, undamaged, batch, number, local=False)
+        states = [SavedBucket.read(StateLog(of, local=False)) for of in (values, undamaged)]
+        assert by_hand.content(states[0]) == by_hand.content(states[1])  # type: ignore[arg-type]
+
+    def test_what_is_compacted_is_checked_although_it_was_checked_before(
+        self, local: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A damage that leaves the file's time as it was, as that of a disk does."""
+        plan, values, batches = by_hand.plan((60, 60), None, "fifo"), DictValueStore(), stream(6, 8)
+        for number, batch in enumerate(batches[:4]):
+            run_batch(plan, values, batch, number, local=True)
+        for file in local.rglob("segment-*"):
+            monkeypatch.setitem(local_files._checked, file, identity(file))
+            status, content = file.stat(), bytearray(file.read_bytes())
+            at = content.index(b"-", len(content) // 2)  # in a text: the table can still be read
+            content[at] ^= 1
             file.write_bytes(content)
-        assert run_batch(plan, DictValueStore(before), batches[3], 3, local=True) == expected
+            os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+            assert local_files._checked[file] == identity(file)
+        undamaged = DictValueStore(dict(values.content))
+        log = StateLog(values, local=True)
+        bucket = load(plan, SavedBucket.read(log))
+        for side in SIDES:  # all of its segments are mostly dead
+            rows = bucket.operator.buffers[side].rows
+            bucket.operator.buffers[side] = Buffer.of(rows.take(np.arange(0, len(rows), 3)))
+        save(bucket, log)
+        other = StateLog(undamaged, local=False)
+        bucket = load(plan, SavedBucket.read(other))
+        for side in SIDES:
+            rows = bucket.operator.buffers[side].rows
+            bucket.operator.buffers[side] = Buffer.of(rows.take(np.arange(0, len(rows), 3)))
+        save(bucket, other)
+        assert segments(values) == segments(undamaged)
+
+
+def identity(file: Path) -> tuple[int, ...]:
+    status = file.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def segments(values: DictValueStore) -> set[bytes]:
+    return {value for name, value in values.content.items() if name.startswith("segment-")}
 
 
 def test_a_folder_that_cannot_be_written_costs_no_answer(

@@ -2,7 +2,8 @@
 
 The state store is authoritative. A copy has the name of its original, is never changed, and may be missing at any
 time: after a restart, on another machine, or because the disk is full. Then the state is read from the store.
-Spark deletes its local folders when an executor ends, and the copies with them.
+A copy that is not what was written counts as missing. Each process checks a copy before it uses it, and again
+whenever the file has changed since. Spark deletes its local folders when an executor ends, and the copies with them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import tempfile
 import time
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,10 @@ _LONGEST_WRITE: Final = 600
 """Seconds after which a partial file is considered abandoned."""
 _CHECKSUM_BYTES: Final = 8
 """Keeps the data behind it aligned for Arrow."""
+_BLOCK_BYTES: Final = 1 << 20
+_MAX_REMEMBERED: Final = 10_000
+_checked: OrderedDict[Path, tuple[int, ...]] = OrderedDict()
+"""The copies that this process has checked, and what identified their content."""
 
 
 @dataclass(frozen=True)
@@ -61,18 +67,25 @@ class LocalFiles:
             except OSError:
                 partial.unlink(missing_ok=True)
 
-    def read(self, name: str, *, check: bool = True) -> pa.Buffer | None:
-        """The content of a copy, mapped into memory; None if it is missing or, if `check`, damaged."""
+    def read(self, name: str, *, anew: bool = True) -> pa.Buffer | None:
+        """The content of a copy, mapped into memory; None if it is missing or damaged.
+
+        Parameters
+        ----------
+        name
+            The name of the copy.
+        anew
+            Whether it is checked although this process has checked it before.
+        """
+        path = self.folder / name
         try:
-            with pa.memory_map(str(self.folder / name)) as file:
+            if not _is_whole(path, anew=anew):
+                return None
+            with pa.memory_map(str(path)) as file:
                 content = file.read_buffer()
         except (OSError, pa.ArrowInvalid):
             return None
-        if content.size < _CHECKSUM_BYTES:
-            return None
-        data = content.slice(_CHECKSUM_BYTES)
-        written = int.from_bytes(content.slice(0, _CHECKSUM_BYTES).to_pybytes(), "little")
-        return data if not check or zlib.crc32(data) == written else None
+        return content.slice(_CHECKSUM_BYTES)
 
     def retain(self, names: Iterable[str]) -> None:
         """Delete all copies but these."""
@@ -86,3 +99,23 @@ class LocalFiles:
 def _being_written(file: Path) -> bool:
     """Whether another process may be writing this file; an old one was left by a process that was killed."""
     return file.suffix == ".partial" and time.time() - file.stat().st_mtime < _LONGEST_WRITE
+
+
+def _is_whole(path: Path, *, anew: bool) -> bool:
+    """Whether a copy is what was written. It is read in blocks: a map would count as memory of the process."""
+    with path.open("rb", buffering=0) as file:
+        status = os.fstat(file.fileno())
+        identity = status.st_ino, status.st_size, status.st_mtime_ns
+        if not anew and _checked.get(path) == identity:
+            return True
+        written = file.read(_CHECKSUM_BYTES)
+        checksum = 0
+        while block := file.read(_BLOCK_BYTES):
+            checksum = zlib.crc32(block, checksum)
+    if written != checksum.to_bytes(_CHECKSUM_BYTES, "little"):
+        return False
+    _checked[path] = identity
+    _checked.move_to_end(path)
+    while len(_checked) > _MAX_REMEMBERED:
+        _checked.popitem(last=False)
+    return True

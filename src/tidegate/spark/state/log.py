@@ -172,7 +172,9 @@ class StateLog:
             return PayloadStore()
         files = self._files(self._manifest)
         described = self._manifest.segments.get(part, [])
-        return PayloadStore([Segment.saved(one, lambda blob: self._table(blob, files)) for one in described])
+        return PayloadStore(
+            [Segment.saved(one, lambda blob, anew: self._table(blob, files, anew=anew)) for one in described]
+        )
 
     def write(
         self,
@@ -239,7 +241,8 @@ class StateLog:
                 described.append(segment.described)
                 continue
             name = f"segment-{part}-{token}-{number}"
-            table = segment.load()
+            # Rows that are converted after a restart come from an older segment.
+            table = segment.load(anew=True)
             blob = Blob.write(self._values, name, to_buffer(table, "lz4"))
             if files:
                 files.write(name, to_buffer(table))
@@ -253,16 +256,16 @@ class StateLog:
             arrays = apply_difference(arrays, unpack(blob.read(self._values)))
         return arrays
 
-    def _table(self, blob: Blob, files: LocalFiles | None) -> pa.Table:
-        """Read a segment from its local copy, which is created if there is none."""
-        copy = files.read(blob.name, check=False) if files else None
+    def _table(self, blob: Blob, files: LocalFiles | None, *, anew: bool) -> pa.Table:
+        """Read a segment from its local copy, which is created if there is none, or if it is damaged."""
+        copy = files.read(blob.name, anew=anew) if files else None
         if copy is not None:
             return from_bytes(copy)
         table = from_bytes(blob.read(self._values))
         if files is None:
             return table
         files.write(blob.name, to_buffer(table))
-        copy = files.read(blob.name, check=False)
+        copy = files.read(blob.name, anew=False)
         return table if copy is None else from_bytes(copy)
 
     def _files(self, manifest: Manifest) -> LocalFiles | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,13 @@ _MAX_MERGED_BYTES: Final = 32 << 20
 """The largest size of a merged segment, in bytes."""
 
 
+class Load(Protocol):
+    """Returns the table of a segment; `anew`: a local copy is checked although this process has checked it before."""
+
+    def __call__(self, *, anew: bool = False) -> pa.Table:
+        """The column `ID`, then the columns of the rows."""
+
+
 @dataclass(frozen=True)
 class Segment:
     """Rows that were written together, in ascending order of id.
@@ -43,7 +50,7 @@ class Segment:
     rows, nbytes
         The number of rows, and the bytes of their columns.
     load
-        Returns the table: the column `ID`, then the columns of the rows.
+        Returns the table.
     blob
         Its data in the state store; None before it is saved.
     """
@@ -52,21 +59,25 @@ class Segment:
     last: int
     rows: int
     nbytes: int
-    load: Callable[[], pa.Table] = field(compare=False)
+    load: Load = field(compare=False)
     blob: Blob | None = None
 
     @classmethod
     def of(cls, ids: Array, table: pa.Table) -> Segment:
         """A segment of new rows."""
         segment_table = table.combine_chunks().add_column(0, ID, pa.array(ids, pa.int64()))
-        return cls(int(ids[0]), int(ids[-1]), len(ids), segment_table.nbytes, lambda: segment_table)
+
+        def load(*, anew: bool = False) -> pa.Table:  # noqa: ARG001 - it is in memory
+            return segment_table
+
+        return cls(int(ids[0]), int(ids[-1]), len(ids), segment_table.nbytes, load)
 
     @classmethod
-    def saved(cls, described: Sequence[Any], load: Callable[[Blob], pa.Table]) -> Segment:
-        """The segment with this description."""
+    def saved(cls, described: Sequence[Any], load: Callable[[Blob, bool], pa.Table]) -> Segment:
+        """The segment with this description; `load` reads its data, checked anew if its second argument is true."""
         first, last, rows, nbytes, written = described
         blob = Blob.of(written)
-        return cls(first, last, rows, nbytes, lambda: load(blob), blob)
+        return cls(first, last, rows, nbytes, lambda *, anew=False: load(blob, anew), blob)
 
     @property
     def described(self) -> list[Any]:
@@ -89,11 +100,16 @@ class Segment:
     def map_columns(self, convert: Callable[[pa.Table], pa.Table]) -> Segment:
         """The segment with converted columns, not saved."""
 
-        def load() -> pa.Table:
-            table = self.load()
+        def load(*, anew: bool = False) -> pa.Table:
+            table = self.load(anew=anew)
             return convert(table).add_column(0, ID, table.column(ID))
 
         return replace(self, load=load, blob=None)
+
+    def checked(self) -> Segment:
+        """The segment with its data checked, whatever was checked before: what is written from it must be right."""
+        table = self.load(anew=True)
+        return replace(self, load=lambda *, anew=False: table)  # noqa: ARG005 - just checked
 
     def take(self, ids: Array, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of these ids, without the ids."""
@@ -157,7 +173,7 @@ class PayloadStore:
                 kept += [segment for _, segment in group.members]
                 continue
             ids = np.concatenate([live[begin[number] : end[number]] for number, _ in group.members])
-            store = PayloadStore([segment for _, segment in group.members])
+            store = PayloadStore([segment.checked() for _, segment in group.members])
             kept.append(Segment.of(ids, store.take(ids)))
         self.segments = kept
 
