@@ -5,7 +5,7 @@ ENV := .venv/env
 RUN := . ./$(ENV) &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench reproduce reproduction graph lock clean
+.PHONY: help setup demo test test-fresh test-all check bench reproduce reproduction graph lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
@@ -16,11 +16,14 @@ setup: $(ENV) ## create .venv from requirements.lock and find Java; every other 
 $(ENV): requirements.lock pyproject.toml scripts/setup
 	@bash scripts/setup
 
-demo: $(ENV) ## run a bounded join on local Spark
-	@$(RUN) tidegate demo
+demo: ## run a bounded join on local Spark: ./demo
+	@./demo
 
-test: $(ENV) ## run the fast tests and the examples in docstrings, README and docs
-	@$(RUN) pytest -m "not slow" --numprocesses 2
+test: ## run the fast tests and the examples in docstrings, README and docs: ./test
+	@./test
+
+test-fresh: ## run ./demo and ./test in new Debian systems; needs root and debootstrap
+	@bash scripts/test-fresh
 
 test-all: $(ENV) ## run all tests
 	@$(RUN) pytest

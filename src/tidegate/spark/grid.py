@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
-import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -15,8 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from tidegate.spark.session.java import needs_java
-from tidegate.spark.session.local import LOCAL_SETTINGS, SHORT_LIVED, output_redirected
+from tidegate.spark.session.local import LOCAL_SETTINGS, SHORT_LIVED, output_redirected, start_session
 from tidegate.spark.session.spark_errors import root_cause
 from tidegate.types import InputError
 
@@ -92,9 +88,6 @@ def open_session(master: str | None, confs: Mapping[str, str]) -> Iterator[tuple
             )
         yield active, _cores(active)
         return
-    # Workers run the same Python as this process.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     address = master or "local[*]"
     is_local = address.startswith("local")
     builder = SparkSession.builder.appName("tidegate reproduce")
@@ -103,8 +96,8 @@ def open_session(master: str | None, confs: Mapping[str, str]) -> Iterator[tuple
     for name, value in (defaults | dict(confs)).items():
         builder = builder.config(name, value)
     try:
-        with needs_java(), output_redirected(None):
-            spark = builder.getOrCreate()
+        spark = start_session(builder, None, local=is_local)
+        with output_redirected(None):
             spark.range(1).count()
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
         cause = root_cause(error)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
-from datasketches import PyLongsSerDe, frequent_items_error_type, frequent_items_sketch
 
 from tidegate.compiled import kernel
 from tidegate.draws import hash64
-from tidegate.models.frequencies.key_table import empty_table, entries, fill
+from tidegate.models.frequencies.key_table import FREE, KeyTable, empty_table, entries, fill, slot_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array
@@ -77,68 +76,129 @@ def _estimate(young: Array, old: Array) -> float:
     return many
 
 
-_MAX_PER_STEP: Final = 512
-"""The maximum mean number of distinct keys per step that are added to the sketch: each costs a Python call."""
-
-_LOG_SIZE: Final = 10
-"""The sketch holds 3/4 of 2**10 keys. A larger one drops keys by a sample of its slots, so it could behave
-differently after it is stored and restored."""
-
-_ONE: Final = 1 << 20
-"""The sketch adds integers; this one is a weight of 1."""
+SKETCH_KEYS: Final = 768
+"""The maximum number of keys in a sketch of frequent keys."""
+_USED, _ERROR, _TOTAL = range(3)
+"""Positions in the tally: the number of keys; the maximum error of a weight; the weight of all that was added."""
 
 
 class FrequentCandidates:
-    """The frequent keys among those that were added since the last `drain`."""
+    """The frequent keys among those that were added since the last `drain`, in memory for `SKETCH_KEYS` keys.
+
+    A sketch of Misra and Gries, for weights, that makes room in bulk. If a key needs a place and there is none, the
+    median weight is subtracted from all keys, and at least half of them leave. So a weight is a lower bound. It is
+    short of the true weight by at most the sum of these medians, which is at most `2 / SKETCH_KEYS` of the total.
+
+    References
+    ----------
+    A High-Performance Algorithm for Identifying Frequent Items in Data Streams (Anderson et al., 2017).
+
+    Deviations
+    ----------
+    The paper estimates the median from a sample of the keys. Here it is exact: it depends on no random number and
+    on no slot, so a sketch that was stored and restored continues in the same way.
+    """
 
     def __init__(self) -> None:
-        self._sketch = frequent_items_sketch(_LOG_SIZE)
-        self._threshold = 0.0
-        self._steps = 0
+        self._table = empty_table(SKETCH_KEYS)
+        self._tally = np.zeros(3)
+
+    @property
+    def total(self) -> float:
+        """The weight of all keys that were added."""
+        return float(self._tally[_TOTAL])
+
+    @property
+    def error(self) -> float:
+        """The maximum by which the weight of a key is too small; the weight of any key that is not there."""
+        return float(self._tally[_ERROR])
 
     def add(self, keys: Array, weights: Array) -> None:
-        """Add keys with their weights, in any order and number.
-
-        If there are many distinct keys, only a sample is used: heavy keys for certain, light keys with a probability
-        in proportion to their weight (threshold sampling). Random numbers are hashes, so they are reproducible.
-        """
-        sums = empty_table(len(keys))
-        fill(sums, keys, weights)
-        keys, weights = entries(sums)
-        if len(keys) > _MAX_PER_STEP:
-            threshold = weights.sum() / _MAX_PER_STEP
-            sampled = threshold * _uniform(keys, self._steps) < weights
-            keys, weights = keys[sampled], np.maximum(weights[sampled], threshold)
-            self._threshold = max(self._threshold, threshold)
-        self._steps += 1
-        for key, weight in zip(keys.tolist(), np.rint(weights * _ONE).astype(np.int64).tolist(), strict=True):
-            self._sketch.update(key, weight)
+        """Add keys with their weights."""
+        _add_weights(self._table, self._tally, SKETCH_KEYS, keys, weights)
 
     def drain(self) -> tuple[Array, Array]:
-        """The keys that weigh more than a sampled light key, and a lower bound of each weight; then start over."""
-        minimum = max(1, int(np.ceil(self._threshold * _ONE)))
-        frequent = self._sketch.get_frequent_items(frequent_items_error_type.NO_FALSE_POSITIVES, minimum)
-        keys, _, weights, _ = np.array(sorted(frequent), np.int64).reshape(-1, 4).T
-        self._sketch, self._threshold = frequent_items_sketch(_LOG_SIZE), 0.0
-        return keys, weights / _ONE
+        """The keys that certainly weigh more than all others, and a lower bound of each weight; then start over."""
+        keys, weights = entries(self._table)
+        order = np.argsort(keys)
+        frequent = order[weights[order] > self.error]
+        self._table, self._tally = empty_table(SKETCH_KEYS), np.zeros(3)
+        return keys[frequent], weights[frequent]
 
     def snapshot(self) -> dict[str, Array]:
         """The state as plain arrays."""
-        sketch = np.frombuffer(self._sketch.serialize(PyLongsSerDe()), np.uint8)
-        return {"sketch": sketch, "draws": np.array([self._threshold, self._steps])}
+        keys, weights = entries(self._table)
+        return {"sketch_keys": keys, "sketch_weights": weights, "sketch_tally": self._tally.copy()}
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Restore the state that `snapshot` returned."""
-        self._sketch = frequent_items_sketch.deserialize(state["sketch"].tobytes(), PyLongsSerDe())
-        self._threshold, self._steps = float(state["draws"][0]), int(state["draws"][1])
+        if "sketch" in state:
+            keys, weights, self._tally = _read_datasketch(state["sketch"], float(state["draws"][0]))
+        else:
+            keys, weights, self._tally = (
+                state["sketch_keys"],
+                state["sketch_weights"],
+                state["sketch_tally"].copy(),
+            )
+        self._table = empty_table(SKETCH_KEYS)
+        fill(self._table, keys, weights)
         return self
 
 
 @kernel
-def _uniform(keys: Array, step: int) -> Array:
-    """A random number from [0, 1) for each key, different in each step."""
-    salt = np.int64(hash64(step))
-    draws = np.empty(len(keys), np.float64)
-    for i in range(len(keys)):
-        draws[i] = (hash64(keys[i] ^ salt) >> np.uint64(11)) * 2.0**-53
-    return draws
+def _add_weights(table: KeyTable, tally: Array, capacity: int, key: Array, weight: Array) -> None:
+    keys, weights = table
+    for i in range(len(key)):
+        slot = slot_of(table, key[i])
+        if weights[slot] >= 0:
+            weights[slot] += weight[i]
+        else:
+            keys[slot] = key[i]
+            weights[slot] = weight[i]
+            tally[_USED] += 1
+            if tally[_USED] > capacity:
+                _subtract_median(table, tally)
+        tally[_TOTAL] += weight[i]
+
+
+@kernel
+def _subtract_median(table: KeyTable, tally: Array) -> None:
+    """Subtract the median weight from all keys; those with no weight left leave."""
+    keys, weights = entries(table)
+    median = np.partition(weights, len(weights) // 2)[len(weights) // 2]
+    tally[_ERROR] += median
+    stays = weights > median
+    tally[_USED] = stays.sum()
+    table.amounts[:] = FREE
+    fill(table, keys[stays], weights[stays] - median)
+
+
+_DATASKETCH_HEADER: Final = np.dtype(
+    [
+        ("words", "u1"),
+        ("sizes", "u1", 7),
+        ("used", "<u4"),
+        ("unused", "<u4"),
+        ("total", "<i8"),
+        ("error", "<i8"),
+    ]
+)
+_DATASKETCH_ONE: Final = 2.0**-20
+"""Datasketches added integers; 2**20 was a weight of 1."""
+
+
+def _read_datasketch(stored: Array, sampled: float) -> tuple[Array, Array, Array]:
+    """Keys, weights and tally of a sketch that the package `datasketches` stored, as checkpoints once did.
+
+    An empty one is a single word. Otherwise the header is followed by the weights and then by the keys. Keys lighter
+    than `sampled` were added as a sample.
+    """
+    data = stored.tobytes()
+    if data[0] == 1:
+        return np.empty(0, np.int64), np.empty(0), np.zeros(3)
+    header = np.frombuffer(data, _DATASKETCH_HEADER, 1)[0]
+    used = int(header["used"])
+    weights, keys = np.frombuffer(data, "<i8", 2 * used, _DATASKETCH_HEADER.itemsize).reshape(2, used)
+    error = max(sampled, header["error"] * _DATASKETCH_ONE)
+    tally = np.array([used, error, header["total"] * _DATASKETCH_ONE])
+    return keys.astype(np.int64), weights * _DATASKETCH_ONE, tally

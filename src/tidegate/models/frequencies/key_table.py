@@ -19,7 +19,7 @@ from tidegate.types import InputError
 if TYPE_CHECKING:
     from tidegate.types import Array
 
-_FREE: Final = -1.0
+FREE: Final = -1.0
 SLOTS_PER_KEY: Final = 4
 _MIN_KEYS: Final = 16
 _MANY_LOOKUPS: Final = 8
@@ -71,7 +71,7 @@ def empty_table(count: int) -> KeyTable:
     slots = 1 << (SLOTS_PER_KEY * max(_MIN_KEYS, count) - 1).bit_length()
     # A key and its amount are adjacent, so that one memory access loads both.
     table = np.zeros(slots, [("key", np.int64), ("amount", np.float64)])
-    table["amount"] = _FREE
+    table["amount"] = FREE
     return KeyTable(table["key"], table["amount"])
 
 

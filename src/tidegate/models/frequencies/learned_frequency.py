@@ -56,7 +56,7 @@ class LearnedFrequency:
     ----------
     The paper leaves the estimation to online histograms without naming one. Up to `capacity`
     keys the result does not depend on how the stream is cut into steps. With more keys it does, a little: the
-    sketch gets the rows of a step together, and the set of counted keys is updated between steps.
+    set of counted keys is updated between steps.
     """
 
     capacity: int = 65_536

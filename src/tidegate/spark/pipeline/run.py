@@ -7,10 +7,7 @@ Ctrl-C or SIGTERM stops it; it continues from its checkpoint when it is run agai
 from __future__ import annotations
 
 import contextlib
-import logging
-import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,8 +26,7 @@ from tidegate.spark.pipeline.file import check_inputs, load
 from tidegate.spark.pipeline.models import Pipeline, SinkConfig, SparkConfig
 from tidegate.spark.pipeline.query import SPARK_ERRORS, error_key, results
 from tidegate.spark.session.configuration import PARTITIONS, configure
-from tidegate.spark.session.java import needs_java
-from tidegate.spark.session.local import LOCAL_SETTINGS, output_redirected
+from tidegate.spark.session.local import LOCAL_SETTINGS, start_session
 from tidegate.spark.session.spark_errors import (
     QueryFailedError,
     error_log_muted,
@@ -142,8 +138,6 @@ def run(
 
 
 def _session(config: SparkConfig, log: Path | None) -> SparkSession:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    logging.getLogger("py4j").setLevel(logging.ERROR)
     conf = config.conf
     builder = SparkSession.builder.appName(config.app)
     if config.remote:
@@ -154,8 +148,7 @@ def _session(config: SparkConfig, log: Path | None) -> SparkSession:
         conf = LOCAL_SETTINGS | {"spark.driver.memory": "2g"} | conf
     for name, value in conf.items():
         builder = builder.config(name, value)
-    with needs_java(), output_redirected(log):
-        spark = builder.getOrCreate()
+    spark = start_session(builder, log, local=config.local)
     if not config.remote:
         spark.sparkContext.setLogLevel("ERROR" if log else "OFF")
     return configure(spark, partitions=None if PARTITIONS in conf else _cores(config, spark))

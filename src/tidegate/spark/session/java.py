@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-
-from pyspark.errors import PySparkException
-
-from tidegate.types import InputError
 
 MIN_JAVA: Final = 17
 """The oldest Java that Spark 4 runs on."""
@@ -22,21 +16,22 @@ _INSTALL: Final = (
     f"brew install openjdk@{MIN_JAVA}, or conda install openjdk={MIN_JAVA})"
 )
 _TIMEOUT: Final = 20
+_STACK: Final = re.compile(r"\s*(at |\.\.\. \d+ more)")
 
 
-@contextlib.contextmanager
-def needs_java() -> Iterator[None]:
-    """Turn a failed start of Spark's Java process into an error that states the reason and the remedy."""
-    try:
-        yield
-    except (PySparkException, RuntimeError) as error:
-        if "JAVA_GATEWAY_EXITED" not in str(error):
-            raise
-        raise InputError(explain_java()) from None
+def java_ended(error: BaseException) -> bool:
+    """Whether Spark's Java process ended while it started."""
+    return "JAVA_GATEWAY_EXITED" in str(error)
 
 
-def explain_java() -> str:
-    """What is wrong with the Java that Spark uses: that of JAVA_HOME, or else the one on the path."""
+def explain_java(output: str) -> str:
+    """What is wrong with the Java that Spark uses: that of JAVA_HOME, or else the one on the path.
+
+    Parameters
+    ----------
+    output
+        What Spark printed before it ended.
+    """
     home, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
     if home and not os.access(Path(home) / "bin" / "java", os.X_OK):
         instead = f"unset it to use {on_path}, or " if on_path else ""
@@ -53,10 +48,15 @@ def explain_java() -> str:
             f"Spark needs Java {MIN_JAVA} or newer, and {java} is Java {version}; {_INSTALL}, "
             "and set JAVA_HOME to it"
         )
-    return (
-        f"Spark's Java process ended while it started ({java}); see its log (`tidegate run --log FILE`), "
-        "and check that there is enough memory for spark.driver.memory"
-    )
+    return f"Spark's Java process ended while it started ({java}): {_last_line(output)}"
+
+
+def _last_line(output: str) -> str:
+    """The last line that is not a place in a stack trace; the causes of an error are after the error itself."""
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not _STACK.match(line)]
+    if not lines:
+        return "it printed nothing; check that there is enough memory for spark.driver.memory"
+    return lines[-1].removeprefix("Caused by: ")
 
 
 def _version(java: str) -> int | None:

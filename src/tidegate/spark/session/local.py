@@ -14,13 +14,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from pyspark.errors import PySparkException
+
 from tidegate.spark.session.configuration import configure
+from tidegate.types import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,11 +79,6 @@ def local_session(
     """
     from pyspark.sql import SparkSession  # noqa: PLC0415 - starting a session is what needs it
 
-    from tidegate.spark.session.java import needs_java  # noqa: PLC0415 - as above
-
-    # Workers run the same Python as this process.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    logging.getLogger("py4j").setLevel(logging.ERROR)
     count = cores or os.cpu_count() or 1
     builder = SparkSession.builder.master(f"local[{count}]").appName(app)
     confs = LOCAL_SETTINGS | {
@@ -88,10 +88,59 @@ def local_session(
     }
     for name, value in confs.items():
         builder = builder.config(name, value)
-    with needs_java(), output_redirected(log):
-        spark = builder.getOrCreate()
+    spark = start_session(builder, log, local=True)
     spark.sparkContext.setLogLevel("ERROR" if log else "OFF")
     return configure(spark, partitions=count)
+
+
+def start_session(builder: SparkSession.Builder, log: Path | None, *, local: bool) -> SparkSession:
+    """Start Spark without its output on the terminal; if it does not start, the error has the reason and the remedy.
+
+    Parameters
+    ----------
+    builder
+        The session's master and settings.
+    log
+        File for Spark's log; None for no log.
+    local
+        Whether Spark runs on this machine only.
+    """
+    from tidegate.spark.session.java import explain_java, java_ended  # noqa: PLC0415 - for sessions only
+
+    # Workers run the same Python as this process.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    if local:
+        _replace_unknown_host_name()
+    try:
+        with output_redirected(log):
+            return builder.getOrCreate()
+    except (PySparkException, RuntimeError) as error:
+        if not java_ended(error):
+            raise
+    # Its output was discarded, or is somewhere in the log: start it once more to read it.
+    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
+        output = Path(folder) / "output"
+        try:
+            with output_redirected(output):
+                return builder.getOrCreate()
+        except (PySparkException, RuntimeError) as error:
+            if not java_ended(error):
+                raise
+            raise InputError(explain_java(output.read_text(errors="replace"))) from None
+
+
+def _replace_unknown_host_name() -> None:
+    """Give Spark the address of this machine if its host name does not resolve, which is usual in containers.
+
+    Otherwise Spark ends when it starts: it looks the name up before it reads `spark.driver.host`.
+    """
+    if {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & os.environ.keys():
+        return
+    try:
+        socket.gethostbyname(socket.gethostname())
+    except OSError:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 
 @contextlib.contextmanager
