@@ -106,6 +106,17 @@ def test_a_name_may_be_given_later_and_then_stays(spark: SparkSession, rows: Pat
         run(joined(spark, folder, name="views"), checkpoint)
 
 
+@pytest.mark.parametrize("name", ["views", "tidegate"])
+def test_a_changed_name_is_refused_before_the_query_starts(
+    spark: SparkSession, rows: Path, two: Path, name: str
+) -> None:
+    with pytest.raises(
+        InputError, match=rf"has no state of '{name}'; it has 'narrow' .*, 'wide' .*; restore"
+    ):
+        joined(spark, rows, name=name, checkpoint=two)
+    joined(spark, rows, name="wide", checkpoint=two)
+
+
 @pytest.mark.parametrize("name", ["", 5, None])
 def test_what_is_no_name(spark: SparkSession, rows: Path, name: object) -> None:
     with pytest.raises(InputError, match=r"name=.* is not a name; give a string such as 'bids'"):

@@ -7,7 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import DataType, DecimalType, IntegerType, LongType, StringType, TimestampType
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark.buckets_by_hand import Arrival, Hand
@@ -112,9 +122,14 @@ def test_a_wider_type_of_buffered_rows() -> None:
             ["decimal(9,2)", "decimal(9,4)"],
         ),
         (
+            layout([("key", DateType()), *BASE[1:]]),
+            layout([("key", TimestampNTZType()), *BASE[1:]], **{"left keys": ["key"]}),
+            ["left key 'key' was of type date and is now timestamp_ntz", "only integers may be widened"],
+        ),
+        (
             layout([("key", IntegerType()), *BASE[1:]]),
-            layout(BASE, **{"left hashed": ["key"]}),
-            ["left key 'key' has another type"],
+            layout([("key", DoubleType()), *BASE[1:]], **{"right keys": ["key"]}),
+            ["right key 'key' was of type int and is now double, so it would not match buffered rows"],
         ),
         (
             layout(where=[{"w0": "`text`"}, {"w0": "`text`"}, ""]),
@@ -149,10 +164,12 @@ def test_all_differences_are_listed_at_once() -> None:
         layout(name="another"),
         layout([*BASE, ("new", StringType())]),
         layout(BASE[::-1]),
+        layout([("key", LongType()), *BASE[1:]], **{"left keys": ["key"]}),
     ],
 )
 def test_what_may_change(wanted: dict[str, Any]) -> None:
-    check_restart(layout(where=[{"w0": "upper(`text`)"}, {}, "tree"]), wanted)
+    saved = layout([("key", IntegerType()), *BASE[1:]], where=[{"w0": "upper(`text`)"}, {}, "tree"])
+    check_restart(saved, wanted)
 
 
 def test_expressions_of_where_are_found_again_under_other_names() -> None:
@@ -163,3 +180,21 @@ def test_expressions_of_where_are_found_again_under_other_names() -> None:
     hand.restart(replace(plan(BASE), layout=layout(where=[{"w0": "`text`", "w1": "upper(`text`)"}, {}, ""])))
     assert stored(hand, "left", "w0").to_pylist() == ["old"]
     assert stored(hand, "left", "w1").to_pylist() == ["OLD"]
+
+
+def test_new_expressions_of_columns_and_constants_are_computed_for_buffered_rows() -> None:
+    hand = Hand(replace(plan(BASE), layout=layout(where=[{"w0": "`key` + 800"}, {}, ""])))
+    table = arrivals(BASE, [Arrival(1, 10, "old"), Arrival(7, 11, "older")])
+    hand.bucket.clock.advance(None, 0)
+    list(hand.bucket.step({"left": table.append_column("w0", pa.array([801, 807]))}, 0))
+    wider: Columns = [("extra", DoubleType()), *BASE]
+    form = ["add_checked", ["column", "c1"], ["value", 500, "int64"]]
+    extra = ["multiply_checked", ["column", "c0"], ["value", 2.0, "double"]]
+    wanted = layout(
+        wider,
+        where=[{"w0": "`key` + 500", "w1": "`extra` * 2", "w2": "`key` + 800"}, {}, ""],
+        computable={"where": {"left": {"`key` + 500": form, "`extra` * 2": extra}}},
+    )
+    hand.restart(replace(plan(wider), layout=wanted))
+    found = {name: stored(hand, "left", name).to_pylist() for name in ("w0", "w1", "w2")}
+    assert found == {"w0": [501, 507], "w1": [None, None], "w2": [801, 807]}

@@ -218,8 +218,8 @@ class JoinKey:
         The hidden column by which rows are distributed to buckets; None for one bucket.
     described
         The key as text, which must equal that in the checkpoint.
-    hashed
-        By side, the columns whose types must not change while rows are buffered: the key holds their hashes.
+    columns
+        By side, the columns that it is computed from.
     """
 
     left: dict[str, str]
@@ -228,7 +228,7 @@ class JoinKey:
     checked: bool
     distributed_by: str | None
     described: str
-    hashed: dict[Side, list[str]]
+    columns: dict[Side, list[str]]
 
     @staticmethod
     def wider(left: StructField, right: StructField) -> DataType:
@@ -261,7 +261,7 @@ def join_key(
     shared = tuple((a, b) for a, b in pairs if a == b) if condition == "=" else ()
     described = f"{pairs} {condition} by {by}"
     names: tuple[str, ...] = (by, by) if isinstance(by, str) else by or ()
-    hashed: dict[Side, list[str]] = {
+    columns: dict[Side, list[str]] = {
         side: [*(pair[i] for pair in pairs), *names[i : i + 1]] for i, side in enumerate(SIDES)
     }
     if condition == "=":
@@ -272,8 +272,7 @@ def join_key(
         checked = not (exact and len(pairs) == 1)
         if not checked:
             sides = [{KEY: _integer(f, pairs[0][i])} for i, f in enumerate((left, right))]
-            hashed = {side: [] for side in SIDES}
-        return JoinKey(sides[0], sides[1], shared, checked, KEY, described, hashed)
+        return JoinKey(sides[0], sides[1], shared, checked, KEY, described, columns)
     if len(pairs) != 1:
         raise InputError(f"the condition {condition!r} compares one column; got {pairs}; name one with on=")
     numbers = [{KEY: _number(f, pairs[0][i], condition)} for i, f in enumerate((left, right))]
@@ -285,7 +284,7 @@ def join_key(
             checked=False,
             distributed_by=None,
             described=described,
-            hashed=hashed,
+            columns=columns,
         )
     for i, frame in enumerate((left, right)):
         _check_names(frame.side, [names[i]], frame.names)
@@ -294,7 +293,7 @@ def join_key(
         numbers[i][KEY] = f"if({hashes[KEY]} is null, null, {numbers[i][KEY]})"
     _check_key(left.by_name(names[0]), right.by_name(names[1]))
     return JoinKey(
-        numbers[0], numbers[1], shared, checked=True, distributed_by=BY, described=described, hashed=hashed
+        numbers[0], numbers[1], shared, checked=True, distributed_by=BY, described=described, columns=columns
     )
 
 

@@ -33,6 +33,7 @@ from tidegate.engine.operator import Operator
 from tidegate.policies import Policy, find
 from tidegate.policies.policy import check_rows
 from tidegate.spark.join.bucket import BucketJoin
+from tidegate.spark.join.computed import compute
 from tidegate.spark.join.intake import ArrivalCounts
 from tidegate.spark.join.plan import BucketPlan
 from tidegate.spark.join.settings import SavedSettings
@@ -212,7 +213,7 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
     bucket.grant = saved.grant
     for side, store in saved.payload.items():
         convert = plan_migration(
-            side, saved.layout, plan.layout, (CHECK,) if plan.checked else (), _arrow_type
+            side, saved.layout, plan.layout, (CHECK,) if plan.checked else (), _arrow_type, compute
         )
         segments = store.segments if convert is None else [s.map_columns(convert) for s in store.segments]
         bucket.payload[side] = PayloadStore(segments)

@@ -16,6 +16,7 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Struc
 from tidegate.engine.operator import Join
 from tidegate.spark.frames.explained_plan import analyzed_plan
 from tidegate.spark.frames.side import JoinKey, On, SideFrame, check_frame, join_key, quoted
+from tidegate.spark.join.computable import computable_forms
 from tidegate.spark.join.equalities import has_comparison, read_key_pairs
 from tidegate.spark.join.importance import computed_columns
 from tidegate.spark.join.pair_condition import PairCondition
@@ -39,7 +40,7 @@ from tidegate.spark.pool.pool import PoolMember
 from tidegate.spark.sample.bucket_reservoir import merge_packed
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
-from tidegate.spark.state.evolution import check_restart
+from tidegate.spark.state.evolution import check_restart, is_plain_column
 from tidegate.spark.state.layout import NAME, check_name
 from tidegate.types import SIDES, Condition, InputError
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from tidegate.spark.join.computed import Form
     from tidegate.types import Side
 
 _LONG_WATERMARK: Final = 10
@@ -161,6 +163,7 @@ class JoinQuery:
                 where=parts,
                 layout=_layout(frames, buckets, how, keys, parts)
                 | {"importance": _computed_expressions(valuation), "name": check_name(name)}
+                | {"computable": _computable(frames, parts, valuation) if self.streaming else {}}
                 | ({"sample": sampling.described} if sampling else {})
                 | (
                     {"reservoir": {"columns": _row_schema(schema, output)}}
@@ -394,13 +397,26 @@ def _layout(
     for side, frame in frames.items():
         layout[f"{side} columns"] = frame.described
         layout[f"{side} required"] = [field.name for field in frame.fields if not field.nullable]
-        layout[f"{side} hashed"] = list(keys.hashed[side])
+        layout[f"{side} keys"] = list(keys.columns[side])
     return layout
 
 
 def _computed_expressions(valuation: Valuation | None) -> dict[Side, dict[str, str]] | None:
     """The expressions of the importance whose values are stored with buffered rows."""
     return valuation.computed if valuation and any(valuation.computed.values()) else None
+
+
+def _computable(
+    frames: dict[Side, SideFrame], where: PairCondition | None, valuation: Valuation | None
+) -> dict[str, dict[Side, dict[str, Form]]]:
+    """By use and side, the expressions that can be computed for rows that were buffered before they were used."""
+    forms: dict[str, dict[Side, dict[str, Form]]] = {"where": {}, "importance": {}}
+    for side, frame in frames.items():
+        new = [sql for sql in (getattr(where, side) if where else {}).values() if not is_plain_column(sql)]
+        forms["where"][side] = computable_forms(frame, new)
+        numbers = valuation.computed[side] if valuation else ()
+        forms["importance"][side] = computable_forms(frame, numbers, as_double=True)
+    return forms
 
 
 def _unpack_results(

@@ -21,7 +21,7 @@ from tidegate.types import InputError
 if TYPE_CHECKING:
     from tidegate.types import Side
 
-_COMPARE: Final[dict[type[exp.Expression], str]] = {
+COMPARISONS: Final[dict[type[exp.Expression], str]] = {
     exp.EQ: "equal",
     exp.NEQ: "not_equal",
     exp.LT: "less",
@@ -143,7 +143,7 @@ def _pair_node(
         return ("and_kleene", _pair_node(low, parts, guards), _pair_node(high, parts, guards))
     if type(tree) in _LOGICAL:
         return _chain_node(tree, parts, guards)
-    for kinds in (_COMPARE, _ARITHMETIC):
+    for kinds in (COMPARISONS, _ARITHMETIC):
         if type(tree) in kinds:
             return (
                 kinds[type(tree)],

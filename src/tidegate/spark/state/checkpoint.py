@@ -92,11 +92,14 @@ def saved_layout(checkpoint: str | Path, session: SparkSession, name: str) -> di
         states = _find_all(checkpoint, session)
     except InputError:
         return None
-    for wanted in (name, NAME):
+    for wanted in dict.fromkeys((name, NAME)):
         chosen = [state for state in states if state.name == wanted]
-        if len(chosen) == 1:
-            return chosen[0].layout
-    return None
+        if chosen:
+            return chosen[0].layout if len(chosen) == 1 else None
+    raise InputError(
+        f"the checkpoint {str(checkpoint)!r} has no state of {name!r}; it has {', '.join(map(str, states))}; restore "
+        "the names of the query's joins, or start with a new checkpointLocation"
+    )
 
 
 def _find_all(checkpoint: str | Path, session: SparkSession) -> list[FoundState]:

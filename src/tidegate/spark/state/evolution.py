@@ -1,12 +1,14 @@
 """What a query may change when it continues from a checkpoint, and how saved rows are converted.
 
 A query may change its policy, budget, window and name, and the columns of its sides: add nullable ones, reorder
-them, and widen types. Its `where` and its importance may use any column, and any expression that they used
-before. Buffered rows get null for a new column. All other changes are refused, with a list of the differences.
+them, and widen types. Its `where` and its importance may use any column, any expression that they used before, and
+any that can be computed from stored columns (`join/computable.py`). Buffered rows get null for a new column. All
+other changes are refused, with a list of the differences.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -37,10 +39,13 @@ _CHANGEABLE: Final = frozenset(
         "name",
         "where",
         "importance",
-        *(f"{side} {of}" for side in SIDES for of in ("columns", "required", "hashed")),
+        "computable",
+        *(f"{side} {of}" for side in SIDES for of in ("columns", "required", "keys")),
     )
 )
 """Parts of a layout that may change; some of them only within limits."""
+_COLUMN: Final = re.compile("`(?:[^`]|``)*`")
+_INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 _WIDER_TYPES: Final[dict[type[DataType], tuple[type[DataType], ...]]] = {
     ByteType: (ShortType, IntegerType, LongType, DoubleType),
     ShortType: (IntegerType, LongType, DoubleType),
@@ -90,11 +95,18 @@ def _column_differences(side: Side, saved: Mapping[str, Any], wanted: Mapping[st
         if name not in old:
             if name in wanted.get(f"{side} required", []):
                 yield f"the {side} has a new column {name!r} that is never null; buffered rows have no value for it"
-        elif kind != old[name] and not _is_wider(_parse_type(old[name]), _parse_type(kind)):
-            types = _parse_type(old[name]).simpleString(), _parse_type(kind).simpleString()
-            yield f"the {side} column {name!r} was of type {types[0]} and is now {types[1]}, which is not wider"
-        elif kind != old[name] and name in wanted.get(f"{side} hashed", []):
-            yield f"the {side} key {name!r} has another type, so its hashes differ from those of buffered rows"
+        elif kind != old[name]:
+            yield from _type_differences(side, name, _parse_type(old[name]), _parse_type(kind), wanted)
+
+
+def _type_differences(
+    side: Side, name: str, old: DataType, new: DataType, wanted: Mapping[str, Any]
+) -> Iterator[str]:
+    changed = f"was of type {old.simpleString()} and is now {new.simpleString()}"
+    if not _is_wider(old, new):
+        yield f"the {side} column {name!r} {changed}, which is not wider"
+    elif name in wanted.get(f"{side} keys", []) and not isinstance(new, _INTEGERS):
+        yield f"the {side} key {name!r} {changed}, so it would not match buffered rows; only integers may be widened"
 
 
 def _expression_differences(
@@ -105,10 +117,11 @@ def _expression_differences(
 ) -> Iterator[str]:
     for side in SIDES:
         for sql in dict.fromkeys(new[side].values()):
-            if sql not in old[side].values() and _plain_column(sql, side, wanted) is None:
+            known = sql in old[side].values() or _plain_column(sql, side, wanted) is not None
+            if not known and sql not in _computable(what, side, wanted):
                 yield (
-                    f"{what} uses the {side} expression {sql!r}, for which buffered rows have no value; "
-                    "use columns, or expressions that it used before"
+                    f"{what} uses the {side} expression {sql!r}, for which buffered rows have no value; use columns, "
+                    "expressions that it used before, or arithmetic and comparisons of columns and constants"
                 )
 
 
@@ -120,9 +133,15 @@ class Migration:
     ----------
     sources
         For each column: the saved column, or None for nulls, and its type if it changes.
+    computed
+        For each column that is computed from those: its form.
+    compute
+        The values of a form for rows with these columns.
     """
 
     sources: dict[str, tuple[str | None, pa.DataType | None]]
+    computed: dict[str, list[Any]]
+    compute: Callable[[list[Any], pa.Table], pa.Array]
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Convert saved rows."""
@@ -133,6 +152,9 @@ class Migration:
             else:
                 column = table.column(source)
                 columns[name] = column if kind is None else column.cast(kind)
+        converted = pa.table(columns)
+        for name, form in self.computed.items():
+            columns[name] = self.compute(form, converted)
         return pa.table(columns)
 
 
@@ -142,6 +164,7 @@ def plan_migration(
     wanted: Mapping[str, Any],
     fixed: tuple[str, ...],
     arrow_type: Callable[[str], pa.DataType],
+    compute: Callable[[list[Any], pa.Table], pa.Array],
 ) -> Migration | None:
     """How the saved columns of a side become those of the query; None if they are the same.
 
@@ -155,22 +178,39 @@ def plan_migration(
         Columns that every state has.
     arrow_type
         The Arrow type of a Spark type in JSON.
+    compute
+        The values of a form of an expression for rows with these columns.
     """
-    parts = [(of(saved)[side], of(wanted)[side]) for of in (_where_parts, _importance_parts)]
+    parts = {
+        "where": (_where_parts(saved)[side], _where_parts(wanted)[side]),
+        "importance": (_importance_parts(saved)[side], _importance_parts(wanted)[side]),
+    }
     name = f"{side} columns"
-    if saved.get(name) == wanted.get(name) and all(before == after for before, after in parts):
+    if saved.get(name) == wanted.get(name) and all(before == after for before, after in parts.values()):
         return None
     old_columns = {name: (f"c{i}", kind) for i, (name, kind) in enumerate(saved[f"{side} columns"])}
     sources: dict[str, tuple[str | None, pa.DataType | None]] = {name: (name, None) for name in fixed}
     for i, (name, kind) in enumerate(wanted[f"{side} columns"]):
         old, old_kind = old_columns.get(name, (None, ""))
         sources[f"c{i}"] = old, None if old_kind == kind else arrow_type(kind)
-    for before, after in parts:
+    computed: dict[str, list[Any]] = {}
+    for what, (before, after) in parts.items():
         hidden = {sql: name for name, sql in before.items()}
         for name, sql in after.items():
             column = _plain_column(sql, side, wanted)
-            sources[name] = (hidden[sql], None) if sql in hidden else sources[column or ""]
-    return Migration(sources)
+            if sql in hidden:
+                sources[name] = hidden[sql], None
+            elif column is not None:
+                sources[name] = sources[column]
+            else:
+                computed[name] = _computable(what, side, wanted)[sql]
+    return Migration(sources, computed, compute)
+
+
+def _computable(what: str, side: Side, layout: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The forms of expressions that can be computed from stored columns."""
+    forms: dict[str, list[Any]] = layout.get("computable", {}).get(what, {}).get(side, {})
+    return forms
 
 
 def _where_parts(layout: Mapping[str, Any]) -> dict[Side, dict[str, str]]:
@@ -183,6 +223,17 @@ def _importance_parts(layout: Mapping[str, Any]) -> dict[Side, dict[str, str]]:
     """By side, the expressions of the importance by hidden column."""
     parts = layout.get("importance") or {}
     return {side: {name: sql for sql, name in parts.get(side, {}).items()} for side in SIDES}
+
+
+def is_plain_column(sql: str) -> bool:
+    """Whether an expression is just a column.
+
+    Examples
+    --------
+    >>> is_plain_column("`a`"), is_plain_column("`a``b`"), is_plain_column("`a` + `b`")
+    (True, True, False)
+    """
+    return _COLUMN.fullmatch(sql) is not None
 
 
 def _plain_column(sql: str, side: Side, wanted: Mapping[str, Any]) -> str | None:
