@@ -41,6 +41,7 @@ from tidegate.spark.packing.buckets import bucket_count
 from tidegate.spark.packing.columns import transport_type
 from tidegate.spark.packing.packed_rows import CHECK, CONTENT, KEY, PACKED, RESULTS, RowPacker, unpack
 from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
+from tidegate.spark.state.deferred_processor import DeferredProcessor
 from tidegate.spark.state.layout import NAME, check_name
 from tidegate.types import Budget, InputError
 
@@ -169,7 +170,8 @@ def alert(
     ]
     grouped = reduce(DataFrame.union, packs).groupBy("bucket")
     if streaming:
-        results = grouped.transformWithStateInPandas(AlertProcessor(plan), RESULTS, "Append", "EventTime")
+        processor = DeferredProcessor(AlertProcessor(plan))
+        results = grouped.transformWithStateInPandas(processor, RESULTS, "Append", "EventTime")
     else:
         results = grouped.applyInArrow(alert_job(plan), RESULTS)
     return results.mapInArrow(unpack, schema)

@@ -1,13 +1,12 @@
-"""The stateful operator that Spark runs for alarms, with one `AlertBucket` per bucket."""
+"""How a task runs the buckets of an alarm, with one `AlertBucket` per bucket."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
 from tidegate.spark.packing.packed_rows import (
@@ -22,43 +21,45 @@ from tidegate.spark.packing.packed_rows import (
 from tidegate.spark.session.worker import freeze_imports
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.task import MICROS, batch_number
-from tidegate.spark.state.values import SparkValueStore
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import TimerValues
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+    from tidegate.spark.state.values import SparkValueStore
 
 
-class AlertProcessor(StatefulProcessor):
-    """Runs the buckets of an alarm in Spark's `transformWithStateInPandas`."""
+class AlertProcessor:
+    """Runs the buckets of an alarm (see `DeferredProcessor`)."""
 
     def __init__(self, plan: AlertPlan) -> None:
         self._plan = plan
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state."""
+    def start(self, handle: StatefulProcessorHandle, values: SparkValueStore) -> None:  # noqa: ARG002 - as for joins
+        """Start a task."""
         freeze_imports()
         self._plan = self._plan.for_task()
-        self._values = SparkValueStore(handle)
+        self._values = values
 
-    def handleInputRows(  # noqa: N802 - Spark's name
+    def process_rows(
         self,
-        key: Any,  # noqa: ANN401, ARG002 - Spark's signature
+        bucket: int,  # noqa: ARG002 - all buckets are alike
         rows: Iterator[pd.DataFrame],
-        timerValues: TimerValues,  # noqa: N803
+        watermark: int,
     ) -> Iterator[pd.DataFrame]:
         """Process the arrivals of a micro-batch as one step."""
-        watermark = timerValues.getCurrentWatermarkInMs() * MICROS
+        late_until = watermark * MICROS
         log = StateLog(self._values)
-        bucket = AlertBucket.load(self._plan, log.read_bytes())
-        bucket.clock.advance(batch_number(), watermark)
+        alarm = AlertBucket.load(self._plan, log.read_bytes())
+        alarm.clock.advance(batch_number(), late_until)
         # In one step: otherwise the result would depend on the order in which Spark shuffles rows.
         for tables in unpack_by_side(read_pandas_packs(rows), self._plan.streams, NO_LIMIT):
-            for batch in bucket.step(tables, watermark):
+            for batch in alarm.step(tables, late_until):
                 yield pd.DataFrame({"payload": [to_bytes(batch)]})
-        log.write_bytes(bucket.save(), label=f"{bucket.clock.batch}")
+        log.write_bytes(alarm.save(), label=f"{alarm.clock.batch}")
 
-    def close(self) -> None:
-        """Nothing to close."""
+    def process_timer(self, bucket: int, watermark: int) -> Iterator[pd.DataFrame]:  # noqa: ARG002 - none is set
+        """Alarms set no timers."""
+        return iter(())
 
 
 def alert_job(plan: AlertPlan) -> BatchJob:

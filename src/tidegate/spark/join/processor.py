@@ -1,13 +1,12 @@
-"""The stateful operator that Spark runs: one state, one timer and one `BucketJoin` per bucket."""
+"""How a task runs the buckets of a join: one state, one timer and one `BucketJoin` per bucket."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidegate.spark.join.bucket import BucketJoin
 from tidegate.spark.join.persistence import SavedBucket, load, save
@@ -26,56 +25,44 @@ from tidegate.spark.pool.folder import PoolClient
 from tidegate.spark.session.worker import freeze_imports
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.task import MICROS, batch_number, local_property
-from tidegate.spark.state.values import SparkValueStore
 from tidegate.types import SIDES
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
+    from tidegate.spark.state.values import SparkValueStore
     from tidegate.types import Side
 
 
-class JoinProcessor(StatefulProcessor):
-    """Runs a query's buckets in Spark's `transformWithStateInPandas`."""
+class JoinProcessor:
+    """Runs a query's buckets (see `DeferredProcessor`)."""
 
     def __init__(self, plan: QueryPlan) -> None:
         self._plan = plan
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state."""
+    def start(self, handle: StatefulProcessorHandle, values: SparkValueStore) -> None:
+        """Start a task."""
         freeze_imports()
         self._plan = self._plan.for_task()
         self._handle = handle
         self._stepped: set[int] = set()
-        self._values = SparkValueStore(handle)
+        self._values = values
         member, query = self._plan.member, local_property("sql.streaming.queryId")
         self._files = WatchedFiles()
         self._pool = PoolClient(member, self._plan.buckets, query or "") if member else None
 
-    def handleInputRows(  # noqa: N802 - Spark's name
-        self,
-        key: Any,  # noqa: ANN401 - Spark's signature
-        rows: Iterator[pd.DataFrame],
-        timerValues: TimerValues,  # noqa: N803
+    def process_rows(
+        self, bucket: int, rows: Iterator[pd.DataFrame], watermark: int
     ) -> Iterator[pd.DataFrame]:
         """Process the arrivals of a micro-batch."""
-        watermark = timerValues.getCurrentWatermarkInMs() * MICROS
-        self._stepped.add(key[0])
-        yield from self._run(key[0], unpack_by_side(read_pandas_packs(rows), SIDES), watermark)
+        self._stepped.add(bucket)
+        yield from self._run(bucket, unpack_by_side(read_pandas_packs(rows), SIDES), watermark * MICROS)
 
-    def handleExpiredTimer(  # noqa: N802 - Spark's name
-        self,
-        key: Any,  # noqa: ANN401 - Spark's signature
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[pd.DataFrame]:
+    def process_timer(self, bucket: int, watermark: int) -> Iterator[pd.DataFrame]:
         """Emit unmatched rows whose window has passed, although no row arrived."""
         # Timers run after the rows of a micro-batch, with the same watermark. A bucket with rows is up to date.
-        if key[0] not in self._stepped:
-            yield from self._run(key[0], iter([{}]), timerValues.getCurrentWatermarkInMs() * MICROS)
-
-    def close(self) -> None:
-        """Nothing to close."""
+        if bucket not in self._stepped:
+            yield from self._run(bucket, iter([{}]), watermark * MICROS)
 
     def _run(
         self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int

@@ -40,6 +40,7 @@ from tidegate.spark.pool.pool import PoolMember
 from tidegate.spark.sample.bucket_reservoir import merge_packed
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
+from tidegate.spark.state.deferred_processor import DeferredProcessor
 from tidegate.spark.state.evolution import check_restart, is_plain_column
 from tidegate.spark.state.layout import NAME, check_name
 from tidegate.types import SIDES, Condition, InputError
@@ -191,7 +192,8 @@ class JoinQuery:
         ]
         grouped = packed[0].union(packed[1]).groupBy("bucket")
         if self.streaming:
-            results = grouped.transformWithStateInPandas(JoinProcessor(plan), RESULTS, "Append", "EventTime")
+            processor = DeferredProcessor(JoinProcessor(plan))
+            results = grouped.transformWithStateInPandas(processor, RESULTS, "Append", "EventTime")
         else:
             results = grouped.applyInArrow(batch_job(plan, self.step), RESULTS)
         if sampling and sampling.reservoir:

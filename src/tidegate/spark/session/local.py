@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import PySparkException
 
 from tidegate.spark.session.configuration import configure
+from tidegate.spark.session.daemon import MODULE as DAEMON
+from tidegate.spark.session.daemon import SETTING as DAEMON_SETTING
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ LOCAL_SETTINGS: Final = {
     # How long a Python worker and the JVM wait for each other's password (15 seconds by default).
     "spark.python.authenticate.socketTimeout": "300s",
     "spark.sql.broadcastTimeout": "1800s",
+    # Workers start with the join already imported.
+    DAEMON_SETTING: DAEMON,
     # How long a task waits for the state that another thread uses (a minute by default).
     "spark.sql.streaming.stateStore.rocksdb.lockAcquireTimeoutMs": "1800000",
 }
