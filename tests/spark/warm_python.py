@@ -56,8 +56,10 @@ def warm_python() -> Iterator[Path]:
         launcher.write_text(_LAUNCHER.format(python=sys.executable, address=str(address)), encoding="utf-8")
         launcher.chmod(0o700)
         with _started(address) as server:
-            yield launcher
-            server.terminate()
+            try:
+                yield launcher
+            finally:
+                server.terminate()
 
 
 def _started(address: Path) -> subprocess.Popen[bytes]:
@@ -107,10 +109,11 @@ def _run(connection: socket.socket) -> None:
         os.chdir(folder)
         sys.path[:0] = environment.get("PYTHONPATH", "").split(os.pathsep)
         if arguments[0] != "-m":
-            os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - as the launcher was called
-        sys.argv = arguments[1:]
-        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
-        code = 0
+            code = subprocess.call([sys.executable, *arguments])  # noqa: S603 - as the launcher was called
+        else:
+            sys.argv = arguments[1:]
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+            code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001 - as at the end of any Python program

@@ -40,7 +40,9 @@ class FakeSession:
         self.conf = FakeConf(settings)
         self.job = job
         if context is not None:
-            self.sparkContext = type("Context", (), {"defaultParallelism": context})()
+            self.sparkContext = type(
+                "Context", (), {"defaultParallelism": context, "pythonExec": sys.executable}
+            )()
 
     def range(self, end: int) -> FakeSession:
         assert self.job is not None, "a job was run"

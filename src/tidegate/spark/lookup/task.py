@@ -9,10 +9,12 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
+from tidegate._version import __version__
 from tidegate.caching.lookup_cache import LookupCache, LookupResult
 from tidegate.caching.policies import LookupPolicy
 from tidegate.relations.relation import OpenRelation, Relation, RelationColumn, UnreachableError
 from tidegate.spark.lookup.process_slots import acquire_slot, release_slot
+from tidegate.spark.session.worker import check_release
 from tidegate.types import Budget
 
 T = TypeVar("T")
@@ -56,6 +58,8 @@ class LookupTask:
         The number of rows of the stream that share a query.
     flags
         The flags of each row beside its columns: `FOUND`, `HIT`, both or neither.
+    release
+        The release of Tidegate on the driver.
     """
 
     name: str
@@ -72,9 +76,11 @@ class LookupTask:
     retry_timeout: float
     chunk: int
     flags: tuple[str, ...] = (FOUND, HIT)
+    release: str = __version__
 
     def run(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Find the rows for the keys of one partition, in the order of the keys."""
+        check_release(self.release)
         worker = _worker_cache(self)
         try:
             for keys in chunked(batches, self.chunk):

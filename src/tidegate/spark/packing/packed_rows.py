@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from tidegate._version import __version__
 from tidegate.spark.packing.buckets import bucket_of, labels
-from tidegate.spark.session.worker import freeze_imports
+from tidegate.spark.session.worker import check_release, freeze_imports
 from tidegate.spark.state.task import task_buckets
 
 if TYPE_CHECKING:
@@ -72,15 +73,19 @@ class RowPacker:
         The column by which rows are distributed; None puts all rows into the first bucket.
     fixed
         Whether the user gave the number of buckets. Otherwise it is that of the running query's partitions.
+    release
+        The release of Tidegate on the driver. The packer is the first of its code that a worker runs.
     """
 
     side: int
     buckets: int
     by: str | None
     fixed: bool = True
+    release: str = __version__
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack the batches of one partition, in packs of bounded size."""
+        check_release(self.release)
         freeze_imports()
         if not self.fixed:
             yield from replace(self, buckets=task_buckets(self.buckets), fixed=True)(batches)

@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidegate.spark.packing.buckets import DEFAULT_MAX_BUCKETS
+from tidegate.spark.session.worker_python import use_own_python
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ def configure(spark: _Session, *, partitions: int | None = None) -> _Session:
     settings apply to the whole session: Spark's own stream-stream joins in it also use RocksDB, and its other queries
     are shuffled into as many partitions. `spark.newSession()` has settings of its own.
 
+    On a local master, workers run the Python of this process, unless `PYSPARK_PYTHON` or `spark.pyspark.python` is
+    set. Spark would start the first `python3` of the path, which has no Tidegate if this process uses an environment
+    that is not activated, as in an IDE or a notebook. A Python that is set, but cannot run Tidegate, is an error.
+
     A query that continues from a checkpoint keeps the number of partitions that it started with. Spark stores it in
     the checkpoint and ignores that of the session.
 
@@ -73,6 +78,8 @@ def configure(spark: _Session, *, partitions: int | None = None) -> _Session:
         )
     if partitions is not None:
         spark.conf.set(PARTITIONS, str(partitions))
+    if (changed := use_own_python(spark)) is not None:
+        _report(changed)
     return spark
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.logger import PySparkLogger
 
+from tidegate.spark.session.worker_python import explain_worker_python
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -63,7 +65,7 @@ def explain_failure(failure: BaseException | StreamingQuery, checkpoint: str | P
     error = failure if isinstance(failure, BaseException) else failure.exception()
     if error is None:
         return "the query has not failed"
-    return "\n".join([root_cause(error), *remedies(error, checkpoint)])
+    return "\n".join(explain_worker_python(str(error)) or [root_cause(error), *remedies(error, checkpoint)])
 
 
 def remedies(error: BaseException, checkpoint: str | Path | None) -> list[str]:

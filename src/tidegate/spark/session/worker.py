@@ -1,9 +1,22 @@
-"""What a Python worker of Spark does once, when it first runs code of Tidegate."""
+"""What a Python worker of Spark does before it runs code of Tidegate."""
 
 from __future__ import annotations
 
 import gc
+import sys
 from functools import cache
+
+from tidegate._version import __version__
+from tidegate.types import InputError
+
+
+def check_release(release: str) -> None:
+    """Refuse to run what another release of Tidegate on the driver has sent."""
+    if release != __version__:
+        raise InputError(
+            f"Spark's workers run {sys.executable}, which has tidegate {__version__}, and the driver has {release}; "
+            f"install tidegate {release} for that Python"
+        )
 
 
 @cache
