@@ -43,6 +43,7 @@ from tidegate.spark.packing.packed_rows import CHECK, CONTENT, KEY, PACKED, RESU
 from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
 from tidegate.spark.state.deferred_processor import DeferredProcessor
 from tidegate.spark.state.layout import NAME, check_name
+from tidegate.spark.state.start_listener import watch_starts
 from tidegate.types import Budget, InputError
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def alert(
     count = bucket_count(buckets, shuffle_partitions(spark)) if names else check_one_bucket(buckets)
     if streaming:
         check_state_store(spark)
+        watch_starts(spark)
         warn_about_partitions(spark, count, stacklevel=2)
     total, fixed = Budget.of(budget), buckets is not None or not names or not streaming
     keys, time_type = {name: widest_type(name, frames) for name in names}, widest_type(time, frames)

@@ -283,8 +283,13 @@ class AlertBucket:
         bucket.keys = from_bytes(state["keys"].tobytes())
         bucket.carried = {name: from_bytes(state[f"{name}.carried"].tobytes()) for name in bucket.carried}
         bucket.counts = arrival_counts(state, plan.streams)
-        bucket.clock = Clock(*state["clock"].tolist())
+        bucket.clock = saved_clock(state)
         return bucket
+
+
+def saved_clock(state: dict[str, Array]) -> Clock:
+    """The clock of a saved state."""
+    return Clock(*state["clock"].tolist())
 
 
 def arrival_counts(state: dict[str, Array], streams: tuple[str, ...]) -> dict[str, dict[str, int]]:

@@ -20,7 +20,7 @@ from tidegate.spark.packing.packed_rows import (
 )
 from tidegate.spark.session.worker import freeze_imports
 from tidegate.spark.state.log import StateLog
-from tidegate.spark.state.task import MICROS, batch_number
+from tidegate.spark.state.task import MICROS, batch_number, last_arrivals
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
@@ -50,6 +50,7 @@ class AlertProcessor:
         late_until = watermark * MICROS
         log = StateLog(self._values)
         alarm = AlertBucket.load(self._plan, log.read_bytes())
+        alarm.clock.check(batch_number(), last_arrivals())
         alarm.clock.advance(batch_number(), late_until)
         # In one step: otherwise the result would depend on the order in which Spark shuffles rows.
         for tables in unpack_by_side(read_pandas_packs(rows), self._plan.streams, NO_LIMIT):

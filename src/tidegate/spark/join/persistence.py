@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from tidegate.spark.sample.bucket_reservoir import BucketReservoir
     from tidegate.types import Array, Side
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""Version 1 has no `arrivals` in its clock."""
 _OPERATOR: Final = "operator."
 
 
@@ -78,10 +79,10 @@ class BucketProgress:
     def from_json(cls, data: bytes) -> Self:
         """Read what `to_json` wrote."""
         fields = json.loads(data)
-        if fields["version"] != VERSION:
+        if fields["version"] not in range(1, VERSION + 1):
             raise InputError(
-                f"the checkpoint has a state of version {fields['version']}, not {VERSION}; continue with the "
-                "release that wrote it, or start with a new checkpointLocation"
+                f"the checkpoint has a state of version {fields['version']}, and this release reads versions 1 to "
+                f"{VERSION}; continue with the release that wrote it, or start with a new checkpointLocation"
             )
         return cls(
             ArrivalCounts(**fields["counts"]),

@@ -24,7 +24,7 @@ from tidegate.spark.packing.packed_rows import (
 from tidegate.spark.pool.folder import PoolClient
 from tidegate.spark.session.worker import freeze_imports
 from tidegate.spark.state.log import StateLog
-from tidegate.spark.state.task import MICROS, batch_number, local_property
+from tidegate.spark.state.task import MICROS, batch_number, last_arrivals, local_property
 from tidegate.types import SIDES
 
 if TYPE_CHECKING:
@@ -56,20 +56,22 @@ class JoinProcessor:
     ) -> Iterator[pd.DataFrame]:
         """Process the arrivals of a micro-batch."""
         self._stepped.add(bucket)
-        yield from self._run(bucket, unpack_by_side(read_pandas_packs(rows), SIDES), watermark * MICROS)
+        steps = unpack_by_side(read_pandas_packs(rows), SIDES)
+        yield from self._run(bucket, steps, watermark * MICROS, arrivals=True)
 
     def process_timer(self, bucket: int, watermark: int) -> Iterator[pd.DataFrame]:
         """Emit unmatched rows whose window has passed, although no row arrived."""
         # Timers run after the rows of a micro-batch, with the same watermark. A bucket with rows is up to date.
         if bucket not in self._stepped:
-            yield from self._run(bucket, iter([{}]), watermark * MICROS)
+            yield from self._run(bucket, iter([{}]), watermark * MICROS, arrivals=False)
 
     def _run(
-        self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int
+        self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int, *, arrivals: bool
     ) -> Iterator[pd.DataFrame]:
         log = StateLog(self._values)
         bucket = load(self._plan.of(label), SavedBucket.read(log), self._files)
-        bucket.clock.advance(batch_number(), watermark)
+        bucket.clock.check(batch_number(), last_arrivals())
+        bucket.clock.advance(batch_number(), watermark, arrivals=arrivals)
         if self._pool:
             bucket.request_grant(self._pool)
         for tables in steps:

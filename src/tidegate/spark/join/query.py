@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StructField, StructType
@@ -43,6 +43,7 @@ from tidegate.spark.session.configuration import check_state_store, shuffle_part
 from tidegate.spark.state.deferred_processor import DeferredProcessor
 from tidegate.spark.state.evolution import check_restart, is_plain_column
 from tidegate.spark.state.layout import NAME, check_name
+from tidegate.spark.state.start_listener import count_sources, watch_starts
 from tidegate.types import SIDES, Condition, InputError
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class JoinQuery:
         fixed = fixed or keys.distributed_by is None or not self.streaming
         if self.streaming:
             check_state_store(frames["left"].frame.sparkSession)
+            watch_starts(frames["left"].frame.sparkSession)
             warn_about_partitions(frames["left"].frame.sparkSession, buckets, stacklevel=3)
             _warn_watermarks(frames, core)
         result_filter, parts = _split_where(where, frames, how)
@@ -180,7 +182,7 @@ class JoinQuery:
         )
         plan.check()
         if checkpoint is not None and self.streaming:
-            _check_checkpoint(checkpoint, plan, frames["left"].frame.sparkSession)
+            _check_checkpoint(checkpoint, plan, frames)
         packed = [
             frames[side]
             .packed(
@@ -204,12 +206,14 @@ class JoinQuery:
         return _unpack_results(results, unpack, schema, frames, output, result_filter)
 
 
-def _check_checkpoint(checkpoint: str | Path, plan: QueryPlan, session: SparkSession) -> None:
+def _check_checkpoint(checkpoint: str | Path, plan: QueryPlan, frames: dict[Side, SideFrame]) -> None:
     """Refuse a query that cannot continue from this checkpoint, if there is one."""
+    session = frames["left"].frame.sparkSession
+    sources = sum(count_sources(frame.frame) for frame in frames.values())
     # Imported here: only needed if a checkpoint is given.
     from tidegate.spark.state.checkpoint import saved_layout  # noqa: PLC0415
 
-    saved = saved_layout(checkpoint, session, str(plan.bucket.layout["name"]))
+    saved = saved_layout(checkpoint, session, str(plan.bucket.layout["name"]), sources)
     if saved is not None:
         wanted = plan.bucket.layout
         # Without a given number of buckets, a restart keeps that of the checkpoint.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _MAX_LINES: Final = 5
 _STACK: Final = re.compile(r"^\s*(at |\.\.\. \d+ more|Driver stacktrace|JVM stacktrace|SQLSTATE)")
 _PYTHON_ERROR: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Iteration)\b(?:: .*)?$")
+_OWN_ERROR: Final = re.compile(r"^tidegate\.[\w.]+Error: ")
 _CAUSED_BY: Final = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+)(?:: (.*))?$")
 _JAVA_CLASS: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
 _PY4J_PREFIX: Final = re.compile(r"^An error occurred while calling \S+\s+: ")
@@ -156,7 +157,7 @@ def _python_error(lines: list[str]) -> list[str]:
         if not line.strip() or _STACK.match(line):
             break
         message.append(line)
-    message[0] = message[0].removeprefix("tidegate.types.InputError: ")
+    message[0] = _OWN_ERROR.sub("", message[0])
     return message
 
 

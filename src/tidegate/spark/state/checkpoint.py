@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tidegate.engine.snapshot import unpack
+from tidegate.spark.alert.bucket import saved_clock
 from tidegate.spark.join.persistence import SavedBucket
+from tidegate.spark.packing.buckets import labels
 from tidegate.spark.session.spark_errors import STATE_UNREADABLE, error_log_muted, root_cause
+from tidegate.spark.state.history import QueryHistory, read_history
 from tidegate.spark.state.layout import NAME, name_of
 from tidegate.spark.state.log import StateLog, saved_log
 from tidegate.spark.state.values import CHUNKS, DamagedStateError
@@ -31,7 +34,9 @@ if TYPE_CHECKING:
 
 _MAX_CAUSE_LENGTH: Final = 300
 _REMEDY: Final = "restore the checkpoint from a copy, or start the query with a new checkpointLocation"
-_DESCRIPTION_SCHEMA: Final = "bucket int, name string, layout string, policy string, problem string"
+_DESCRIPTION_SCHEMA: Final = (
+    "bucket int, name string, layout string, policy string, arrivals bigint, problem string"
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class FoundState:
         The saved layout; None if nothing is saved yet.
     policy
         The label of its policy, if it has one.
+    arrivals
+        The last micro-batch in which rows arrived, as its buckets saved it; -1 if they do not know it.
     """
 
     number: int
@@ -57,6 +64,7 @@ class FoundState:
     name: str = NAME
     layout: dict[str, Any] | None = None
     policy: str = ""
+    arrivals: int = -1
 
     def __str__(self) -> str:
         return f"{self.name!r} (operator {self.number})"
@@ -83,15 +91,32 @@ def find_state(
     return chosen[0]
 
 
-def saved_layout(checkpoint: str | Path, session: SparkSession, name: str) -> dict[str, Any] | None:
-    """The layout of the join of this name, or of the only one without a name; None if none can be read.
+def saved_layout(
+    checkpoint: str | Path, session: SparkSession, name: str, sources: int
+) -> dict[str, Any] | None:
+    """The layout of the join of this name, or of the only one without a name; None if there is none yet.
 
-    A query that has not completed a micro-batch has no state. If the state is damaged, the query itself reports it.
+    Parameters
+    ----------
+    checkpoint
+        The query's `checkpointLocation`, which may not exist.
+    session
+        The session.
+    name
+        The `name=` of the join.
+    sources
+        The number of sources of the join's sides. If the query has no others, its logs are compared with the state.
     """
+    history = read_history(checkpoint, session)
     try:
         states = _find_all(checkpoint, session)
     except InputError:
-        return None
+        # Through Spark Connect it is not known whether there should be a state: the query itself reports a damage.
+        if history is None:
+            return None
+        raise
+    for state in states if history and history.sources == sources else ():
+        _check_history(checkpoint, state, history)  # type: ignore[arg-type]
     for wanted in dict.fromkeys((name, NAME)):
         chosen = [state for state in states if state.name == wanted]
         if chosen:
@@ -157,16 +182,47 @@ def _describe(checkpoint: str | Path, number: int, states: DataFrame) -> FoundSt
         )
     if not buckets:
         return FoundState(number, states)
+    _check_equal_age(checkpoint, number, buckets)
     # Buckets without arrivals since the join was given a name still have none.
     names = sorted({row.name for row in buckets} - {NAME})
     first = buckets[0]
-    return FoundState(number, states, (names or [NAME])[0], json.loads(first.layout), first.policy)
+    return FoundState(
+        number, states, (names or [NAME])[0], json.loads(first.layout), first.policy, first.arrivals
+    )
+
+
+def _check_equal_age(checkpoint: str | Path, number: int, buckets: list[Row]) -> None:
+    """Refuse states of different micro-batches: all buckets take part in each one in which rows arrive."""
+    newest = max(buckets, key=lambda row: row.arrivals)
+    older = next((row for row in buckets if row.arrivals < newest.arrivals), None)
+    if older is not None:
+        raise InputError(
+            f"the state at {str(checkpoint)!r} is not of one micro-batch: bucket {older.bucket} of operator {number} "
+            f"has that of {older.arrivals}, bucket {newest.bucket} that of {newest.arrivals}; {_REMEDY}"
+        )
+    expected = set(labels(json.loads(newest.layout)["buckets"]))
+    missing = sorted(expected - {row.bucket for row in buckets})
+    if missing:
+        raise InputError(
+            f"the state at {str(checkpoint)!r} is not complete: bucket {missing[0]} of operator {number} has none; "
+            f"{_REMEDY}"
+        )
+
+
+def _check_history(checkpoint: str | Path, state: FoundState, history: QueryHistory) -> None:
+    """Refuse a state that is older than the micro-batches that are complete, as far as that can be known."""
+    if 0 <= state.arrivals < history.last_arrivals or (state.layout is None and history.last_arrivals >= 0):
+        raise InputError(
+            f"the state of {state} at {str(checkpoint)!r} is of micro-batch {state.arrivals}, and rows arrived until "
+            f"micro-batch {history.last_arrivals}, which is complete: an older state replaced it; {_REMEDY} (to "
+            "return to an earlier micro-batch, delete later offsets and commits as well)"
+        )
 
 
 def _descriptions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = [_description(row["bucket"], row["values"]) for row in batch.to_pylist()]
-        kinds = (pa.int32(), *[pa.string()] * 4)
+        kinds = (pa.int32(), *[pa.string()] * 3, pa.int64(), pa.string())
         columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
         yield pa.record_batch(
             [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)],
@@ -176,20 +232,21 @@ def _descriptions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 def _description(
     bucket: int, values: list[dict[str, Any]]
-) -> tuple[int, str | None, str | None, str | None, str | None]:
+) -> tuple[int, str | None, str | None, str | None, int | None, str | None]:
     try:
-        layout, policy = _layout_and_policy(saved_log(values))
+        layout, policy, arrivals = _read_whole(saved_log(values))
     except Exception as error:  # noqa: BLE001 - reported on the driver, whatever damage caused it
-        return bucket, None, None, None, f"{type(error).__name__}: {error}".replace("\n", " ")
-    return bucket, name_of(layout), json.dumps(layout), policy, None
+        return bucket, None, None, None, None, f"{type(error).__name__}: {error}".replace("\n", " ")
+    return bucket, name_of(layout), json.dumps(layout), policy, arrivals, None
 
 
-def _layout_and_policy(log: StateLog) -> tuple[dict[str, Any], str]:
-    """The layout of a saved bucket, and the label of its policy, once all of the state has been read."""
+def _read_whole(log: StateLog) -> tuple[dict[str, Any], str, int]:
+    """The layout of a saved bucket, the label of its policy, and its last arrivals, once all of it has been read."""
     alert = log.read_bytes()
     if alert is not None:
-        layout: dict[str, Any] = json.loads(unpack(alert)["layout"].tobytes())
-        return layout, ""
+        state = unpack(alert)
+        layout: dict[str, Any] = json.loads(state["layout"].tobytes())
+        return layout, "", saved_clock(state).arrivals
     saved = SavedBucket.read(log)
     if saved is None:
         raise DamagedStateError("no manifest")
@@ -198,7 +255,7 @@ def _layout_and_policy(log: StateLog) -> tuple[dict[str, Any], str]:
     for payload in saved.payload.values():
         for segment in payload.segments:
             segment.table  # noqa: B018 - as above
-    return saved.layout, saved.settings.policy
+    return saved.layout, saved.settings.policy, saved.progress.clock.arrivals
 
 
 @contextlib.contextmanager

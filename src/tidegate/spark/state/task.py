@@ -12,12 +12,19 @@ MICROS: Final = 1000
 """Microseconds in one of the milliseconds of Spark's watermarks."""
 _PARTITIONS: Final = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
 """Properties in which Spark passes the number of state partitions to tasks; the first may be missing."""
+LAST_ARRIVALS: Final = "spark.tidegate.lastArrivals"
+"""The setting in which tasks find the last micro-batch in which rows certainly arrived (`history.py`)."""
 
 
 def batch_number() -> int | None:
     """The number of the running micro-batch, if Spark reports it."""
     number = local_property("streaming.sql.batchId")
     return None if number is None else int(number)
+
+
+def last_arrivals() -> int:
+    """A completed micro-batch in which rows arrived, from the checkpoint's logs; -1 if none is known."""
+    return int(local_property(LAST_ARRIVALS) or -1)
 
 
 def task_buckets(planned: int) -> int:
