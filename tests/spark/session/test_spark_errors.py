@@ -52,6 +52,62 @@ def test_an_error_without_a_known_remedy_shows_its_cause() -> None:
     assert tg.explain_failure(error) == "no"
 
 
+STREAM = "[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: "
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            (
+                f"{STREAM}Job aborted\nTraceback (most recent call last):\n  File 'a.py', line 1, in b\n"
+                "pyspark.errors.exceptions.base.PySparkRuntimeError: Error getting value: block checksum mismatch: "
+                "stored = 1, computed = 2, type = 4  in /tmp/x/StateStoreId(opId=0,partId=1)/000012.sst offset 9\n"
+            ),
+            "the state in the checkpoint cannot be read: RocksDB: block checksum mismatch in 000012.sst",
+        ),
+        (
+            f"{STREAM}Bad table magic number: expected 9, found 0 in /tmp/StateStoreId(opId=0)/000008.sst\n",
+            "the state in the checkpoint cannot be read: RocksDB: Bad table magic number in 000008.sst",
+        ),
+        *(
+            (
+                f"{STREAM}{message} SQLSTATE: XXKST\n=== Streaming Query ===\n",
+                f"a log of the checkpoint (in offsets, commits, sources or metadata) cannot be read: {message}",
+            )
+            for message in (
+                "Input length = 1",
+                "Failed to read log file file:/cp/offsets/7. Incomplete log file",
+                "Unexpected character ('n' (code 110)): was expecting double-quote to start field name",
+                "[MALFORMED_LOG_FILE] Log file was malformed: failed to read correct log version from x.",
+            )
+        ),
+        (
+            (
+                "An error occurred while calling o3286.start.\n: com.fasterxml.jackson.core.JsonParseException: "
+                "Unrecognized token 'garbage': was expecting (JSON String)\n\tat a.StreamMetadata$.read(S.scala:6)\n"
+            ),
+            (
+                "a log of the checkpoint (in offsets, commits, sources or metadata) cannot be read: "
+                "Unrecognized token 'garbage': was expecting (JSON String)"
+            ),
+        ),
+    ],
+)
+def test_a_damaged_checkpoint_is_explained(text: str, cause: str) -> None:
+    found, remedy, *_ = tg.explain_failure(ValueError(text), "/cp").splitlines()
+    assert found == cause
+    assert remedy == "restore the checkpoint '/cp' from a copy, or start with a new one"
+
+
+def test_an_error_of_the_user_is_not_blamed_on_the_checkpoint() -> None:
+    text = (
+        f"{STREAM}[FOREACH_BATCH_USER_FUNCTION_ERROR] Traceback (most recent call last):\n  File 'a.py', line 1\n"
+        "ValueError: Unexpected character in my data\n"
+    )
+    assert tg.explain_failure(ValueError(text)) == "ValueError: Unexpected character in my data"
+
+
 def table(rows: int) -> pa.Table:
     times = pa.array([streams.at(1000 * i) for i in range(rows)], pa.timestamp("us", "UTC"))
     return pa.table({"id": pa.array(range(rows), pa.int64()), "at": times})

@@ -177,7 +177,7 @@ def whole(spark: SparkSession, rows: Path, tmp_path_factory: pytest.TempPathFact
     ],
 )
 def test_a_damaged_checkpoint_is_told_in_a_few_lines(
-    spark: SparkSession, whole: Path, tmp_path: Path, damage: Callable[[Path], None]
+    spark: SparkSession, rows: Path, whole: Path, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     checkpoint = Path(shutil.copytree(whole, tmp_path / "checkpoint"))
     for hidden in checkpoint.rglob(".*.crc"):
@@ -194,3 +194,6 @@ def test_a_damaged_checkpoint_is_told_in_a_few_lines(
     # Java's stack trace is in the error's context, and not printed.
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+    with pytest.raises(InputError) as refused:
+        joined(spark, rows, checkpoint=checkpoint)
+    assert re.search(r"restore|give the checkpointLocation|start the query with a new", str(refused.value))

@@ -25,6 +25,18 @@ _PY4J_PREFIX: Final = re.compile(r"^An error occurred while calling \S+\s+: ")
 _STREAM_PREFIX: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ", re.DOTALL)
 _TASK_PREFIX: Final = re.compile(r"Job aborted due to stage failure: .*?Lost task [^:]*: ", re.DOTALL)
 STATE_UNREADABLE: Final = "the state in the checkpoint cannot be read"
+LOG_UNREADABLE: Final = "a log of the checkpoint (in offsets, commits, sources or metadata) cannot be read"
+_ROCKSDB_DAMAGE: Final = re.compile(
+    r"block checksum mismatch|Bad table magic number|truncated (?:block|record) read|file is too short"
+    r"|While open a file for random read|Corruption: [^\n/]*"
+)
+"""What RocksDB says about a damaged file."""
+_ROCKSDB_FILE: Final = re.compile(r"\d+\.(?:sst|log)|MANIFEST-\d+")
+_DAMAGED_LOG: Final = re.compile(
+    r"Input length = \d+|Unexpected (?:character|end-of-input)|Unrecognized token|\[MALFORMED_LOG_FILE\]"
+    r"|Failed to read log file|Incomplete log file"
+)
+"""How the message begins if Spark cannot parse a file that it wrote itself; such errors come from the driver."""
 _WORKER_KILLED: Final = (
     "a Python worker of Spark was killed, most likely because memory ran out (see `dmesg`), or it crashed"
 )
@@ -82,8 +94,11 @@ def remedies(error: BaseException, checkpoint: str | Path | None) -> list[str]:
         ]
     if start_timed_out(error):
         return [resume, "if that happens again, run fewer programs or queries at once"]
+    restore = f"restore the checkpoint{path} from a copy, or start with a new one"
     if state_unreadable(error):
-        return [f"restore the checkpoint{path} from a copy, or start with a new one"]
+        return [restore]
+    if log_unreadable(error):
+        return [restore, "tidegate.join(..., checkpoint=...) names the damaged file of offsets or commits"]
     return []
 
 
@@ -110,7 +125,28 @@ def start_timed_out(error: BaseException) -> bool:
 
 def state_unreadable(error: BaseException) -> bool:
     """Whether Spark could not read the state in a checkpoint."""
-    return "CANNOT_LOAD_STATE_STORE" in str(error) or "Failed to load state store" in str(error)
+    text = str(error)
+    return (
+        "CANNOT_LOAD_STATE_STORE" in text
+        or "Failed to load state store" in text
+        or _rocksdb_damage(text) is not None
+    )
+
+
+def log_unreadable(error: BaseException) -> bool:
+    """Whether Spark could not read a log in a checkpoint."""
+    text = str(error).strip()
+    is_query = _STREAM_PREFIX.match(text) or "StreamMetadata" in text or "MetadataLog" in text
+    return bool(is_query) and _DAMAGED_LOG.match(_message(text)) is not None
+
+
+def _rocksdb_damage(text: str) -> str | None:
+    """What RocksDB says about a damaged file, without the local path."""
+    line = next((line for line in text.splitlines() if _ROCKSDB_DAMAGE.search(line)), None)
+    if line is None or not ("StateStoreId" in text or "rocksdb" in text.lower()):
+        return None
+    found, file = _ROCKSDB_DAMAGE.search(line), _ROCKSDB_FILE.search(line)
+    return f"RocksDB: {found[0] if found else ''}{f' in {file[0]}' if file else ''}"
 
 
 def root_cause(error: BaseException) -> str:
@@ -131,16 +167,25 @@ def root_cause(error: BaseException) -> str:
     ...     at org.apache.spark.api.python.Runner.run(Runner.scala:1)''')))
     ZeroDivisionError: division by zero
     """
-    text = _PY4J_PREFIX.sub("", _STREAM_PREFIX.sub("", str(error).strip()))
+    text = _message(str(error).strip())
     lines = text.splitlines()
     if worker_killed(error) and not _python_error(lines):
         return _WORKER_KILLED
     if start_timed_out(error) and not _python_error(lines):
         return _START_TIMED_OUT
     if state_unreadable(error):
-        return f"{STATE_UNREADABLE}: {(_last_cause(lines) or _message_lines(text))[0]}"
+        return (
+            f"{STATE_UNREADABLE}: {_rocksdb_damage(text) or (_last_cause(lines) or _message_lines(text))[0]}"
+        )
+    if log_unreadable(error):
+        return f"{LOG_UNREADABLE}: {_message_lines(text)[0]}"
     cause = _python_error(lines) or _last_cause(lines) or _message_lines(text) or [type(error).__name__]
     return "\n".join(cause[:_MAX_LINES])
+
+
+def _message(text: str) -> str:
+    """The text of an error from where Spark's own message begins."""
+    return _JAVA_CLASS.sub("", _PY4J_PREFIX.sub("", _STREAM_PREFIX.sub("", text)))
 
 
 def _python_error(lines: list[str]) -> list[str]:
