@@ -125,6 +125,39 @@ def run_pipeline(
 
 @app.command(
     epilog=_examples(
+        "tidegate rescale /checkpoints/bids --buckets 8",
+        "tidegate rescale /checkpoints/bids --buckets 8 --to /checkpoints/bids-8",
+    )
+)
+def rescale(
+    checkpoint: Annotated[str, typer.Argument(help="The checkpointLocation of a query that is stopped.")],
+    buckets: Annotated[int, typer.Option(help="The new number of buckets.")],
+    to: Annotated[
+        str | None, typer.Option(help="Path of the new checkpoint; by default CHECKPOINT-N-buckets.")
+    ] = None,
+) -> None:
+    """Write a new checkpoint of a stopped join, with another number of buckets. The old one is not changed.
+
+    Start the query again with the new checkpoint and `tidegate.join(..., buckets=N)`. Policies start without anything
+    learned.
+    """
+    target = to or f"{checkpoint.rstrip('/')}-{buckets}-buckets"
+    module, local = _on_spark("state.rescale"), _on_spark("session.local")
+    spark = local.local_session("tidegate rescale")
+    try:
+        module.rescale(checkpoint, buckets, target, spark=spark)
+    finally:
+        spark.stop()
+    console.print(
+        f"written to {target}; start the query with this checkpointLocation and buckets={buckets}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.command(
+    epilog=_examples(
         "sensor | tidegate edge --omega 10 | send",
         "sensor | tidegate edge --omega 2.5 --shape increasing --key machine --format json | send",
     )

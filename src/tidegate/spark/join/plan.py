@@ -189,9 +189,10 @@ class QueryPlan:
 
     def for_task(self) -> QueryPlan:
         """The plan with the number of buckets that the running query has."""
-        if self.fixed:
-            return self
-        count = task_buckets(self.buckets)
+        return self if self.fixed else self.with_buckets(task_buckets(self.buckets))
+
+    def with_buckets(self, count: int) -> QueryPlan:
+        """The plan with a fixed number of buckets."""
         layout = self.bucket.layout | {"buckets": count}
         return replace(self, bucket=replace(self.bucket, layout=layout), buckets=count, fixed=True)
 

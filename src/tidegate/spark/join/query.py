@@ -182,7 +182,8 @@ class JoinQuery:
         )
         plan.check()
         if checkpoint is not None and self.streaming:
-            _check_checkpoint(checkpoint, plan, frames)
+            plan = _continued(checkpoint, plan, frames)
+            buckets, fixed = plan.buckets, plan.fixed
         packed = [
             frames[side]
             .packed(
@@ -206,18 +207,21 @@ class JoinQuery:
         return _unpack_results(results, unpack, schema, frames, output, result_filter)
 
 
-def _check_checkpoint(checkpoint: str | Path, plan: QueryPlan, frames: dict[Side, SideFrame]) -> None:
-    """Refuse a query that cannot continue from this checkpoint, if there is one."""
+def _continued(checkpoint: str | Path, plan: QueryPlan, frames: dict[Side, SideFrame]) -> QueryPlan:
+    """The plan of a query that continues from this checkpoint, if there is one; refuse one that cannot."""
     session = frames["left"].frame.sparkSession
     sources = sum(count_sources(frame.frame) for frame in frames.values())
     # Imported here: only needed if a checkpoint is given.
     from tidegate.spark.state.checkpoint import saved_layout  # noqa: PLC0415
 
     saved = saved_layout(checkpoint, session, str(plan.bucket.layout["name"]), sources)
-    if saved is not None:
-        wanted = plan.bucket.layout
+    if saved is None:
+        return plan
+    if not plan.fixed:
         # Without a given number of buckets, a restart keeps that of the checkpoint.
-        check_restart(saved, wanted if plan.fixed else wanted | {"buckets": saved["buckets"]})
+        plan = plan.with_buckets(saved["buckets"])
+    check_restart(saved, plan.bucket.layout)
+    return plan
 
 
 def _check_streaming(left: DataFrame, right: DataFrame) -> bool:

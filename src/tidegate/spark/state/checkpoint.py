@@ -136,10 +136,22 @@ def _find_all(checkpoint: str | Path, session: SparkSession) -> list[FoundState]
     return sorted(states, key=lambda state: (state.name, state.number))
 
 
+def operator_names(checkpoint: str | Path, session: SparkSession) -> list[str]:
+    """The names of a query's stateful operators, as Spark calls them."""
+    return [
+        name
+        for _, name in sorted({(row.operatorId, row.operatorName) for row in _operators(checkpoint, session)})
+    ]
+
+
+def _operators(checkpoint: str | Path, session: SparkSession) -> list[Row]:
+    with _explain_read_errors(checkpoint, located=False):
+        return session.read.format("state-metadata").load(str(checkpoint)).collect()
+
+
 def _numbers(checkpoint: str | Path, session: SparkSession) -> list[int]:
     """The numbers of our operators, by the state variable that only they have."""
-    with _explain_read_errors(checkpoint, located=False):
-        operators = session.read.format("state-metadata").load(str(checkpoint)).collect()
+    operators = _operators(checkpoint, session)
     ours = [row.operatorId for row in operators if _is_ours(row.operatorProperties)]
     if not operators:
         raise InputError(

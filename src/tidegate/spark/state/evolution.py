@@ -76,7 +76,10 @@ def differences(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator
     """
     for name, value in wanted.items():
         if name not in _CHANGEABLE and saved.get(name) != value:
-            yield f"the checkpoint was written with {name}={saved.get(name)!r}, the query now has {value!r}"
+            remedy = (
+                f" (give buckets={saved.get(name)}, or use tidegate rescale)" if name == "buckets" else ""
+            )
+            yield f"the checkpoint was written with {name}={saved.get(name)!r}, the query now has {value!r}{remedy}"
     for side in SIDES:
         if f"{side} columns" in wanted:
             yield from _column_differences(side, saved, wanted)

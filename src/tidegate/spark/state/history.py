@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
+from tidegate.spark.state.checkpoint_files import CheckpointFiles, is_classic
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -65,11 +66,6 @@ def read_history(checkpoint: str | Path, session: SparkSession) -> QueryHistory 
     return QueryHistory(commits[-1], arrivals, sources)
 
 
-def is_classic(session: SparkSession) -> bool:
-    """Whether the session runs in this process' Java, and not behind Spark Connect."""
-    return getattr(session, "sparkContext", None) is not None
-
-
 def _with_arrivals(log: _Log, commits: list[int], offsets: set[int]) -> Iterator[int]:
     """The micro-batches in which rows certainly arrived."""
     for number in commits:
@@ -92,18 +88,11 @@ class _Log:
     """The logs of a checkpoint in any file system that Spark reads."""
 
     def __init__(self, checkpoint: str, session: SparkSession) -> None:
-        self._checkpoint, self._jvm = checkpoint, session.sparkContext._jvm  # noqa: SLF001 - no other way
-        configuration = session._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
-        self._root = self._path(checkpoint)
-        self._files = self._root.getFileSystem(configuration)
+        self._checkpoint, self._files = checkpoint, CheckpointFiles(checkpoint, session)
 
     def numbers(self, log: str) -> list[int]:
         """The micro-batches of a log, in order."""
-        folder = self._path(self._root, log)
-        if not self._files.exists(folder):
-            return []
-        names = [status.getPath().getName() for status in self._files.listStatus(folder)]
-        return sorted(int(name) for name in names if name.isdigit())
+        return self._files.numbers(log)
 
     def offsets(self, number: int, *, completed: bool = True) -> _Offsets:
         """What was planned for a micro-batch."""
@@ -123,12 +112,7 @@ class _Log:
 
     def _lines(self, log: str, number: int, *, completed: bool) -> list[str]:
         try:
-            stream = self._files.open(self._path(self._path(self._root, log), str(number)))
-            try:
-                content = bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))  # type: ignore[union-attr]
-            finally:
-                stream.close()
-            lines = content.decode().splitlines()
+            lines = self._files.read(f"{log}/{number}").decode().splitlines()
         except (Py4JError, UnicodeDecodeError):
             raise self._damaged(log, number, completed=completed) from None
         if not lines or not lines[0].startswith("v"):
@@ -143,6 +127,3 @@ class _Log:
         return InputError(
             f"the checkpoint {self._checkpoint!r} is damaged: {log}/{number} is not what Spark wrote there; {remedy}"
         )
-
-    def _path(self, *parts: Any) -> Any:  # noqa: ANN401 - Java's
-        return self._jvm.org.apache.hadoop.fs.Path(*parts)  # type: ignore[union-attr]

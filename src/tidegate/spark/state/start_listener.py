@@ -11,7 +11,8 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from tidegate.spark.state.history import is_classic, read_history
+from tidegate.spark.state.checkpoint_files import is_classic
+from tidegate.spark.state.history import read_history
 from tidegate.spark.state.task import LAST_ARRIVALS
 
 if TYPE_CHECKING:
