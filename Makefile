@@ -5,7 +5,7 @@ ENV := .venv/env
 RUN := . ./$(ENV) &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fresh test-all check bench reproduce reproduction graph lock clean
+.PHONY: help setup demo test test-fresh test-all check bench reproduce reproduction picture graph lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
@@ -43,6 +43,10 @@ reproduce: $(ENV) ## run the papers' experiments with fewer runs
 # DATA=FOLDER also runs experiments that need recorded streams.
 reproduction: $(ENV) ## write docs/reproduction.md with as many runs as the papers: hours
 	@$(RUN) tidegate reproduce --all --docs docs/reproduction.md $(if $(DATA),--data $(DATA))
+
+picture: ## run the demo and keep its picture as docs/demo.svg
+	@./demo
+	@cp tidegate-demo/picture.svg docs/demo.svg
 
 graph: $(ENV) ## draw docs/import-graph.svg: which folder imports which
 	@$(RUN) python scripts/import_graph.py

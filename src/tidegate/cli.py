@@ -77,21 +77,20 @@ def list_policies() -> None:
     console.print(table)
 
 
-@app.command(epilog=_examples("tidegate demo", "tidegate demo --folder /tmp/demo --seconds 30"))
+@app.command(epilog=_examples("tidegate demo", "tidegate demo --folder /tmp/demo"))
 def demo(
     folder: Annotated[
         Path,
         typer.Option(help="Folder for inputs, results and the page. Replaces an earlier demo."),
     ] = Path("tidegate-demo"),
-    seconds: Annotated[float, typer.Option(help="Time for which input is written, in seconds.")] = 65.0,
 ) -> None:
-    """Run a bounded join of auctions and bids on local Spark, and write a page with charts.
+    """Join two streams on local Spark with a tenth of the memory, and write a page with charts.
 
-    Each join has a tenth of the memory that an exact join needs. The page compares recall and memory of policies.
+    It compares Spark's own join, Tidegate without a limit, and policies that choose a tenth of the rows.
     """
     part = _on_spark("demo")
     try:
-        part.run_demo(folder, console, seconds=seconds)
+        part.run_demo(folder, console)
     except part.QueryFailedError as error:
         _print_error(error)
         raise typer.Exit(1) from error

@@ -1,4 +1,4 @@
-"""The demo: a bounded join of auctions and bids, by several policies side by side."""
+"""The demo: a streaming join by Spark, by Tidegate, and by Tidegate with a tenth of the memory."""
 
 from tidegate.spark.demo.run import POLICIES, run_demo
 from tidegate.spark.demo.stream import DemoScale

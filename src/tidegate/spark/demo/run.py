@@ -1,7 +1,7 @@
-"""The demo: a streaming join of auctions and bids in a tenth of the memory, by several policies side by side.
+"""The demo: clicks and purchases joined by Spark itself, by Tidegate, and by Tidegate with a tenth of the memory.
 
-A thread writes Parquet files while one query for each policy joins them. Spark counts the results of a query; the
-rows that it holds are read from its checkpoint.
+The exact joins run one after the other, so that their speed can be compared. Then the best policy runs alone, and the
+others together while the best possible choice of rows is computed.
 """
 
 from __future__ import annotations
@@ -11,124 +11,34 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tidegate.spark.demo.charts import colour
-from tidegate.spark.demo.page import BatchReading, DemoResult, PolicyRecord, findings, write_page
-from tidegate.spark.demo.stream import SIDE_SCHEMAS, DemoScale, DemoStream, FileWriter
-from tidegate.spark.join.join import join
-from tidegate.spark.session.configuration import configure
+from tidegate.engine import simulate
+from tidegate.spark.demo.charts import colour, picture
+from tidegate.spark.demo.page import write_page
+from tidegate.spark.demo.queries import DemoQuery, OwnJoin, TidegateJoin, largest_worker, same_rows
+from tidegate.spark.demo.result import EXACT, OWN, DemoResult, QueryRecord, findings, percent
+from tidegate.spark.demo.stream import DemoScale, DemoStream
+from tidegate.spark.session.configuration import configure, shuffle_partitions
 from tidegate.spark.session.local import SHORT_LIVED, local_session
-from tidegate.spark.session.spark_errors import QueryFailedError, root_cause
-from tidegate.spark.state.inspection import inspect
 from tidegate.types import InputError
 
-POLICIES: Final = ("age", "until_expiry", "fifo")
-"""The policies that are compared by default."""
+POLICIES: Final = ("prob", "random", "fifo")
+"""The policies that are compared: the best for this stream, and two that know nothing of it."""
 
 _MARKER: Final = ".tidegate-demo"
-_POLL: Final = 0.3
-_INSPECT_EVERY: Final = 5.0
-_METRIC: Final = "demo"
-
-
-class PolicyQuery:
-    """The query of one policy, and its counts so far."""
-
-    def __init__(self, spark: SparkSession, stream: DemoStream, folder: Path, policy: str) -> None:
-        self.record = PolicyRecord(policy, stream.budget)
-        self._spark, self._stream = spark, stream
-        self._checkpoint = folder / "checkpoints" / policy
-        self._rows = dict.fromkeys(SIDE_SCHEMAS, 0)
-        self._batch = -1
-        self._query = self._start(folder)
-
-    def _start(self, folder: Path) -> StreamingQuery:
-        auctions, bids = (self._source(folder / side, schema) for side, schema in SIDE_SCHEMAS.items())
-        joined = join(
-            auctions,
-            bids,
-            on="auction",
-            time=("opened_at", "placed_at"),
-            window=(self._stream.scale.window, timedelta(0)),
-            budget=self._stream.budget,
-            # A bid joins only auctions that opened before it, so it need not stay.
-            split=(self._stream.budget, 0),
-            policy=self.record.policy,
-            lateness="0 seconds",
-            # The queries share the cores, so each has one bucket.
-            buckets=1,
-        )
-        return (
-            joined.observe(_METRIC, F.count(F.lit(1)).alias("results"))
-            .writeStream.format("parquet")
-            .option("path", str(folder / "results" / self.record.policy))
-            .option("checkpointLocation", str(self._checkpoint))
-            .trigger(processingTime="200 milliseconds")
-            .start()
-        )
-
-    def _source(self, path: Path, schema: str) -> DataFrame:
-        return self._spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(path))
-
-    @property
-    def files(self) -> int:
-        """The number of files that it has read."""
-        return self._stream.files(self._rows["bids"])
-
-    def read_progress(self) -> None:
-        """Read the progress of the query; raise if it failed."""
-        failure = self._query.exception()
-        if failure is not None:
-            raise QueryFailedError(
-                f"the query of policy {self.record.policy!r} failed: {root_cause(failure)}; start the demo again "
-                "(it starts from the beginning; a query of yours would continue from its checkpoint)"
-            )
-        for progress in self._query.recentProgress:
-            if progress.batchId <= self._batch or _METRIC not in progress.observedMetrics:
-                continue
-            self._batch = progress.batchId
-            for side in SIDE_SCHEMAS:
-                side_sources = (s for s in progress.sources if s.description.endswith(f"/{side}]"))
-                self._rows[side] += sum(source.numInputRows for source in side_sources)
-            auctions, bids = self._rows.values()
-            self.record.readings.append(
-                BatchReading(
-                    minute=self._stream.minute(bids),
-                    rows_in=auctions + bids,
-                    results=self.record.results + progress.observedMetrics[_METRIC]["results"],
-                    exact=self._stream.exact(auctions, bids),
-                )
-            )
-
-    def read_state(self) -> None:
-        """Read from the checkpoint how many rows are buffered; nothing before the first commit."""
-        try:
-            counts = inspect(self._checkpoint, "counts", spark=self._spark).collect()
-        except (InputError, PySparkException):
-            return
-        if counts:
-            minute = self._stream.minute(sum(bucket.rows_right for bucket in counts))
-            self.record.memory.append((minute, sum(bucket.buffered for bucket in counts)))
-            self.record.peak_rows = sum(bucket.peak_rows for bucket in counts)
-
-    def stop(self) -> None:
-        """Stop the query."""
-        self._query.stop()
+_POLL: Final = 0.2
+_MEMORY: Final = "3g"
 
 
 def run_demo(
@@ -137,11 +47,9 @@ def run_demo(
     *,
     spark: SparkSession | None = None,
     scale: DemoScale | None = None,
-    policies: Sequence[str] = POLICIES,
-    seconds: float = 65.0,
     seed: int = 0,
 ) -> DemoResult:
-    """Run the demo, show its progress, and write a page with plots; Ctrl-C ends it early and keeps the results.
+    """Run the demo, show its progress, and write a page with charts; Ctrl-C ends it early and keeps the results.
 
     Parameters
     ----------
@@ -152,26 +60,39 @@ def run_demo(
     spark
         A session to run in; by default one is created and stopped.
     scale
-        The number of rows that arrive.
-    policies
-        The policies to compare.
-    seconds
-        How long input is written, in seconds; everything that is written is still joined.
+        The number of rows.
     seed
         Seed of the stream.
     """
+    begun, scale = time.monotonic(), scale or DemoScale()
     _prepare_folder(folder)
-    stream = DemoStream(scale or DemoScale(), seed)
+    with console.status("Writing clicks and purchases ..."):
+        stream = DemoStream(scale, seed)
+        stream.write(folder)
     with console.status("Starting Spark ..."):
-        base = spark or local_session("tidegate demo", java=SHORT_LIVED, log=folder / "spark.log")
+        base = spark or local_session(
+            "tidegate demo", memory=_MEMORY, java=SHORT_LIVED, log=folder / "spark.log"
+        )
+    result = DemoResult(
+        own=QueryRecord(OWN),
+        exact=QueryRecord(EXACT),
+        bounded=[QueryRecord(policy, policy) for policy in POLICIES],
+        minutes=scale.minutes,
+        budget=scale.budget,
+        needed=scale.clicks * min(scale.minutes, scale.files),
+        page=folder / "index.html",
+    )
     try:
         # After Spark's start, which sets a handler of its own.
         with _stop_on_interrupt() as stopped:
-            result = _run_queries(base, stream, folder, console, policies, seconds, stopped)
+            _Run(base, folder, stream, result, stopped).all_queries(console)
+            result.interrupted = stopped.is_set()
     finally:
         if spark is None:
             base.stop()
-    write_page(result, folder / "index.html")
+    result.seconds = time.monotonic() - begun
+    write_page(result)
+    result.page.with_name("picture.svg").write_text(picture(result), encoding="utf-8")
     _show(result, console)
     return result
 
@@ -182,8 +103,7 @@ def _prepare_folder(folder: Path) -> None:
             f"{str(folder)!r} contains other files than a demo; name another folder, or empty it"
         )
     shutil.rmtree(folder, ignore_errors=True)
-    for side in SIDE_SCHEMAS:
-        (folder / side).mkdir(parents=True)
+    folder.mkdir(parents=True)
     (folder / _MARKER).touch()
 
 
@@ -207,132 +127,119 @@ def _stop_on_interrupt() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, usual)
 
 
-def _session(base: SparkSession) -> SparkSession:
-    """A session with settings of its own, in the same Spark."""
-    session = configure(base.newSession(), partitions=1)
-    # No row waits for the watermark alone, and micro-batches without data would slow down the other queries.
-    session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
-    return session
+class _Run:
+    """The queries of one demo, and what they fill in."""
 
+    def __init__(
+        self,
+        base: SparkSession,
+        folder: Path,
+        stream: DemoStream,
+        result: DemoResult,
+        stopped: threading.Event,
+    ) -> None:
+        self._base, self._folder, self._stream = base, folder, stream
+        self._result, self._stopped = result, stopped
 
-def _run_queries(
-    base: SparkSession,
-    stream: DemoStream,
-    folder: Path,
-    console: Console,
-    policies: Sequence[str],
-    seconds: float,
-    stopped: threading.Event,
-) -> DemoResult:
-    session = _session(base)
-    begun = time.monotonic()
-    writer = FileWriter(stream, folder, stopped, seconds)
-    queries: list[PolicyQuery] = []
-    try:
-        writer.start()
-        with console.status("Starting the queries ..."):
-            queries += (PolicyQuery(session, stream, folder, policy) for policy in policies)
-        _watch(queries, writer, stream, console, stopped)
-    finally:
-        interrupted = stopped.is_set()
-        stopped.set()
-        for query in queries:
-            query.stop()
-        writer.join()
-    for query in queries:
-        query.read_state()
-    minutes = max((query.files for query in queries), default=0)
-    return DemoResult(
-        records=[query.record for query in queries],
-        budget=stream.budget,
-        needed=list(enumerate(stream.needed[: minutes + 1].tolist())),
-        window=stream.scale.minutes,
-        seconds=time.monotonic() - begun,
-        interrupted=interrupted,
-        page=folder / "index.html",
-    )
-
-
-def _watch(
-    queries: list[PolicyQuery],
-    writer: FileWriter,
-    stream: DemoStream,
-    console: Console,
-    stopped: threading.Event,
-) -> None:
-    """Show progress until everything that was written is joined."""
-    begun = time.monotonic()
-    with (
-        ThreadPoolExecutor(1, "tidegate-demo-inspector") as pool,
-        Live(console=console, refresh_per_second=4, transient=True) as live,
-    ):
-        inspection: Future[None] | None = None
-        turn, inspected = 0, begun
-        while not stopped.wait(_POLL):
-            for query in queries:
-                query.read_progress()
-            writer.consumed = min(query.files for query in queries)
-            live.update(_view(queries, stream, writer, time.monotonic() - begun))
-            if not writer.is_alive() and writer.consumed == writer.written:
-                return
-            if (inspection is None or inspection.done()) and time.monotonic() - inspected > _INSPECT_EVERY:
-                query = queries[turn % len(queries)]
-                inspection, inspected = pool.submit(query.read_state), time.monotonic()
-                turn += 1
-
-
-def _view(
-    queries: list[PolicyQuery], stream: DemoStream, writer: FileWriter, elapsed: float
-) -> RenderableType:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    for name in ("policy", "rows in", "results", "recall so far", "", "memory / budget", ""):
-        table.add_column(name, justify="right" if name in ("rows in", "results", "recall so far") else "left")
-    best = max((query.record.recall for query in queries), default=0.0)
-    for record in (query.record for query in queries):
-        rows = record.memory[-1][1] if record.memory else 0
-        bar = _bar(record.policy)
-        table.add_row(
-            Text(record.policy, colour(record.policy)),
-            f"{record.rows_in:,}",
-            f"{record.results:,}",
-            f"{record.recall:.1%}",
-            bar(best or 1.0, record.recall),
-            f"{rows:,} / {stream.budget:,} rows" if record.memory else f"... / {stream.budget:,} rows",
-            bar(stream.budget, rows),
+    def all_queries(self, console: Console) -> None:
+        """Run them all, unless the demo is stopped."""
+        result, scale = self._result, self._stream.scale
+        own = OwnJoin(self._session(own=True), self._folder, scale, result.own)
+        exact, best, *others = (
+            TidegateJoin(self._session(), self._folder, scale, record)
+            for record in (result.exact, *result.bounded)
         )
-    files = f"minute {writer.written} of {stream.scale.files} written"
-    title = Text.assemble(
-        ("Auctions and bids, joined in a tenth of the memory", "bold"), f"   {files}, {elapsed:.0f} s"
-    )
-    first = all(query.record.rows_in for query in queries)
-    hint = (
-        "Ctrl-C stops early"
-        if first
-        else "the first micro-batch takes longer: Spark starts its Python workers"
-    )
+        with (
+            ThreadPoolExecutor(1, "tidegate-demo") as pool,
+            Live(console=console, refresh_per_second=4, transient=True) as live,
+        ):
+            self._join([own], live)
+            self._join([exact], live)
+            if not self._stopped.is_set():
+                result.same_results = same_rows(own.results, exact.results)
+            self._join([best], live)
+            optimum = None if self._stopped.is_set() else pool.submit(self._optimum)
+            self._join(others, live, optimum)
+            if not self._stopped.is_set() and optimum is not None:
+                result.optimum = optimum.result()
+        if (context := getattr(self._base, "sparkContext", None)) is not None:
+            result.worker_bytes = largest_worker(context._gateway.proc.pid)  # noqa: SLF001 - Spark's Java process
+        for query in (best, *others):
+            query.read_peak()
+
+    def _session(self, *, own: bool = False) -> SparkSession:
+        """A session with settings of its own, in the same Spark."""
+        session = configure(self._base.newSession(), partitions=shuffle_partitions(self._base))
+        # No row waits for the watermark alone, so micro-batches without data would only take time.
+        session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+        if own:
+            session.conf.set("spark.sql.streaming.join.stateFormatVersion", "4")
+        return session
+
+    def _join(self, queries: Sequence[DemoQuery], live: Live, optimum: Future[float] | None = None) -> None:
+        """Run queries at the same time until all have finished, or the demo is stopped."""
+        if self._stopped.is_set():
+            return
+        running = list(queries)
+        try:
+            for query in queries:
+                query.start()
+            while running or (optimum is not None and not optimum.done()):
+                running = [query for query in running if not query.is_finished()]
+                live.update(_view(self._result, self._stream.scale, [query.record for query in running]))
+                if self._stopped.wait(_POLL):
+                    break
+        finally:
+            for query in running:
+                query.stop()
+
+    def _optimum(self) -> float:
+        """The recall of the best possible choice of rows, by a simulation of the same steps."""
+        files, budget = self._stream.scale.files, self._result.budget
+        left, right = self._stream.traces(files)
+        step = max(1, (len(left) + len(right)) // files)
+        window = (self._stream.scale.minutes, 0)
+        report = simulate(
+            left, right, window=window, budget=budget, policy="offline", split=(budget, 0), step=step
+        )
+        return report.recall
+
+
+def _view(result: DemoResult, scale: DemoScale, running: Sequence[QueryRecord]) -> RenderableType:
+    table = _table("", "recall", "state", "rows/s", "rows buffered", "results", "")
+    for record in result.records:
+        recall = result.recall(record)
+        done = len(record.batches)
+        state = f"minute {done} of {scale.files}" if record in running else ""
+        bar = ProgressBar(1.0, recall or 0.0, width=16, complete_style=colour(record.name))
+        table.add_row(
+            Text(record.name, colour(record.name)), *result.cells(record), Group(bar) if done else "", state
+        )
+    title = Text("Clicks and purchases of the same account, joined on Spark", "bold")
+    started = any(record.batches for record in result.records)
+    hint = "Ctrl-C stops early" if started else "the first micro-batch takes longer: Spark compiles its plan"
     return Group(title, "", table, "", Text(hint, "dim"))
 
 
-def _bar(policy: str) -> Callable[[float, float], ProgressBar]:
-    def bar(total: float, done: float) -> ProgressBar:
-        return ProgressBar(
-            total, done, width=16, complete_style=colour(policy), finished_style=colour(policy)
-        )
-
-    return bar
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for column in columns:
+        table.add_column(column, justify="right" if column else "left", no_wrap=True)
+    table.add_column("")
+    return table
 
 
 def _show(result: DemoResult, console: Console) -> None:
     if result.interrupted:
         console.print("Stopped early: these are the results until then.", style="yellow")
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    table.add_column("policy")
-    for name in ("rows in", "results", "exact", "recall", "peak rows", "budget"):
-        table.add_column(name, justify="right")
+    table = _table("", "recall", "state", "rows/s", "rows buffered", "results")
     for record in result.records:
-        table.add_row(Text(record.policy, colour(record.policy)), *record.cells())
+        table.add_row(Text(record.name, colour(record.name)), *result.cells(record))
+    if result.optimum is not None:
+        optimum = Text("best possible", colour("offline"))
+        table.add_row(optimum, percent(result.optimum), "", "", f"{result.budget:,}", "")
     console.print(table)
     console.print()
     for sentence in findings(result):
         console.print(sentence, highlight=False)
-    console.print(f"Plots: {result.page}", highlight=False, soft_wrap=True)
+    console.print(f"Charts: {result.page}", highlight=False, soft_wrap=True)

@@ -1,9 +1,8 @@
-"""The stream of the demo: auctions and bids, written as Parquet files while the queries run."""
+"""The stream of the demo: clicks and purchases of the accounts of a shop, as Parquet files of a minute each."""
 
 from __future__ import annotations
 
-import threading
-import time
+import os
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,135 +12,134 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from tidegate.streams import Auctions
+from tidegate.streams.trace import Trace
 from tidegate.types import Array, InputError
 
 MEMORY_SHARE: Final = 0.1
-"""The budget as a share of the rows that the window holds."""
+"""The budget as a share of the rows that an exact join holds."""
 SIDE_SCHEMAS: Final = {
-    "auctions": "auction bigint, opened_at timestamp",
-    "bids": "auction bigint, placed_at timestamp, price double",
+    "clicks": "account bigint, clicked_at timestamp, page string",
+    "purchases": "account bigint, bought_at timestamp, amount double",
 }
 
 _FILE_SPAN: Final = timedelta(minutes=1)
-_BIDS: Final = 5.0
-_LATENESS: Final = 4.0
+_PURCHASES: Final = 0.015
+_MEDIAN_LAG: Final = 2.0
+_PAGES: Final = 20_000
+_FIRST_MODIFIED: Final = 1_767_225_600
+_TAIL: Final = 1.3
 _START: Final = np.datetime64("2026-01-01T00:00:00", "us").astype(np.int64)
-_MICROS: Final = 1_000_000
-_FILES_AHEAD: Final = 2
-_POLL: Final = 0.075
+_MICROS: Final = _FILE_SPAN // timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
 class DemoScale:
-    """The number of rows that arrive; a file holds a minute of the stream.
+    """The number of rows; a file holds a minute of the stream.
 
     Parameters
     ----------
     files
-        The maximum number of files of each side.
-    auctions
-        The number of auctions that open in a minute; each gets five bids on average.
+        The number of files of each side.
+    clicks
+        The number of clicks in a minute.
     minutes
-        How long an auction is open, which is the join's window.
+        How long before a purchase a click may be, which is the join's window.
+    accounts
+        The number of accounts. Their activity follows Pareto's law.
     """
 
-    files: int = 30
-    auctions: int = 10_000
-    minutes: int = 8
+    files: int = 12
+    clicks: int = 40_000
+    minutes: int = 6
+    accounts: int = 200_000
 
     def __post_init__(self) -> None:
-        if min(self.files, self.auctions, self.minutes) < 1:
-            raise InputError(f"files, auctions and minutes must be at least 1; got {self}")
+        if min(self.files, self.clicks, self.minutes, self.accounts) < 1:
+            raise InputError(f"files, clicks, minutes and accounts must be at least 1; got {self}")
 
     @property
     def window(self) -> timedelta:
-        """How long an auction is open."""
+        """How long before a purchase a click may be."""
         return self.minutes * _FILE_SPAN
+
+    @property
+    def budget(self) -> int:
+        """A tenth of the clicks in a window."""
+        return max(1, int(self.clicks * min(self.minutes, self.files) * MEMORY_SHARE))
 
 
 class DemoStream:
-    """All rows that will arrive, and with them the results and the memory of an exact join."""
+    """All rows that will arrive.
+
+    An account clicks and buys in proportion to its activity, which differs widely between accounts. Some clicks lead
+    to a purchase by the same account, most often one to five minutes later.
+    """
 
     def __init__(self, scale: DemoScale, seed: int) -> None:
         self.scale = scale
-        generator = Auctions(
-            length=scale.window.total_seconds(),
-            bids=_BIDS,
-            rate=scale.auctions / _FILE_SPAN.total_seconds(),
-            lateness=_LATENESS,
-        )
-        # Some more than needed on average, so that the last minute is as full as the others.
-        opened, bids = generator.both(int(scale.files * scale.auctions * 1.05) + 100, seed)
-        self.opened = _START + (opened.time * _MICROS).astype(np.int64)
-        self.placed = _START + (bids.time * _MICROS).astype(np.int64)
-        self.auction: Array = bids.keys[0].to_numpy()
-        self.price = np.zeros(0) if bids.value is None else bids.value
-        ends = _START + np.arange(scale.files + 1) * (_FILE_SPAN // timedelta(microseconds=1))
-        self._cuts = {
-            "auctions": np.searchsorted(self.opened, ends),
-            "bids": np.searchsorted(self.placed, ends),
-        }
-        ages = self.placed - self.opened[self.auction]
-        self._joins = (ages >= 0) & (ages <= scale.window // timedelta(microseconds=1))
-        # Auctions are numbered in the order of their opening, so those open form a range.
-        closed = np.searchsorted(self.opened, ends - scale.window // timedelta(microseconds=1))
-        self.needed = self._cuts["auctions"] - closed
-        self.budget = max(1, int(self.needed.max() * MEMORY_SHARE))
+        rng = np.random.default_rng(seed)
+        activity = 1 + rng.pareto(_TAIL, scale.accounts)
+        count = scale.files * scale.clicks
+        clicked = np.sort(rng.uniform(0, scale.files, count))
+        account = rng.choice(scale.accounts, count, p=activity / activity.sum())
+        buys = rng.random(count) < _PURCHASES
+        bought = clicked[buys] + rng.lognormal(np.log(_MEDIAN_LAG), 0.6, int(buys.sum()))
+        order = np.argsort(bought, kind="stable")
+        order = order[bought[order] < scale.files]
+        self._time = {"clicks": _micros(clicked), "purchases": _micros(bought[order])}
+        self._account = {"clicks": account, "purchases": account[buys][order]}
+        self._page = rng.integers(0, _PAGES, count)
+        self._amount = np.round(np.exp(rng.normal(3.5, 1.0, len(order))), 2)
+        ends = _START + np.arange(scale.files + 1) * _MICROS
+        self._cuts = {side: np.searchsorted(time, ends) for side, time in self._time.items()}
 
     def rows(self, side: str, files: int) -> int:
         """The number of rows of a side in the first files."""
         return int(self._cuts[side][files])
 
-    def files(self, bids: int) -> int:
-        """The number of files that these bids fill."""
-        return int(np.searchsorted(self._cuts["bids"], bids, side="right")) - 1
+    def traces(self, files: int) -> tuple[Trace, Trace]:
+        """Clicks and purchases of the first files, as `tidegate.simulate` takes them; times in minutes."""
+        left, right = (
+            Trace.of(
+                {
+                    "key": self._account[side][: self.rows(side, files)],
+                    "time": (self._time[side][: self.rows(side, files)] - _START) / _MICROS,
+                }
+            )
+            for side in SIDE_SCHEMAS
+        )
+        return left, right
 
-    def minute(self, bids: int) -> float:
-        """The minute of the stream when these bids have arrived."""
-        last = self.placed[bids - 1] if bids else _START
-        return float((last - _START) / _MICROS / _FILE_SPAN.total_seconds())
+    def write(self, folder: Path) -> None:
+        """Write all files."""
+        pages = pa.array(
+            [
+                f"https://shop.example/products/{page * 7919 % 1_000_003}?campaign={page % 97}"
+                for page in range(_PAGES)
+            ]
+        )
+        for side in SIDE_SCHEMAS:
+            (folder / side).mkdir(parents=True)
+        for file in range(self.scale.files):
+            for side in SIDE_SCHEMAS:
+                part = slice(*self._cuts[side][file : file + 2])
+                more = (
+                    {"page": pages.take(pa.array(self._page[part]))}
+                    if side == "clicks"
+                    else {"amount": self._amount[part]}
+                )
+                time = "clicked_at" if side == "clicks" else "bought_at"
+                stamps = pa.array(self._time[side][part], pa.timestamp("us", "UTC"))
+                table = pa.table({"account": self._account[side][part], time: stamps, **more})
+                path = folder / side / f"{file:04}.parquet"
+                parquet.write_table(table, path)
+                # Spark reads files in the order of their times of modification.
+                os.utime(path, (_FIRST_MODIFIED + file, _FIRST_MODIFIED + file))
 
-    def exact(self, auctions: int, bids: int) -> int:
-        """The number of exact results of the first rows of each side."""
-        return int(np.count_nonzero((self.auction[:bids] < auctions) & self._joins[:bids]))
 
-    def table(self, side: str, file: int) -> pa.Table:
-        """The rows of one file."""
-        part = slice(*self._cuts[side][file : file + 2])
-        stamp = pa.timestamp("us", "UTC")
-        if side == "auctions":
-            numbers = np.arange(part.start, part.stop)
-            return pa.table({"auction": numbers, "opened_at": pa.array(self.opened[part], stamp)})
-        placed = pa.array(self.placed[part], stamp)
-        return pa.table({"auction": self.auction[part], "placed_at": placed, "price": self.price[part]})
+def _address(page: int) -> str:
+    return f"https://shop.example/products/{page * 7919 % 1_000_003}?campaign={page % 97}"
 
 
-class FileWriter(threading.Thread):
-    """Writes the files, at most two ahead of the slowest query, until a deadline."""
-
-    def __init__(self, stream: DemoStream, folder: Path, stopped: threading.Event, seconds: float) -> None:
-        super().__init__(name="tidegate-demo-writer", daemon=True)
-        self.written = 0
-        self.consumed = 0
-        self._stream, self._folder, self._stop_requested = stream, folder, stopped
-        self._deadline = time.monotonic() + seconds
-
-    def run(self) -> None:
-        """Write until everything is written, the deadline has passed, or the demo is stopped."""
-        for file in range(self._stream.scale.files):
-            while self.written - self.consumed >= _FILES_AHEAD:
-                if self._stop_requested.wait(_POLL) or time.monotonic() > self._deadline:
-                    return
-            if self._stop_requested.is_set() or time.monotonic() > self._deadline:
-                return
-            self._write(file)
-            self.written += 1
-
-    def _write(self, file: int) -> None:
-        """Write both sides under hidden names, then rename both: a query that sees bids first would lose them."""
-        hidden = {side: self._folder / side / f".{file:04}.parquet" for side in SIDE_SCHEMAS}
-        for side, path in hidden.items():
-            parquet.write_table(self._stream.table(side, file), path)
-        for path in hidden.values():
-            path.rename(path.with_name(path.name.removeprefix(".")))
+def _micros(minutes: Array) -> Array:
+    return _START + (minutes * _MICROS).astype(np.int64)
