@@ -83,10 +83,23 @@ def test_another_budget_and_policy(
     assert sum(row.rows_left for row in now) == 60 * 5
 
 
+def test_another_number_of_buckets_is_refused(
+    spark: SparkSession, before: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    """By whichever task is first: that of a bucket with another layout, or that of a bucket without state."""
+    joined = restarted.query(spark, before, "random", buckets=4)
+    words = r"written with buckets=2, the query now has 4|one of the query's 4 buckets has no state.*buckets="
+    with pytest.raises(PySparkException, match=words):
+        streams.run_to_files(joined, checkpoint, tmp_path / "out")
+    with pytest.raises(
+        tg.InputError, match=r"buckets=2, the query now has 4 \(give buckets=2, or use tidegate resc"
+    ):
+        restarted.query(spark, before, "random", buckets=4, checkpoint=checkpoint)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"buckets": 4}, ["buckets=2", "4"]),
         ({"how": "left"}, ["how='full'", "'left'"]),
         ({"schema": True}, ["left column 'left_text'", "is missing"]),
     ],

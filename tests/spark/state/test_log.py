@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,12 @@ from tidegate.spark.join.bucket import BucketJoin
 from tidegate.spark.join.persistence import SavedBucket, load, save
 from tidegate.spark.state import local_files, payload
 from tidegate.spark.state import log as logs
-from tidegate.spark.state.difference import apply_difference, difference, sorted_by_id
+from tidegate.spark.state.difference import (
+    _narrow_integers,
+    apply_difference,
+    difference,
+    sorted_by_id,
+)
 from tidegate.spark.state.local_files import LocalFiles
 from tidegate.spark.state.log import MANIFEST, Manifest, StateLog
 from tidegate.spark.state.payload import PayloadStore
@@ -79,6 +85,30 @@ def test_a_small_change_of_a_large_state_takes_few_bytes() -> None:
     new = {"rows.left.id": ids[10:], "rows.left.key": ids[10:] * 7, "rows.left.matches": matches}
     changes = difference(old, new)
     assert sum(values.nbytes for values in changes.values()) < 200
+    assert same(apply_difference(old, changes), new)
+
+
+@pytest.mark.parametrize(
+    ("places", "kind"),
+    [([], np.int32), ([0, 2**31 - 2], np.int32), ([3, 2**31 - 1], np.int64), ([3, 2**40], np.int64)],
+)
+def test_positions_take_32_bits_if_they_fit(places: list[int], kind: type) -> None:
+    narrow = _narrow_integers(np.array(places, np.int64))
+    assert narrow.dtype == kind
+    assert narrow.tolist() == places
+
+
+def test_positions_beyond_32_bits_survive_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The positions of a change, of rows that left, and of values of buffered rows."""
+    monkeypatch.setattr(np, "iinfo", lambda _: SimpleNamespace(max=3))
+    ids = np.arange(40)
+    old = {"rows.left.id": ids, "rows.left.key": ids * 2, "curve": ids * 3}
+    new = {"rows.left.id": ids[:38], "rows.left.key": ids[:38] * 2, "curve": ids * 3}
+    new["rows.left.key"][30], new["curve"][20] = 7, 8
+    changes = difference(old, new)
+    assert {changes[n].dtype for n in ("removed.left", "at.rows.left.key", "at.curve")} == {
+        np.dtype(np.int64)
+    }
     assert same(apply_difference(old, changes), new)
 
 

@@ -57,22 +57,23 @@ class TestClock:
 
     @pytest.mark.parametrize(("batch", "known"), [(5, 4), (5, -1), (None, 4), (9, 2)])
     def test_what_continues(self, batch: int | None, known: int) -> None:
-        Clock(batch=4).check(batch, known)
+        Clock(batch=4).check(batch, known, 2)
 
     def test_what_is_refused(self) -> None:
         for batch in (4, 3):
             with pytest.raises(
                 DamagedStateError, match=rf"of micro-batch 4 where micro-batch {batch} begins"
             ):
-                Clock(batch=4).check(batch, -1)
+                Clock(batch=4).check(batch, -1, 2)
         with pytest.raises(
             DamagedStateError, match=r"of micro-batch 4 where that of micro-batch 6 should be.*5"
         ):
-            Clock(batch=4).check(9, 6)
+            Clock(batch=4).check(9, 6, 2)
         with pytest.raises(
-            DamagedStateError, match="there is no state where that of micro-batch 6 should be"
+            DamagedStateError,
+            match=r"one of the query's 2 buckets has no state, and micro-batch 6 is complete: give buckets=",
         ):
-            Clock().check(9, 6)
+            Clock().check(9, 6, 2)
 
 
 def query(spark: SparkSession, folder: Path, what: str = "join", **options: object) -> DataFrame:

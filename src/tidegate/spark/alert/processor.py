@@ -50,7 +50,7 @@ class AlertProcessor:
         late_until = watermark * MICROS
         log = StateLog(self._values)
         alarm = AlertBucket.load(self._plan, log.read_bytes())
-        alarm.clock.check(batch_number(), last_arrivals())
+        alarm.clock.check(batch_number(), last_arrivals(), self._plan.layout["buckets"])
         alarm.clock.advance(batch_number(), late_until)
         # In one step: otherwise the result would depend on the order in which Spark shuffles rows.
         for tables in unpack_by_side(read_pandas_packs(rows), self._plan.streams, NO_LIMIT):

@@ -70,7 +70,7 @@ class JoinProcessor:
     ) -> Iterator[pd.DataFrame]:
         log = StateLog(self._values)
         bucket = load(self._plan.of(label), SavedBucket.read(log), self._files)
-        bucket.clock.check(batch_number(), last_arrivals())
+        bucket.clock.check(batch_number(), last_arrivals(), self._plan.buckets)
         bucket.clock.advance(batch_number(), watermark, arrivals=arrivals)
         if self._pool:
             bucket.request_grant(self._pool)

@@ -40,7 +40,7 @@ class Clock:
     late_until: int = 0
     arrivals: int = -1
 
-    def check(self, batch: int | None, last_arrivals: int) -> None:
+    def check(self, batch: int | None, last_arrivals: int, buckets: int) -> None:
         """Refuse a state that is not the one that the query left.
 
         Parameters
@@ -49,17 +49,25 @@ class Clock:
             The micro-batch that begins, if Spark reports it.
         last_arrivals
             An earlier one in which rows arrived; -1 if none is known. A bucket takes part in all of these.
+        buckets
+            The query's number of buckets.
         """
         if batch is not None and self.batch >= batch:
             raise DamagedStateError(
                 f"there is a state of micro-batch {self.batch} where micro-batch {batch} begins: a newer state "
                 f"replaced the right one; {_REMEDY}"
             )
-        if self.batch < last_arrivals:
-            found = "there is no state" if self.batch < 0 else f"there is a state of micro-batch {self.batch}"
+        if self.batch < 0 <= last_arrivals:
+            # This task cannot tell the two cases apart. That of another bucket may report the first one, too.
             raise DamagedStateError(
-                f"{found} where that of micro-batch {last_arrivals} should be: an older state replaced it; {_REMEDY} "
-                f"(to return to micro-batch {self.batch + 1}, delete later offsets and commits as well)"
+                f"one of the query's {buckets} buckets has no state, and micro-batch {last_arrivals} is complete: "
+                f"give buckets= as the checkpoint has it, or, if {buckets} is that number, {_REMEDY}"
+            )
+        if self.batch < last_arrivals:
+            raise DamagedStateError(
+                f"there is a state of micro-batch {self.batch} where that of micro-batch {last_arrivals} should be: "
+                f"an older state replaced it; {_REMEDY} (to return to micro-batch {self.batch + 1}, delete later "
+                "offsets and commits as well)"
             )
 
     def advance(self, batch: int | None, watermark: int, *, arrivals: bool = True) -> None:
