@@ -71,7 +71,7 @@ def picture(result: DemoResult) -> str:
     figure = new_figure(width, height, "#ffffff")
     for draw, left, title in (
         (_draw_recall, 0, "Recall with a tenth of the memory"),
-        (_draw_memory, width // 2, "Memory, MB"),
+        (_draw_memory, width // 2, "Memory, MB (labels: peak)"),
     ):
         axes = _add_axes(figure, result, left=left + 60, right=width // 2 - left + 165, top=52)
         draw(axes, result)
