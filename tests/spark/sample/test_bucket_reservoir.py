@@ -12,6 +12,9 @@ from tests.sampling.chi_square import deviations
 from tidegate.sampling import GroupedJoinReservoir, JoinReservoir
 from tidegate.spark.packing.packed_rows import from_bytes, to_bytes
 from tidegate.spark.sample.bucket_reservoir import BucketReservoir, merge_buckets
+from tidegate.spark.state.log import StateLog
+from tidegate.spark.state.payload import PayloadStore
+from tidegate.spark.state.values import DictValueStore
 from tidegate.types import Array
 
 RUNS, SIZE = 400, 6
@@ -84,7 +87,7 @@ def test_groups_are_identified_by_their_values_and_saved() -> None:
             held.offer(shown, np.ones(len(ids)), ids)
             assert held.rows is not None
             assert held.rows.num_rows == len(held.reservoir) <= 24
-        saved = BucketReservoir.of(held.snapshot())
+        saved = BucketReservoir.of(held.snapshot(), held.payload())
         assert saved is not None
         assert saved.packed(1).equals(held.packed(1), check_metadata=True)
         buckets.append(from_bytes(to_bytes(held.packed(1))))
@@ -100,3 +103,53 @@ def test_groups_are_identified_by_their_values_and_saved() -> None:
 def test_buckets_without_results_have_no_sample() -> None:
     assert not list(merge_buckets([packed_bucket(2, 0)]))
     assert not list(merge_buckets([]))
+
+
+class CountingStore(DictValueStore):
+    """Counts the bytes that are written."""
+
+    written = 0
+
+    def put(self, name: str, value: bytes) -> None:
+        self.written += len(value)
+        super().put(name, value)
+
+
+def wide_results(numbers: Array) -> pa.RecordBatch:
+    notes = pa.array([np.random.default_rng(number).bytes(150).hex() for number in numbers])
+    return results(numbers, 1.0).append_column("note", notes)
+
+
+def test_a_micro_batch_writes_the_results_that_entered() -> None:
+    """Whatever is read back, dropped or merged: the reservoir is that of one that stayed in memory."""
+    values, sizes = CountingStore(), []
+    in_memory = BucketReservoir(JoinReservoir(1000, 5000).start(3, 0))
+    for number in range(60):
+        ids = 500 * number + np.arange(500)
+        log = StateLog(values, local=False)
+        saved = log.read()
+        held = BucketReservoir(JoinReservoir(1000, 5000).start(3, 0))
+        if saved is not None:
+            held.restore(saved, log.payload("reservoir"))
+        for reservoir in (held, in_memory):
+            reservoir.offer(wide_results(ids), np.ones(len(ids)), ids)
+        assert held.packed(1).equals(in_memory.packed(1))
+        before = values.written
+        log.write(held.snapshot(), {"reservoir": held.payload()})
+        sizes.append(values.written - before)
+    assert np.mean(sizes[40:]) < 0.2 * max(sizes)
+    assert sum(map(len, values.content.values())) < 3 * max(sizes)
+
+
+def test_a_reservoir_of_the_first_layout_is_read() -> None:
+    ids = np.arange(60)
+    former = BucketReservoir(JoinReservoir(20, 1000).start(3, 0))
+    former.offer(wide_results(ids), np.ones(60), ids)
+    state = {
+        name: array for name, array in former.snapshot().items() if "ids" not in name and "next" not in name
+    }
+    state["reservoir rows"] = np.frombuffer(to_bytes(former.rows), np.uint8)
+    held = BucketReservoir(JoinReservoir(20, 1000).start(3, 0)).restore(state, PayloadStore())
+    assert held.packed(1).equals(former.packed(1))
+    again = BucketReservoir(JoinReservoir(20, 1000).start(3, 0)).restore(held.snapshot(), held.payload())
+    assert again.packed(1).equals(former.packed(1))

@@ -12,7 +12,7 @@ A state is named arrays (`tidegate.spark.state.log`), and segments of payload:
 | `evicted_until.<side>` | in an outer join: until when evicted rows could have matched |
 | `grant` | in a pool: how much the bucket may buffer |
 | `importance` | if rows have importance: the definition that applies |
-| `sampling`, `reservoir...` | in a sample: its sampler and its reservoir |
+| `sampling`, `reservoir...` | in a sample: its sampler and its reservoir; its results are payload |
 """
 
 from __future__ import annotations
@@ -55,8 +55,10 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Side
 
 VERSION: Final = 2
-"""Version 1 has no `arrivals` in its clock."""
+"""Version 1 has no `arrivals` in its clock, and the results of a reservoir as one array."""
 _OPERATOR: Final = "operator."
+_RESERVOIR: Final = "reservoir"
+"""The name of a reservoir's results among the payload."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ class SavedBucket:
     settings: SavedSettings
     progress: BucketProgress
     payload: dict[Side, PayloadStore]
+    held_results: PayloadStore
     grant: Grant | None
     importance: SavedImportance | None
     sampling: dict[str, Any] | None
@@ -117,6 +120,7 @@ class SavedBucket:
             SavedSettings.from_json(arrays["settings"].tobytes()),
             BucketProgress.from_json(arrays["progress"].tobytes()),
             {side: log.payload(side) for side in SIDES},
+            log.payload(_RESERVOIR),
             Grant(**json.loads(arrays["grant"].tobytes())) if "grant" in arrays else None,
             SavedImportance.of(arrays),
             json.loads(arrays["sampling"].tobytes()) if "sampling" in arrays else None,
@@ -139,7 +143,7 @@ class SavedBucket:
         # Imported here: a join without a sample needs no samplers.
         from tidegate.spark.sample.bucket_reservoir import BucketReservoir  # noqa: PLC0415
 
-        return BucketReservoir.of(self.arrays)
+        return BucketReservoir.of(self.arrays, self.held_results)
 
     def scorer(self, policy: Policy | type[Policy] | None) -> Operator | None:
         """The operator with this policy, or with the query's own, created again from its class.
@@ -163,7 +167,10 @@ def save(bucket: BucketJoin, log: StateLog) -> None:
     """Save the state of a bucket. It replaces the state that the bucket was loaded from."""
     for side in SIDES:
         bucket.payload[side].compact(np.sort(bucket.operator.buffers[side].rows.id))
-    log.write(_arrays(bucket), dict(bucket.payload.items()), f"{bucket.clock.batch}")
+    payload: dict[str, PayloadStore] = dict(bucket.payload.items())
+    if bucket.sample:
+        payload[_RESERVOIR] = bucket.sample.payload()
+    log.write(_arrays(bucket), payload, f"{bucket.clock.batch}")
 
 
 def _arrays(bucket: BucketJoin) -> dict[str, Array | bytes]:
@@ -223,7 +230,7 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
             bucket.evicted_partners.until[side] = saved.arrays[f"evicted_until.{side}"].copy()
         _measure(bucket, side)
     if bucket.sample and not isinstance(bucket.operator, Operator):
-        bucket.sample.restore(saved.arrays).limit_join(bucket.operator)
+        bucket.sample.restore(saved.arrays, saved.held_results).limit_join(bucket.operator)
     bucket.valuation.resume(saved.importance)
     return bucket
 

@@ -15,8 +15,9 @@ from tidegate.sampling.estimates.sample_design import GroupCodes
 from tidegate.sampling.reservoirs.grouped_join import GroupedPart, RankedGroups, merge_groups
 from tidegate.sampling.reservoirs.progressive_join import RunningProgressiveJoin
 from tidegate.sampling.reservoirs.ranked import RankedReservoir, merge_ranked
-from tidegate.spark.packing.packed_rows import from_bytes, to_bytes
+from tidegate.spark.packing.packed_rows import from_bytes
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, RANK, SHOWN, WEIGHT
+from tidegate.spark.state.payload import PayloadStore
 from tidegate.types import Budget, as_part, parts_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _METADATA: Final = "reservoir"
 """The key of the schema metadata of packed rows."""
 _STATE: Final = "reservoir"
 _STATE_ROWS: Final = "reservoir rows"
+"""In the first states: all rows as a table."""
+_STATE_IDS: Final = "reservoir ids"
+_STATE_NEXT: Final = "reservoir next"
 _STATE_BY: Final = "reservoir by"
 _POOLED: Final = "pooled"
 
@@ -35,6 +39,8 @@ _POOLED: Final = "pooled"
 @dataclass
 class BucketReservoir:
     """A reservoir with the columns of its results.
+
+    Results are numbered in the order in which they entered. A save writes those that entered since the last one.
 
     Parameters
     ----------
@@ -49,16 +55,23 @@ class BucketReservoir:
     reservoir: RankedReservoir
     by: Sequence[str] = ()
     rows: pa.Table | None = field(default=None)
+    _ids: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    _next: int = 0
+    _saved_until: int = 0
+    _saved: PayloadStore = field(default_factory=PayloadStore)
 
     def offer(self, results: pa.RecordBatch, probability: Array, numbers: Array) -> None:
         """Offer results, with the probability of each and a unique number."""
         changes = self._changes(results, probability, numbers)
-        held = self._kept(changes) or results.schema.empty_table()
+        self._keep(changes)
+        held = self.rows or results.schema.empty_table()
         count = max(held.num_rows, 1 + int(changes.slots.max(initial=-1)))
         source = np.arange(count)
         source[changes.slots] = held.num_rows + np.arange(len(changes.slots))
         arrived = pa.Table.from_batches([results.take(pa.array(changes.rows))])
         self.rows = pa.concat_tables([held, arrived]).take(pa.array(source)).combine_chunks()
+        self._ids = np.concatenate((self._ids, self._next + np.arange(len(changes.rows))))[source]
+        self._next += len(changes.rows)
 
     def _changes(self, results: pa.RecordBatch, probability: Array, numbers: Array) -> SlotChanges:
         if not isinstance(self.reservoir, RankedGroups):
@@ -71,17 +84,17 @@ class BucketReservoir:
     def settle(self, operator: SamplingOperator) -> None:
         """After a step, adapt reservoir and sampler to each other."""
         for changes in settle(self.reservoir, operator):
-            self.rows = self._kept(changes)
+            self._keep(changes)
 
     def limit_join(self, operator: SamplingOperator) -> None:
         """Limit the join to the part of the budget that a growing reservoir leaves."""
         if isinstance(self.reservoir, RunningProgressiveJoin):
             operator.limit(Budget(rows=self.reservoir.demand().rows))
 
-    def _kept(self, changes: SlotChanges) -> pa.Table | None:
-        return (
-            self.rows if changes.kept is None or self.rows is None else self.rows.take(pa.array(changes.kept))
-        )
+    def _keep(self, changes: SlotChanges) -> None:
+        if changes.kept is not None and self.rows is not None:
+            self.rows = self.rows.take(pa.array(changes.kept))
+            self._ids = self._ids[changes.kept]
 
     def packed(self, batch: int) -> pa.RecordBatch:
         """The held results with their ranks, and metadata for the merge, also if there are no results."""
@@ -106,23 +119,38 @@ class BucketReservoir:
         return {"sharing": self.reservoir.sharing} if isinstance(self.reservoir, RankedGroups) else {}
 
     def snapshot(self) -> dict[str, Array]:
-        """The whole state, as plain arrays."""
+        """The state without the columns of the held results, as plain arrays."""
         state = as_part(_STATE, self.reservoir.snapshot())
         if self.by:
             state[_STATE_BY] = np.frombuffer(json.dumps(self.by).encode(), np.uint8)
         if self.rows is not None:
-            state[_STATE_ROWS] = np.frombuffer(to_bytes(self.rows), np.uint8)
+            state |= {_STATE_IDS: self._ids, _STATE_NEXT: np.array([self._next])}
         return state
 
-    def restore(self, state: Mapping[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
+    def payload(self) -> PayloadStore:
+        """The columns of the held results, by their numbers, to be saved."""
+        if self.rows is not None:
+            new = np.flatnonzero(self._ids >= self._saved_until)
+            new = new[np.argsort(self._ids[new])]
+            self._saved.append(self._ids[new], self.rows.take(pa.array(new)))
+            self._saved.compact(np.sort(self._ids))
+            self._saved_until = self._next
+        return self._saved
+
+    def restore(self, state: Mapping[str, Array], payload: PayloadStore) -> Self:
+        """Continue from what `snapshot` and `payload` returned."""
         self.reservoir.restore(parts_of(state)[_STATE])
-        if _STATE_ROWS in state:
+        if _STATE_IDS in state:
+            self._ids, self._next = state[_STATE_IDS].copy(), int(state[_STATE_NEXT][0])
+            self._saved, self._saved_until = payload, self._next
+            self.rows = payload.take(self._ids) if len(self._ids) else None
+        elif _STATE_ROWS in state:
             self.rows = from_bytes(state[_STATE_ROWS].tobytes())
+            self._ids, self._next = np.arange(self.rows.num_rows), self.rows.num_rows
         return self
 
     @classmethod
-    def of(cls, state: Mapping[str, Array]) -> Self | None:
+    def of(cls, state: Mapping[str, Array], payload: PayloadStore) -> Self | None:
         """The reservoir of a saved state, for inspection; None if the state has none."""
         saved = parts_of(state).get(_STATE)
         if saved is None:
@@ -130,7 +158,7 @@ class BucketReservoir:
         # All sizes and seeds are replaced by those of the saved state.
         reservoir = RankedGroups(1, 2, 0, 1) if "pooled" in saved else RankedReservoir(1, 2, 0)
         by = json.loads(state[_STATE_BY].tobytes()) if _STATE_BY in state else ()
-        return cls(reservoir, by).restore(state)
+        return cls(reservoir, by).restore(state, payload)
 
 
 def merge_buckets(buckets: Iterable[pa.Table], size: int | None = None) -> Iterator[pa.RecordBatch]:
