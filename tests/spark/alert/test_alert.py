@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +23,7 @@ from tests.spark import streams
 from tests.spark.streams import at
 from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
 from tidegate.spark.alert.inspection import _read_counts
+from tidegate.spark.alert.persistence import SavedAlert, load, save
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.values import DictValueStore
@@ -493,12 +496,19 @@ def packed(name: str, rows: list[Row]) -> pa.Table:
     return sent.append_column("x", sent["k"]).append_column("c0", sent["k"]).append_column("p0", named)
 
 
+def again(bucket: AlertBucket, other: AlertPlan | None = None) -> AlertBucket:
+    """The bucket, saved and loaded."""
+    values = DictValueStore()
+    save(bucket, StateLog(values, local=False))
+    return load(other or bucket.plan, SavedAlert.read(StateLog(values, local=False)))
+
+
 def test_a_bucket_keeps_its_keys_after_others_are_dropped() -> None:
     bucket = AlertBucket(plan(WHEN[2]))
     first = [Row(9, 0, 5.0), Row(5, 0, 5.0), Row(7, 60_000, 4.0), Row(8, 60_000, 3.0)]
     assert not list(bucket.step({"a": packed("a", first)}, _micros(60_000)))
     assert bucket.keys["c0"].to_pylist() == [7, 8]
-    bucket = AlertBucket.load(bucket.plan, bucket.save())
+    bucket = again(bucket)
     second = [Row(5, 61_000, 0.0), Row(7, 61_000, 0.0), Row(8, 61_000, 0.0), Row(6, 61_000, 0.0)]
     (alarms,) = bucket.step({"b": packed("b", second)}, _micros(60_000))
     assert [alarms.column(i).to_pylist() for i in (0, 2, 3, 5)] == [
@@ -519,7 +529,7 @@ def test_a_bucket_keeps_the_carried_columns_of_kept_rows_only() -> None:
             times = alarms.column(6).cast(pa.int64()).to_numpy() - _micros(0)
             assert alarms.column(8).to_pylist() == [f"b at {time // 1000}" for time in times.tolist()]
             raised += len(times)
-        bucket = AlertBucket.load(bucket.plan, bucket.save())
+        bucket = again(bucket)
         assert bucket.carried["b"].num_rows == len(bucket.finder.rows["b"].key) < 60
     assert list(bucket.carried) == ["b"]
     assert raised > 20
@@ -548,7 +558,7 @@ def test_a_budget_of_bytes_includes_keys_and_carried_columns() -> None:
 
     # A row is 24 bytes, its name up to 14, its key 24.
     assert kept() == [19, 19]
-    bucket = AlertBucket.load(bucket.plan, bucket.save())
+    bucket = again(bucket)
     assert kept() == [19, 19]
     assert kept("b" * 1000) == [1, 1]
     assert kept("b" * 2000) == [0, 0]
@@ -562,7 +572,7 @@ def test_a_bucket_keeps_its_budget_and_refuses_another_layout() -> None:
             UserWarning, match=f"12 rows per bucket and stream is too small for {name}: rows are shed"
         ):
             alarms = list(bucket.step({name: packed(name, made[name][0])}, watermark=-(10**15)))
-        bucket = AlertBucket.load(bucket.plan, bucket.save())
+        bucket = again(bucket)
     assert alarms
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -575,7 +585,7 @@ def test_a_bucket_keeps_its_budget_and_refuses_another_layout() -> None:
     layout = {"buckets": 1, "streams": ["a", "b"], "topology": [["a", "b"]], "on": []}
     bucket.plan = replace(bucket.plan, layout=layout)
     values = DictValueStore()
-    StateLog(values, local=False).write_bytes(bucket.save())
+    save(bucket, StateLog(values, local=False))
     row = {"bucket": labels(1)[0], "values": [{"name": n, "payload": p} for n, p in values.content.items()]}
     (counts,) = _read_counts(iter([pa.RecordBatch.from_pylist([row])]))
     probabilities = counts.column(counts.num_columns - 1).to_pylist()
@@ -586,4 +596,71 @@ def test_a_bucket_keeps_its_budget_and_refuses_another_layout() -> None:
     bucket.plan = replace(bucket.plan, layout={"buckets": 1})
     other = replace(bucket.plan, layout={"buckets": 1, "within": 5})
     with pytest.raises(tg.InputError, match="written with within=None, the query now has 5; change it back"):
-        AlertBucket.load(other, bucket.save())
+        again(bucket, other)
+
+
+class CountingStore(DictValueStore):
+    """Counts the bytes that are written."""
+
+    written = 0
+
+    def put(self, name: str, value: bytes) -> None:
+        self.written += len(value)
+        super().put(name, value)
+
+
+def test_a_log_gives_the_alarms_of_a_bucket_that_stays_in_memory() -> None:
+    """Keys appear and leave, rows come late, and some tasks read their state from the store."""
+    made = readings("ab", seed=8, batches=14, size=60, disorder=900)
+    chosen, values = plan(WHEN[2]), DictValueStore()
+    in_memory, raised = AlertBucket(chosen), 0
+    for batch in range(14):
+        sent = {
+            name: packed(name, [replace(row, key=(row.key or 0) + batch // 3) for row in made[name][batch]])
+            for name in "ab"
+        }
+        log = StateLog(values, local=False)
+        bucket = load(chosen, SavedAlert.read(log))
+        found = [list(of.step(sent, _micros(10_000 * batch))) for of in (bucket, in_memory)]
+        assert found[0] == found[1]
+        raised += sum(alarms.num_rows for alarms in found[0])
+        assert bucket.counts == in_memory.counts
+        assert bucket.finder.counts == in_memory.finder.counts
+        save(bucket, log)
+    assert raised > 100
+
+
+def test_a_micro_batch_writes_the_rows_that_it_keeps() -> None:
+    """With a function without a certified shape all rows are kept for the whole window."""
+    values, sizes = CountingStore(), []
+    chosen = plan("abs(a - b) > 1000")
+    for batch in range(40):
+        log = StateLog(values, local=False)
+        bucket = load(chosen, SavedAlert.read(log))
+        times = [Row(1000 * batch + i, 10 * batch, float(i)) for i in range(200)]
+        assert not list(bucket.step({"b": packed("b", times)}, watermark=-(10**15)))
+        before = values.written
+        save(bucket, log)
+        sizes.append(values.written - before)
+    assert len(bucket.finder.rows["b"].key) == 8000
+    assert sum(map(len, values.content.values())) > 15 * np.median(sizes)
+    assert np.median(sizes[30:]) < 1.3 * np.median(sizes[:10])
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parent / "saved").glob("*.json")), ids=lambda f: f.stem
+)
+def test_a_saved_state_opens_and_continues(file: Path) -> None:
+    stored = json.loads(file.read_text())
+    values = DictValueStore({name: base64.b64decode(value) for name, value in stored["values"].items()})
+    log = StateLog(values, local=False)
+    bucket = load(plan(WHEN[2]), SavedAlert.read(log))
+    made = readings("ab", seed=3, batches=4, size=60)
+    found = bucket.step({name: packed(name, made[name][3]) for name in "ab"}, _micros(30_000))
+    assert [str(row) for alarms in found for row in alarms.to_pylist()] == stored["alarms"]
+    assert bucket.finder.counts == stored["counts"]
+    save(bucket, log)
+    after = load(plan(WHEN[2]), SavedAlert.read(StateLog(values, local=False)))
+    assert after.finder.counts == bucket.finder.counts
+    assert after.carried["b"].to_pylist() == bucket.carried["b"].to_pylist()
+    assert after.keys.to_pylist() == bucket.keys.to_pylist()

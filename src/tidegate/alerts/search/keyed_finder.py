@@ -111,8 +111,8 @@ class KeyedAlarmFinder:
         self._reach = self._new_finder(frozenset()).reach  # also raises its errors now
         self.undefined = 0
         self.counts = {name: dict.fromkeys(STREAM_COUNTS, 0) for name in self.topology.streams}
-        # By stream: for how long the highest and the lowest rows were lost, and the total time.
-        self._lost_time = {name: np.zeros(3) for name in self.topology.streams}
+        self.lost_time = {name: np.zeros(3) for name in self.topology.streams}
+        """By stream: for how long the highest and the lowest rows were lost, and the total time."""
         self.rows = dict.fromkeys(self.topology.streams, _NO_ROWS)
         self.previous_positions = dict.fromkeys(self.topology.streams, _NO_ROWS.key)
         """The positions of the kept rows before the last step: among the rows kept then, followed by the arrivals."""
@@ -125,7 +125,7 @@ class KeyedAlarmFinder:
     @property
     def miss_probability(self) -> float:
         """The estimated probability that an alarm is missed; above 0 only if a budget is too small."""
-        return 1 - math.prod(1 - stream_miss_probability(lost) for lost in self._lost_time.values())
+        return 1 - math.prod(1 - stream_miss_probability(lost) for lost in self.lost_time.values())
 
     def step(self, rows: Mapping[str, KeyedRows], watermark: Time | None = None) -> KeyedAlarms:
         """Process arrivals, and return the alarms that they raise; rows that no later arrival can reach expire.
@@ -172,7 +172,7 @@ class KeyedAlarmFinder:
         old = places < len(self.rows[name].key)
         after, before = (_covered_time(times[some], store.omega) for some in (places, places[old]))
         keeps_all = store.shape == "any"
-        self._lost_time[name] += [*(np.zeros(2) if keeps_all else store.lost_time), after - before]
+        self.lost_time[name] += [*(np.zeros(2) if keeps_all else store.lost_time), after - before]
         return store.shed if keeps_all else 0
 
     def _keep(self, name: str, pool: KeyedRows, positions: Array, origin: Array, shed_blindly: int) -> None:
@@ -180,7 +180,7 @@ class KeyedAlarmFinder:
         # Every group of keys keeps at least one row, which together may exceed a small budget.
         excess = 0 if self.budget is None else max(0, len(positions) - self.budget)
         self.counts[name]["shed"] += excess
-        lost = self._lost_time[name]
+        lost = self.lost_time[name]
         # No bracket is longer than 2 * within, so no row is an extreme for longer.
         lost[:2] += excess * 2 * self.topology.within
         self.rows[name] = pool.take(positions[excess:])
@@ -334,25 +334,40 @@ class KeyedAlarmFinder:
         counted = np.array([list(counts.values()) for counts in self.counts.values()])
         return state | {
             "counted": counted.ravel(),
-            "moved": np.concatenate(list(self._lost_time.values())),
+            "moved": np.concatenate(list(self.lost_time.values())),
             "undefined": np.array([self.undefined]),
         }
 
     def restore(self, state: Mapping[str, Array]) -> Self:
         """Continue from a snapshot."""
-        self.rows = {
-            name: KeyedRows(*(state[f"{name}.{part}"] for part in KeyedRows._fields)) for name in self.rows
-        }
         counted = state["counted"].reshape(len(self.rows), len(STREAM_COUNTS)).tolist()
-        self.counts = {
-            name: dict(zip(STREAM_COUNTS, counts, strict=True))
-            for name, counts in zip(self.rows, counted, strict=True)
-        }
-        lost = state.get("moved", np.zeros(3 * len(self.rows)))  # not in states of the first layout
-        self._lost_time = dict(zip(self.rows, np.array(lost).reshape(-1, 3), strict=True))
-        self.previous_positions = {name: np.arange(len(rows.key)) for name, rows in self.rows.items()}
-        self.undefined = int(state["undefined"][0])
+        lost = np.array(
+            state.get("moved", np.zeros(3 * len(self.rows)))
+        )  # not in snapshots of the first layout
+        self.resume(
+            {name: KeyedRows(*(state[f"{name}.{part}"] for part in KeyedRows._fields)) for name in self.rows},
+            {
+                name: dict(zip(STREAM_COUNTS, counts, strict=True))
+                for name, counts in zip(self.rows, counted, strict=True)
+            },
+            dict(zip(self.rows, lost.reshape(-1, 3), strict=True)),
+            int(state["undefined"][0]),
+        )
         return self
+
+    def resume(
+        self,
+        rows: Mapping[str, KeyedRows],
+        counts: Mapping[str, Mapping[str, int]],
+        lost_time: Mapping[str, Array],
+        undefined: int,
+    ) -> None:
+        """Continue with the kept rows, in their order, and the numbers of an earlier run."""
+        self.rows = {name: rows[name] for name in self.rows}
+        self.counts = {name: dict(counts[name]) for name in self.counts}
+        self.lost_time = {name: np.array(lost_time[name]) for name in self.lost_time}
+        self.undefined = undefined
+        self.previous_positions = {name: np.arange(len(of.key)) for name, of in self.rows.items()}
 
 
 _NO_ROWS: Final = KeyedRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))

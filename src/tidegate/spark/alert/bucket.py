@@ -1,28 +1,26 @@
 """One bucket of an alarm: the finder of alarms, the keys by number, and counts of arrivals.
 
-This module does not depend on Spark. Its input is tables and a watermark, and its output alarms and the state as
-bytes. The streaming processor and the batch job both use it.
+This module does not depend on Spark. Its input is tables and a watermark, and its output alarms. The streaming
+processor and the batch job both use it; `persistence.py` saves it between micro-batches.
 """
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.alerts import KeyedAlarmFinder, KeyedAlarms, KeyedRows
-from tidegate.engine.snapshot import pack, unpack
 from tidegate.spark.packing.columns import column, micros, to_transport_types
-from tidegate.spark.packing.packed_rows import CHECK, KEY, from_bytes, to_bytes
+from tidegate.spark.packing.packed_rows import CHECK, KEY
 from tidegate.spark.state.clock import Clock
-from tidegate.spark.state.layout import check_layout
+from tidegate.spark.state.numbered_rows import NumberedRows
 from tidegate.spark.state.task import task_buckets
 from tidegate.streams.row_sizes import row_sizes
 from tidegate.streams.trace import one_chunk
@@ -134,12 +132,15 @@ class AlertBucket:
     keys: pa.Table = field(init=False)
     counts: dict[str, dict[str, int]] = field(init=False)
     carried: dict[str, pa.Table] = field(init=False)
+    key_rows: NumberedRows = field(default_factory=NumberedRows.new)
+    stream_rows: dict[str, NumberedRows] = field(init=False)
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         self.finder = self.plan.new_finder()
         self.keys = self.plan.key_schema.empty_table()
         self.counts = {name: dict.fromkeys(ARRIVAL_COUNTS, 0) for name in self.plan.streams}
+        self.stream_rows = {name: NumberedRows.new() for name in self.finder.rows}
         self.carried = {
             name: self.plan.carried_schema(name).empty_table()
             for name, kinds in self.plan.carried.items()
@@ -167,6 +168,8 @@ class AlertBucket:
         result = self._to_result(alarms, pools)
         positions = self.finder.previous_positions
         self.carried = {name: pool.take(pa.array(positions[name])) for name, pool in pools.items()}
+        for name, numbered in self.stream_rows.items():
+            numbered.update(positions[name])
         self._drop_unused_keys()
         for begin in range(0, result.num_rows, _ALARMS_PER_BATCH):
             yield result.slice(begin, _ALARMS_PER_BATCH)
@@ -216,6 +219,7 @@ class AlertBucket:
         code[order] = numbers[np.cumsum(is_first) - 1]
         added = firsts[firsts >= known]
         self.keys = every.take(pa.array(np.concatenate((np.arange(known), added))))
+        self.key_rows.update(np.arange(known + len(added)))
         ends = np.cumsum([known, *(table.num_rows for table in tables)])
         return [code[begin:end] for begin, end in pairwise(ends)]
 
@@ -254,48 +258,8 @@ class AlertBucket:
         used = np.unique(np.concatenate([rows.key for rows in self.finder.rows.values()]))
         if len(used) < self.keys.num_rows:
             self.keys = self.keys.take(pa.array(used))
+            self.key_rows.update(used)
             self.finder.rows = {
                 name: rows._replace(key=np.searchsorted(used, rows.key))
                 for name, rows in self.finder.rows.items()
             }
-
-    def save(self) -> bytes:
-        """The complete state as bytes."""
-        counted = np.array([list(self.counts[name].values()) for name in self.plan.streams])
-        state: dict[str, Array | bytes] = {
-            "layout": json.dumps(self.plan.layout, sort_keys=True).encode(),
-            "clock": np.array([*vars(self.clock).values()]),
-            "arrivals": counted.ravel(),
-            "keys": to_bytes(self.keys),
-        }
-        state |= {f"{name}.carried": to_bytes(table) for name, table in self.carried.items()}
-        return pack(state | self.finder.snapshot(), compressed=True)
-
-    @classmethod
-    def load(cls, plan: AlertPlan, data: bytes | None) -> Self:
-        """Continue from saved bytes, or begin if there are none."""
-        bucket = cls(plan)
-        if data is None:
-            return bucket
-        state = unpack(data)
-        check_layout(json.loads(state["layout"].tobytes()), plan.layout)
-        bucket.finder.restore(state)
-        bucket.keys = from_bytes(state["keys"].tobytes())
-        bucket.carried = {name: from_bytes(state[f"{name}.carried"].tobytes()) for name in bucket.carried}
-        bucket.counts = arrival_counts(state, plan.streams)
-        bucket.clock = saved_clock(state)
-        return bucket
-
-
-def saved_clock(state: dict[str, Array]) -> Clock:
-    """The clock of a saved state."""
-    return Clock(*state["clock"].tolist())
-
-
-def arrival_counts(state: dict[str, Array], streams: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    """The counts of arrivals in a saved state, by stream."""
-    counted = state["arrivals"].reshape(len(streams), len(ARRIVAL_COUNTS)).tolist()
-    return {
-        name: dict(zip(ARRIVAL_COUNTS, counts, strict=True))
-        for name, counts in zip(streams, counted, strict=True)
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -13,11 +12,10 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from tidegate.alerts.search.keyed_finder import STREAM_COUNTS, stream_miss_probability
-from tidegate.engine.snapshot import unpack
-from tidegate.spark.alert.bucket import ALERT, ARRIVAL_COUNTS, arrival_counts, carried_column
+from tidegate.spark.alert.bucket import ALERT, ARRIVAL_COUNTS, carried_column
+from tidegate.spark.alert.persistence import SavedAlert
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.packing.columns import transport_type
-from tidegate.spark.packing.packed_rows import from_bytes
 from tidegate.spark.state.log import saved_logs
 from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError
@@ -25,7 +23,6 @@ from tidegate.types import InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from tidegate.types import Array
 
 __all__ = ["ALERT", "inspect_alert"]
 
@@ -66,36 +63,27 @@ def inspect_alert(states: DataFrame, what: str, layout: dict[str, Any]) -> DataF
     return states.mapInArrow(_KeptRowsReader(types), schema)
 
 
-def _read_states(
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[tuple[int, dict[str, Any], dict[str, Array]]]:
-    """The number, the layout and the state of each bucket."""
+def _read_states(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, SavedAlert]]:
+    """The number and the state of each bucket."""
     for label, log in saved_logs(batches):
-        state = unpack(log.read_bytes() or b"")
-        layout = json.loads(state["layout"].tobytes())
-        yield labels(layout["buckets"]).index(label), layout, state
+        saved = SavedAlert.read(log)
+        if saved is not None:
+            yield labels(saved.layout["buckets"]).index(label), saved
 
 
 def _read_counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for bucket, layout, state in _read_states(batches):
-        streams = layout["streams"]
-        # The finder orders the streams as the edges of the topology first name them.
-        order = list(dict.fromkeys(name for edge in layout["topology"] for name in edge))
-        counted = state["counted"].reshape(len(order), len(STREAM_COUNTS)).tolist()
-        lost = dict(zip(order, state["moved"].reshape(-1, 3), strict=True)) if "moved" in state else {}
-        arrivals = arrival_counts(state, tuple(streams))
+    for bucket, saved in _read_states(batches):
+        streams = saved.layout["streams"]
         rows = []
         for name in streams:
-            *counts, alarms = counted[order.index(name)]
-            kept, undefined = len(state[f"{name}.time"]), int(state["undefined"][0])
-            rows.append([*arrivals[name].values(), *counts, kept, alarms, undefined])
+            *counts, alarms = (saved.counts[name][count] for count in STREAM_COUNTS)
+            arrived = (saved.arrivals[name][count] for count in ARRIVAL_COUNTS)
+            rows.append([*arrived, *counts, len(saved.rows[name].key), alarms, saved.undefined])
         columns = [
             pa.array([bucket] * len(rows), pa.int32()),
             pa.array(streams, pa.string()),
             *(pa.array(list(numbers), pa.int64()) for numbers in zip(*rows, strict=True)),
-            pa.array(
-                [stream_miss_probability(lost[name]) if lost else None for name in streams], pa.float64()
-            ),
+            pa.array([stream_miss_probability(saved.lost[name]) for name in streams], pa.float64()),
         ]
         yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
 
@@ -107,30 +95,33 @@ class _KeptRowsReader:
     carried: dict[str, list[pa.DataType]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for bucket, layout, state in _read_states(batches):
-            keys = from_bytes(state["keys"].tobytes())
-            for name in layout["streams"]:
-                count = len(state[f"{name}.time"])
+        for bucket, saved in _read_states(batches):
+            for name in saved.layout["streams"]:
+                kept = saved.rows[name]
+                count = len(kept.key)
+                if not count:
+                    continue
                 columns = [
                     pa.array(np.full(count, bucket), pa.int32()),
                     pa.array([name] * count, pa.string()),
-                    pa.array(state[f"{name}.time"], pa.timestamp("us", "UTC")),
-                    pa.array(state[f"{name}.value"]),
+                    pa.array(kept.time, pa.timestamp("us", "UTC")),
+                    pa.array(kept.value),
                 ]
-                if layout["on"]:
-                    own = keys.take(pa.array(state[f"{name}.key"]))
-                    parts = [one_chunk(own.column(f"c{i}")) for i in range(len(layout["on"]))]
-                    columns.append(pa.StructArray.from_arrays(parts, [name for name, _ in layout["on"]]))
+                on = saved.layout["on"]
+                if on:
+                    own = saved.keys.take(pa.array(kept.key))
+                    parts = [one_chunk(own.column(f"c{i}")) for i in range(len(on))]
+                    columns.append(pa.StructArray.from_arrays(parts, [name for name, _ in on]))
                 if self.carried:
-                    columns.append(self._read_carried(name, count, state))
+                    columns.append(self._read_carried(name, count, saved))
                 yield pa.record_batch(columns, [f"n{i}" for i in range(len(columns))])
 
-    def _read_carried(self, name: str, count: int, state: dict[str, Array]) -> pa.StructArray:
+    def _read_carried(self, name: str, count: int, saved: SavedAlert) -> pa.StructArray:
         """The carried columns of one stream's rows, with nulls for the columns of the other streams."""
         columns: list[pa.Array] = []
         for stream, types in self.carried.items():
-            if stream == name and f"{stream}.carried" in state:
-                columns += map(one_chunk, from_bytes(state[f"{stream}.carried"].tobytes()).columns)
+            if stream == name and stream in saved.carried:
+                columns += map(one_chunk, saved.carried[stream].columns)
             else:
                 columns += [pa.nulls(count, kind) for kind in types]
         return pa.StructArray.from_arrays(columns, [carried_column(i) for i in range(len(columns))])

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
+from tidegate.spark.alert.persistence import SavedAlert, load, save
 from tidegate.spark.packing.packed_rows import (
     NO_LIMIT,
     BatchJob,
@@ -49,14 +50,14 @@ class AlertProcessor:
         """Process the arrivals of a micro-batch as one step."""
         late_until = watermark * MICROS
         log = StateLog(self._values)
-        alarm = AlertBucket.load(self._plan, log.read_bytes())
+        alarm = load(self._plan, SavedAlert.read(log))
         alarm.clock.check(batch_number(), last_arrivals(), self._plan.layout["buckets"])
         alarm.clock.advance(batch_number(), late_until)
         # In one step: otherwise the result would depend on the order in which Spark shuffles rows.
         for tables in unpack_by_side(read_pandas_packs(rows), self._plan.streams, NO_LIMIT):
             for batch in alarm.step(tables, late_until):
                 yield pd.DataFrame({"payload": [to_bytes(batch)]})
-        log.write_bytes(alarm.save(), label=f"{alarm.clock.batch}")
+        save(alarm, log)
 
     def process_timer(self, bucket: int, watermark: int) -> Iterator[pd.DataFrame]:  # noqa: ARG002 - none is set
         """Alarms set no timers."""

@@ -17,12 +17,13 @@ from tidegate.sampling.reservoirs.progressive_join import RunningProgressiveJoin
 from tidegate.sampling.reservoirs.ranked import RankedReservoir, merge_ranked
 from tidegate.spark.packing.packed_rows import from_bytes
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, RANK, SHOWN, WEIGHT
-from tidegate.spark.state.payload import PayloadStore
+from tidegate.spark.state.numbered_rows import NumberedRows
 from tidegate.types import Budget, as_part, parts_of
 
 if TYPE_CHECKING:
     from tidegate.engine.sampling_operator import SamplingOperator
     from tidegate.sampling import SlotChanges
+    from tidegate.spark.state.payload import PayloadStore
     from tidegate.types import Array
 
 _METADATA: Final = "reservoir"
@@ -55,10 +56,7 @@ class BucketReservoir:
     reservoir: RankedReservoir
     by: Sequence[str] = ()
     rows: pa.Table | None = field(default=None)
-    _ids: Array = field(default_factory=lambda: np.empty(0, np.int64))
-    _next: int = 0
-    _saved_until: int = 0
-    _saved: PayloadStore = field(default_factory=PayloadStore)
+    _numbered: NumberedRows = field(default_factory=NumberedRows.new)
 
     def offer(self, results: pa.RecordBatch, probability: Array, numbers: Array) -> None:
         """Offer results, with the probability of each and a unique number."""
@@ -70,8 +68,7 @@ class BucketReservoir:
         source[changes.slots] = held.num_rows + np.arange(len(changes.slots))
         arrived = pa.Table.from_batches([results.take(pa.array(changes.rows))])
         self.rows = pa.concat_tables([held, arrived]).take(pa.array(source)).combine_chunks()
-        self._ids = np.concatenate((self._ids, self._next + np.arange(len(changes.rows))))[source]
-        self._next += len(changes.rows)
+        self._numbered.update(source)
 
     def _changes(self, results: pa.RecordBatch, probability: Array, numbers: Array) -> SlotChanges:
         if not isinstance(self.reservoir, RankedGroups):
@@ -94,7 +91,7 @@ class BucketReservoir:
     def _keep(self, changes: SlotChanges) -> None:
         if changes.kept is not None and self.rows is not None:
             self.rows = self.rows.take(pa.array(changes.kept))
-            self._ids = self._ids[changes.kept]
+            self._numbered.update(changes.kept)
 
     def packed(self, batch: int) -> pa.RecordBatch:
         """The held results with their ranks, and metadata for the merge, also if there are no results."""
@@ -124,29 +121,22 @@ class BucketReservoir:
         if self.by:
             state[_STATE_BY] = np.frombuffer(json.dumps(self.by).encode(), np.uint8)
         if self.rows is not None:
-            state |= {_STATE_IDS: self._ids, _STATE_NEXT: np.array([self._next])}
+            state |= {_STATE_IDS: self._numbered.ids, _STATE_NEXT: np.array([self._numbered.next])}
         return state
 
     def payload(self) -> PayloadStore:
         """The columns of the held results, by their numbers, to be saved."""
-        if self.rows is not None:
-            new = np.flatnonzero(self._ids >= self._saved_until)
-            new = new[np.argsort(self._ids[new])]
-            self._saved.append(self._ids[new], self.rows.take(pa.array(new)))
-            self._saved.compact(np.sort(self._ids))
-            self._saved_until = self._next
-        return self._saved
+        return self._numbered.payload(pa.table({}) if self.rows is None else self.rows)
 
     def restore(self, state: Mapping[str, Array], payload: PayloadStore) -> Self:
         """Continue from what `snapshot` and `payload` returned."""
         self.reservoir.restore(parts_of(state)[_STATE])
         if _STATE_IDS in state:
-            self._ids, self._next = state[_STATE_IDS].copy(), int(state[_STATE_NEXT][0])
-            self._saved, self._saved_until = payload, self._next
-            self.rows = payload.take(self._ids) if len(self._ids) else None
+            self._numbered = NumberedRows.saved(state[_STATE_IDS], int(state[_STATE_NEXT][0]), payload)
+            self.rows = self._numbered.columns()
         elif _STATE_ROWS in state:
             self.rows = from_bytes(state[_STATE_ROWS].tobytes())
-            self._ids, self._next = np.arange(self.rows.num_rows), self.rows.num_rows
+            self._numbered = NumberedRows.new(self.rows.num_rows)
         return self
 
     @classmethod

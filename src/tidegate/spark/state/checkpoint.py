@@ -18,8 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from tidegate.engine.snapshot import unpack
-from tidegate.spark.alert.bucket import saved_clock
+from tidegate.spark.alert.persistence import SavedAlert
 from tidegate.spark.join.persistence import SavedBucket
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.session.spark_errors import STATE_UNREADABLE, error_log_muted, root_cause
@@ -254,11 +253,12 @@ def _description(
 
 def _read_whole(log: StateLog) -> tuple[dict[str, Any], str, int]:
     """The layout of a saved bucket, the label of its policy, and its last arrivals, once all of it has been read."""
-    alert = log.read_bytes()
-    if alert is not None:
-        state = unpack(alert)
-        layout: dict[str, Any] = json.loads(state["layout"].tobytes())
-        return layout, "", saved_clock(state).arrivals
+    arrays = log.read()
+    if arrays is None:
+        raise DamagedStateError("no manifest")
+    if SavedAlert.wrote(arrays):
+        alert = SavedAlert.read(log)
+        return (alert.layout, "", alert.clock.arrivals) if alert else ({}, "", -1)
     saved = SavedBucket.read(log)
     if saved is None:
         raise DamagedStateError("no manifest")

@@ -1,12 +1,13 @@
 """What changed between two states: named arrays, and tables of rows that are sorted by row id.
 
-A state is a flat dictionary of arrays. The columns of a side's rows are named `rows.<side>.<column>`, and all have
-the order of `rows.<side>.id`, which ascends. A difference is a dictionary of arrays, too:
+A state is a flat dictionary of arrays. Some are columns of tables, such as the rows of a side: they are named
+`rows.<table>.<column>`, and all have the order of `rows.<table>.id`, which ascends. The name of a table has no dot. A
+difference is a dictionary of arrays, too:
 
 | name | content |
 |---|---|
-| `removed.<side>` | positions, in the old state, of rows that left |
-| `added.<side>.<column>` | the columns of rows that the old state does not have |
+| `removed.<table>` | positions, in the old state, of rows that left |
+| `added.<table>.<column>` | the columns of rows that the old state does not have |
 | `at.<name>`, `to.<name>` | positions in the new array, and their new values, if few have changed |
 | `set.<name>` | a whole array |
 | `names` | the names of all arrays of the new state, in JSON |
@@ -17,16 +18,15 @@ So the size of a difference follows from what has changed, not from the size of 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.types import SIDES
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Side
+    from tidegate.types import Array
 
 ROWS: Final = "rows."
 _SPARSE_FACTOR: Final = 3
@@ -44,8 +44,8 @@ def difference(old: Mapping[str, Array], new: Mapping[str, Array]) -> dict[str, 
     {'removed.left': [0], 'added.left.id': [3], 'added.left.key': [9], 'set.count': [3]}
     """
     changes: dict[str, Array] = {}
-    for side in SIDES:
-        changes |= _rows_difference(side, old, new)
+    for table in _tables(new):
+        changes |= _rows_difference(table, old, new)
     for name, values in new.items():
         if not name.startswith(ROWS):
             changes |= _array_difference(name, old.get(name), values)
@@ -65,17 +65,13 @@ def apply_difference(old: Mapping[str, Array], changes: Mapping[str, Array]) -> 
     """
     state: dict[str, Array] = {}
     names = json.loads(changes["names"].tobytes())
-    merged = {side: _MergedRows(side, old, changes) for side in SIDES}
+    merged = {table: _MergedRows(table, old, changes) for table in _tables(names)}
     for name in names:
         replacement = changes.get(f"set.{name}")
         if replacement is not None:
             state[name] = replacement
             continue
-        if name.startswith(ROWS):
-            side = side_of(name)
-            values = merged[side].column(name)
-        else:
-            values = old[name]
+        values = merged[_table_of(name)].column(name) if name.startswith(ROWS) else old[name]
         at = changes.get(f"at.{name}")
         if at is not None:
             values = values.copy()
@@ -84,26 +80,31 @@ def apply_difference(old: Mapping[str, Array], changes: Mapping[str, Array]) -> 
     return state
 
 
-def side_of(name: str) -> Side:
-    """The side of a column of rows."""
-    return "left" if name.startswith("rows.left.") else "right"
+def _table_of(name: str) -> str:
+    """The table of a column."""
+    return name.split(".", 2)[1]
+
+
+def _tables(names: Iterable[str]) -> list[str]:
+    """The tables of a state."""
+    return list(dict.fromkeys(_table_of(name) for name in names if name.startswith(ROWS)))
 
 
 def sorted_by_id(state: Mapping[str, Array]) -> dict[str, Array]:
-    """The state with the rows of each side in ascending order of id."""
+    """The state with the rows of each table in ascending order of id."""
     ordered = dict(state)
-    for side in SIDES:
-        ids = state.get(f"rows.{side}.id")
+    for table in _tables(state):
+        ids = state.get(f"rows.{table}.id")
         if ids is None or bool((ids[1:] > ids[:-1]).all()):
             continue
         order = np.argsort(ids, kind="stable")
-        prefix = f"rows.{side}."
+        prefix = f"rows.{table}."
         ordered |= {name: values[order] for name, values in state.items() if name.startswith(prefix)}
     return ordered
 
 
-def _rows_difference(side: Side, old: Mapping[str, Array], new: Mapping[str, Array]) -> dict[str, Array]:
-    prefix = f"rows.{side}."
+def _rows_difference(table: str, old: Mapping[str, Array], new: Mapping[str, Array]) -> dict[str, Array]:
+    prefix = f"rows.{table}."
     columns = {name: values for name, values in new.items() if name.startswith(prefix)}
     if not columns:
         return {}
@@ -116,7 +117,7 @@ def _rows_difference(side: Side, old: Mapping[str, Array], new: Mapping[str, Arr
     is_kept[places[known]] = True
     changes = {}
     if not is_kept.all():
-        changes[f"removed.{side}"] = _narrow_integers(np.flatnonzero(~is_kept))
+        changes[f"removed.{table}"] = _narrow_integers(np.flatnonzero(~is_kept))
     added = np.flatnonzero(~known)
     known_at = None if not len(added) else np.flatnonzero(known)
     for name, values in columns.items():
@@ -140,18 +141,18 @@ def _rows_difference(side: Side, old: Mapping[str, Array], new: Mapping[str, Arr
 
 
 class _MergedRows:
-    """The rows of one side after removals and additions, before changes of values."""
+    """The rows of one table after removals and additions, before changes of values."""
 
-    def __init__(self, side: Side, old: Mapping[str, Array], changes: Mapping[str, Array]) -> None:
+    def __init__(self, table: str, old: Mapping[str, Array], changes: Mapping[str, Array]) -> None:
         self._old, self._changes = old, changes
-        ids = old.get(f"rows.{side}.id")
+        ids = old.get(f"rows.{table}.id")
         self._is_kept: Array | None = None
-        removed = changes.get(f"removed.{side}")
+        removed = changes.get(f"removed.{table}")
         if removed is not None and ids is not None:
             self._is_kept = np.ones(len(ids), bool)
             self._is_kept[removed] = False
         self._order: Array | None = None
-        added = changes.get(f"added.{side}.id")
+        added = changes.get(f"added.{table}.id")
         if added is not None and ids is not None:
             kept = ids if self._is_kept is None else ids[self._is_kept]
             if len(kept) and len(added) and added[0] < kept[-1]:

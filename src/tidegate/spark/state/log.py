@@ -44,7 +44,6 @@ _CHECKSUM_BYTES: Final = 4
 _MIN_BASE_BYTES: Final = 1 << 16
 """A new base is written only if the differences have at least this many bytes."""
 _MAX_CHANGES: Final = 64
-_BYTES: Final = "bytes"
 
 
 @dataclass(frozen=True)
@@ -153,18 +152,6 @@ class StateLog:
         copy = files.read(_arrays_file(manifest.token)) if files else None
         self._arrays = unpack(copy) if copy is not None else self._replay(manifest)
         return dict(self._arrays)
-
-    def read_bytes(self) -> bytes | None:
-        """What `write_bytes` saved; None if nothing is saved, or arrays are."""
-        arrays = self.read()
-        if arrays is None or _BYTES not in arrays:
-            return None
-        data: bytes = arrays[_BYTES].tobytes()
-        return data
-
-    def write_bytes(self, data: bytes, label: str = "") -> None:
-        """Save a state that is small enough to be written whole."""
-        self.write({_BYTES: data}, label=label)
 
     def payload(self, part: str) -> PayloadStore:
         """The saved segments of a side; they are loaded when they are needed."""

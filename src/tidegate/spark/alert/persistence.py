@@ -1,0 +1,226 @@
+"""The state of a bucket of an alarm between micro-batches: saved, loaded, and checked against the query.
+
+A state is named arrays, and segments of payload (`tidegate.spark.state.log`):
+
+| name | content |
+|---|---|
+| `layout` | what a query must agree on to continue from the state |
+| `progress` | its version, counts and times |
+| `rows.keys.<column>` | the keys that are in use: `id`, and two hashes, `key` and `check` |
+| `rows.<stream>.<column>` | the kept rows of a stream: `id`, `key` (the id of its key), `time` and `value` |
+| `lost.<stream>` | for how long the extremes of a stream were lost |
+
+Its payload is the user's columns of the keys, and the carried columns of each stream, found by id. So a micro-batch
+writes what has changed, not all kept rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.alerts import KeyedRows
+from tidegate.alerts.search.keyed_finder import STREAM_COUNTS
+from tidegate.engine.snapshot import unpack
+from tidegate.spark.alert.bucket import ARRIVAL_COUNTS, AlertBucket, AlertPlan
+from tidegate.spark.packing.columns import column
+from tidegate.spark.packing.packed_rows import CHECK, KEY, from_bytes
+from tidegate.spark.state.clock import Clock
+from tidegate.spark.state.layout import check_layout
+from tidegate.spark.state.log import StateLog
+from tidegate.spark.state.numbered_rows import NumberedRows
+from tidegate.types import InputError
+
+if TYPE_CHECKING:
+    from tidegate.types import Array
+
+VERSION: Final = 2
+"""The first version was one array of bytes, whose counts had no names."""
+_KEYS: Final = "keys"
+_FIRST_LAYOUT: Final = "bytes"
+
+
+@dataclass(frozen=True)
+class SavedAlert:
+    """A saved state, read without the query that wrote it.
+
+    Parameters
+    ----------
+    layout
+        The saved layout.
+    clock
+        Its micro-batch and watermarks.
+    keys
+        Two hashes and the user's columns of each key.
+    rows, carried
+        By stream: the kept rows, whose keys are positions among the keys, and their carried columns, if any.
+    arrivals, counts, lost
+        By stream: the counts of arrivals, those of the finder, and for how long extremes were lost.
+    undefined
+        The number of combinations for which the condition has no value.
+    stored
+        By table: the ids of its rows, and their payload as it is stored.
+    """
+
+    layout: dict[str, Any]
+    clock: Clock
+    keys: pa.Table
+    rows: dict[str, KeyedRows]
+    carried: dict[str, pa.Table]
+    arrivals: dict[str, dict[str, int]]
+    counts: dict[str, dict[str, int]]
+    lost: dict[str, Array]
+    undefined: int
+    stored: dict[str, NumberedRows]
+
+    @staticmethod
+    def wrote(arrays: Mapping[str, Array]) -> bool:
+        """Whether these arrays are the state of an alarm, not of a join."""
+        return _FIRST_LAYOUT in arrays or f"rows.{_KEYS}.id" in arrays
+
+    @classmethod
+    def read(cls, log: StateLog) -> Self | None:
+        """Read what `save` wrote; None if nothing is saved."""
+        arrays = log.read()
+        if arrays is None:
+            return None
+        if _FIRST_LAYOUT in arrays:
+            return cls._of_first_layout(unpack(arrays[_FIRST_LAYOUT].tobytes()))
+        progress = json.loads(arrays["progress"].tobytes())
+        if progress["version"] != VERSION:
+            raise InputError(
+                f"the checkpoint has an alarm's state of version {progress['version']}, and this release reads "
+                f"versions 1 to {VERSION}; continue with the release that wrote it, or start with a new "
+                "checkpointLocation"
+            )
+        streams = list(progress["arrivals"])
+        stored = {
+            table: NumberedRows.saved(arrays[f"rows.{table}.id"], progress["next"][table], log.payload(table))
+            for table in (_KEYS, *map(_table, streams))
+        }
+        key_ids = stored[_KEYS].ids
+        hashes = pa.table({KEY: arrays[f"rows.{_KEYS}.key"], CHECK: arrays[f"rows.{_KEYS}.check"]})
+        rows, carried = {}, {}
+        for name in streams:
+            table = _table(name)
+            key, time, value = (arrays[f"rows.{table}.{part}"] for part in KeyedRows._fields)
+            places = np.searchsorted(key_ids, key)
+            # As the finder keeps them: by key, then by time.
+            order = np.lexsort((stored[table].ids, time, places))
+            stored[table].ids = stored[table].ids[order]
+            rows[name] = KeyedRows(places[order], time[order], value[order])
+            columns = stored[table].columns()
+            if columns is not None:
+                carried[name] = columns
+        return cls(
+            json.loads(arrays["layout"].tobytes()),
+            Clock.from_dict(progress["clock"]),
+            _with_columns(hashes, stored[_KEYS].columns()),
+            rows,
+            carried,
+            progress["arrivals"],
+            progress["counts"],
+            {name: arrays[f"lost.{name}"].copy() for name in streams},
+            progress["undefined"],
+            stored,
+        )
+
+    @classmethod
+    def _of_first_layout(cls, state: Mapping[str, Array]) -> Self:
+        """A state in which counts have no names, and ids do not exist."""
+        layout = json.loads(state["layout"].tobytes())
+        # The finder orders the streams as the edges of the topology first name them; rows are named in this order.
+        order = [name.removesuffix(".time") for name in state if name.endswith(".time")]
+        # Its arrivals were counted in the order of the query.
+        streams = layout.get("streams", order)
+        arrived = state["arrivals"].reshape(len(streams), len(ARRIVAL_COUNTS)).tolist()
+        counted = state["counted"].reshape(len(order), len(STREAM_COUNTS)).tolist()
+        lost = np.array(state.get("moved", np.zeros(3 * len(order)))).reshape(-1, 3)
+        rows = {name: KeyedRows(*(state[f"{name}.{part}"] for part in KeyedRows._fields)) for name in order}
+        keys = from_bytes(state["keys"].tobytes())
+        counts = {_KEYS: keys.num_rows} | {_table(name): len(of.key) for name, of in rows.items()}
+        return cls(
+            layout,
+            Clock(*state["clock"].tolist()),
+            keys,
+            rows,
+            {
+                name: from_bytes(state[f"{name}.carried"].tobytes())
+                for name in order
+                if f"{name}.carried" in state
+            },
+            {
+                name: dict(zip(ARRIVAL_COUNTS, of, strict=True))
+                for name, of in zip(streams, arrived, strict=True)
+            },
+            {
+                name: dict(zip(STREAM_COUNTS, of, strict=True))
+                for name, of in zip(order, counted, strict=True)
+            },
+            dict(zip(order, lost, strict=True)),
+            int(state["undefined"][0]),
+            {table: NumberedRows.new(count) for table, count in counts.items()},
+        )
+
+
+def save(bucket: AlertBucket, log: StateLog) -> None:
+    """Save the state of a bucket. It replaces the state that the bucket was loaded from."""
+    finder, keys = bucket.finder, bucket.key_rows
+    arrays: dict[str, Array | bytes] = {
+        "layout": json.dumps(bucket.plan.layout, sort_keys=True).encode(),
+        f"rows.{_KEYS}.id": keys.ids,
+        f"rows.{_KEYS}.key": column(bucket.keys, KEY),
+        f"rows.{_KEYS}.check": column(bucket.keys, CHECK),
+    }
+    payload = {_KEYS: keys.payload(bucket.keys.drop_columns([KEY, CHECK]))}
+    for name, rows in finder.rows.items():
+        table, stored = _table(name), bucket.stream_rows[name]
+        arrays[f"rows.{table}.id"] = stored.ids
+        parts = rows._replace(key=keys.ids[rows.key])._asdict()
+        arrays |= {f"rows.{table}.{part}": values for part, values in parts.items()}
+        arrays[f"lost.{name}"] = finder.lost_time[name]
+        if name in bucket.carried:
+            payload[table] = stored.payload(bucket.carried[name])
+    progress = {
+        "version": VERSION,
+        "clock": bucket.clock.to_dict(),
+        "arrivals": bucket.counts,
+        "counts": finder.counts,
+        "undefined": finder.undefined,
+        "next": {_KEYS: keys.next} | {_table(name): of.next for name, of in bucket.stream_rows.items()},
+    }
+    arrays["progress"] = json.dumps(progress, default=int).encode()
+    log.write(arrays, payload, f"{bucket.clock.batch}")
+
+
+def load(plan: AlertPlan, saved: SavedAlert | None) -> AlertBucket:
+    """A bucket that continues from a saved state, or a new one."""
+    bucket = AlertBucket(plan)
+    if saved is None:
+        return bucket
+    check_layout(saved.layout, plan.layout)
+    bucket.finder.resume(saved.rows, saved.counts, saved.lost, saved.undefined)
+    bucket.clock = saved.clock
+    if saved.keys.num_rows:
+        bucket.keys = saved.keys
+    bucket.carried = {name: saved.carried.get(name, empty) for name, empty in bucket.carried.items()}
+    bucket.counts = {name: dict(saved.arrivals[name]) for name in plan.streams}
+    bucket.key_rows = saved.stored[_KEYS]
+    bucket.stream_rows = {name: saved.stored[_table(name)] for name in bucket.stream_rows}
+    return bucket
+
+
+def _table(stream: str) -> str:
+    """The name of a stream's table of rows, which has no dot, and is not that of the keys."""
+    return "stream " + stream.replace("%", "%25").replace(".", "%2E")
+
+
+def _with_columns(table: pa.Table, columns: pa.Table | None) -> pa.Table:
+    for name in columns.column_names if columns is not None else ():
+        table = table.append_column(name, columns.column(name))  # type: ignore[union-attr]
+    return table
