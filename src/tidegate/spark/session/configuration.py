@@ -36,6 +36,9 @@ _CONFS: Final = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Counting rows would read every old value before it is replaced.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    # Only maintenance writes snapshots, and without these no changelog is deleted. Within the usual minute a query
+    # of small micro-batches writes hundreds of changelogs.
+    "spark.sql.streaming.stateStore.maintenanceInterval": "15s",
     # Fewer and larger batches between Spark and Python than the usual 10,000 rows.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     # Otherwise columnar input that is not Arrow, such as Parquet, is sent by 4,096 rows and converted twice.
