@@ -96,3 +96,9 @@ def test_a_window_is_a_pair() -> None:
 def test_other_windows_are_refused(window: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         parse_window(window)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["forever", "Infinite", " unbounded ", "inf"])
+def test_a_window_without_end_is_none(text: str) -> None:
+    with pytest.raises(InputError, match=r"a window without end is None: window=\(None, '0 seconds'\)"):
+        parse_window((text, "0 seconds"))

@@ -76,6 +76,7 @@ def refusal(left: object, right: object, **settings: Any) -> str:  # noqa: ANN40
             )
         ),
         ({"on": [("k", "key")]}, "right has no column 'key'", "it has k, u, s, b"),
+        ({"on": "K"}, "left has no column 'K'", "did you mean 'k'? Names are compared with their case"),
         ({"on": []}, "on= names no column", "write on='key'"),
         ({"on": 5}, "5", "write on='key'"),
         ({"on": [("k", "s")]}, "'k' is bigint, the right one 's' is string", "cast one"),

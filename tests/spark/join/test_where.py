@@ -128,7 +128,8 @@ def test_what_one_side_can_compute_spark_computes(text: str, left: list[str], ri
         ("x.a > r.b", "column .x. is on neither side"),
         ("k > 1", "column 'k' is on both sides; write l.k or r.k"),
         ("nothing = 1", "column 'nothing' is on neither side"),
-        ("l.a >", "where='l.a >' cannot be parsed"),
+        ("l.a >", "where='l.a >' cannot be parsed: something is missing at '>', character 5$"),
+        ("l.a > r.b)", "cannot be parsed: .*, at '.', character"),
         ("", "where='' cannot be parsed"),
         ("l.a; drop table x", "cannot be parsed"),
     ],
@@ -136,6 +137,22 @@ def test_what_one_side_can_compute_spark_computes(text: str, left: list[str], ri
 def test_what_cannot_be_meant_is_refused(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words.replace("l.", r"l\.")):
         apart(text)
+
+
+@pytest.mark.parametrize("text", ["l.a >", "l.a > r.b)", "l.a > 'x", "(l.a", "l.a == = 1"])
+def test_syntax_errors_are_one_plain_line(text: str) -> None:
+    with pytest.raises(InputError) as raised:
+        apart(text)
+    assert str(raised.value).isprintable()
+    assert "sqlglot" not in str(raised.value)
+
+
+@pytest.mark.parametrize("condition", [5, ["l.a > r.b"]])
+def test_a_condition_that_is_no_text_is_refused(condition: object) -> None:
+    with pytest.raises(
+        InputError, match=r"where=.* is of type \w+; write the condition as SQL over l\. and r\."
+    ):
+        apart(condition)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

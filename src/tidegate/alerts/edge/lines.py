@@ -11,7 +11,7 @@ from contextlib import suppress
 from csv import Error as CsvError
 from csv import reader as read_text
 from itertools import islice
-from json import dumps, loads
+from json import JSONDecodeError, dumps, loads
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal
 
 import numpy as np
@@ -44,6 +44,7 @@ _MAX_MESSAGE: Final = 300
 MAX_LINE_BYTES: Final = 1 << 20
 """The default of the maximal number of bytes of a line."""
 
+_FIELD_NAME: Final = re.compile(r"\"((?:[^\"\\]|\\.)*)\"\s*:")
 _OBJECT_THEN_NULL: Final = re.compile(rb"\}[ \t\r\n]*null")
 _SPACES: Final = b" \t\r\n"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -127,6 +128,11 @@ class LineReader:
             self._read(pa.array([line + b"\n"]))
         except UnreadableError as error:
             cause = error  # the given one may be about another line of the block
+        if self.config.format == "json" and isinstance(cause.__cause__, pa.ArrowInvalid):
+            try:
+                _fields(line)  # Arrow's error is about the first column, wherever the line stops being JSON
+            except UnreadableError as error:
+                cause = error
         shown = line.strip()[:_MAX_SHOWN].decode(errors="replace")
         message = str(cause) if len(str(cause)) <= _MAX_MESSAGE else f"{str(cause)[:_MAX_MESSAGE]}..."
         return (
@@ -344,10 +350,18 @@ def _fields(line: bytes) -> dict[str, object]:
     except RecursionError as error:
         raise UnreadableError("it is nested too deep; give flat objects") from error
     except ValueError as error:
-        raise UnreadableError(f"it is not JSON: {error}") from error
+        raise UnreadableError(f"it is not JSON: {error}{_field_of(error)}") from error
     if not isinstance(found, dict):
         raise UnreadableError("it is not an object; give one per line")
     return found
+
+
+def _field_of(error: ValueError) -> str:
+    """The field of an object in which it stops being JSON, for a message."""
+    if not isinstance(error, JSONDecodeError):
+        return ""
+    names = _FIELD_NAME.findall(error.doc[: error.pos])
+    return f", in or after the field {names[-1][:_MAX_SHOWN]!r}" if names else ""
 
 
 def _list_names(names: list[str]) -> str:

@@ -28,6 +28,22 @@ _UNITS: Final = {
     "d": 86_400 * 10**6,
     "week": 604_800 * 10**6,
 }
+_ENDLESS: Final = frozenset(
+    {
+        "forever",
+        "infinite",
+        "infinity",
+        "inf",
+        "unbounded",
+        "unlimited",
+        "endless",
+        "none",
+        "null",
+        "no end",
+        "never",
+    }
+)
+"""What users may write for a window without end."""
 _PART: Final = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
@@ -66,6 +82,12 @@ def parse_window(value: tuple[Duration, Duration] | Window) -> Window:
         raise InputError(f"{value} has no unit; on Spark write window=('10 minutes', '0 seconds')")
     if not isinstance(value, tuple | list) or len(value) != 2:  # noqa: PLR2004 - left and right
         raise InputError(f"window {value!r} is not a pair; write window=('10 minutes', '0 seconds')")
+    for given in value:
+        if isinstance(given, str) and given.strip().lower() in _ENDLESS:
+            raise InputError(
+                f"window {given!r} is not a duration; a window without end is None: "
+                "window=(None, '0 seconds') keeps left rows until the budget needs their room"
+            )
     left, right = (None if span is None else microseconds(span, "window") for span in value)
     for span, written in zip((left, right), value, strict=True):
         if span is not None and abs(span) >= FAR:

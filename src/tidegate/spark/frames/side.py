@@ -179,7 +179,9 @@ class SideFrame:
 def _check_names(side: str, wanted: list[str], names: Sequence[str]) -> None:
     for name in wanted:
         if name not in names:
-            raise InputError(f"{side} has no column {name!r}; it has {', '.join(names)}")
+            same = [known for known in names if known.casefold() == name.casefold()]
+            hint = f"; did you mean {same[0]!r}? Names are compared with their case" if same else ""
+            raise InputError(f"{side} has no column {name!r}; it has {', '.join(names)}{hint}")
 
 
 def add_watermark(what: str, frame: DataFrame, time: str, lateness: str | timedelta) -> DataFrame:

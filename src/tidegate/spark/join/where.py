@@ -7,6 +7,7 @@ column of that side, and may use all of Spark's functions. The operators that us
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -46,6 +47,7 @@ class _Spark4Dialect(Spark):
 
 
 SPARK: Final = _Spark4Dialect
+_TERMINAL_CODE: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class TwoSidedExpressionError(InputError):
@@ -60,15 +62,7 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
     >>> parse("amount > r.price", ["amount"], ["price"]).sql(SPARK)
     '`l`.`amount` > `r`.`price`'
     """
-    try:
-        trees = sqlglot.parse(text, read=SPARK)
-    except sqlglot.errors.SqlglotError as error:
-        raise InputError(f"where={text!r} cannot be parsed: {error}") from error
-    except RecursionError as error:
-        raise InputError(f"where={text[:80]!r}... is nested too deep to be parsed; simplify it") from error
-    tree = trees[0] if len(trees) == 1 else None
-    if tree is None:
-        raise InputError(f"where={text!r} cannot be parsed as one condition; write a single expression")
+    tree = _syntax_tree(text)
     owners = {"l": {n.casefold(): n for n in left}, "r": {n.casefold(): n for n in right}}
 
     def qualify(node: exp.Expression) -> exp.Expression:
@@ -93,6 +87,43 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
         return column
 
     return tree.transform(qualify)
+
+
+def _syntax_tree(text: str) -> exp.Expression:
+    """The only expression of a text."""
+    if not isinstance(text, str):
+        raise InputError(
+            f"where={text!r} is of type {type(text).__name__}; write the condition as SQL over l. and r., such as "
+            "where='l.price < r.price'"
+        )
+    try:
+        trees = sqlglot.parse(text, read=SPARK)
+    except sqlglot.errors.ParseError as error:
+        raise InputError(f"where={text!r} cannot be parsed: {_syntax_error(error)}") from error
+    except sqlglot.errors.SqlglotError as error:
+        raise InputError(f"where={text!r} cannot be parsed: {_plain(str(error))}") from error
+    except RecursionError as error:
+        raise InputError(f"where={text[:80]!r}... is nested too deep to be parsed; simplify it") from error
+    tree = trees[0] if len(trees) == 1 else None
+    if tree is None:
+        raise InputError(f"where={text!r} cannot be parsed as one condition; write a single expression")
+    return cast("exp.Expression", tree)
+
+
+def _syntax_error(error: sqlglot.errors.ParseError) -> str:
+    """Where an expression cannot be parsed, without the parser's classes and terminal codes."""
+    if not error.errors:
+        return _plain(str(error))
+    first = error.errors[0]
+    place = f"at {first['highlight']!r}, character {first['col']}"
+    if "Required keyword" in first["description"]:
+        return f"something is missing {place}"
+    return f"{_plain(first['description']).rstrip('.')}, {place}"
+
+
+def _plain(text: str) -> str:
+    """A message in one line, without terminal codes."""
+    return " ".join(_TERMINAL_CODE.sub("", text).split())
 
 
 def sides_of(tree: exp.Expression) -> set[Side]:
