@@ -37,6 +37,41 @@ def other_side(side: Side) -> Side:
     return "right" if side == "left" else "left"
 
 
+class Clocks(NamedTuple):
+    """The largest event time that each side has reached.
+
+    The age of a row is measured by the other side's clock. It is negative while the row waits for a side that is
+    behind.
+
+    Examples
+    --------
+    >>> clocks = Clocks(left=80, right=50)
+    >>> clocks.now, clocks.of("right"), clocks.lead("left")
+    (80, 50, 30)
+    """
+
+    left: Time
+    right: Time
+
+    @classmethod
+    def both(cls, time: Time) -> Self:
+        """The same time on both sides."""
+        return cls(time, time)
+
+    @property
+    def now(self) -> Time:
+        """The larger of both."""
+        return max(self)
+
+    def of(self, side: Side) -> Time:
+        """The clock of one side."""
+        return self.left if side == "left" else self.right
+
+    def lead(self, side: Side) -> Time:
+        """How far a side is ahead of the other; negative if it is behind."""
+        return self.of(side) - self.of(other_side(side))
+
+
 FAR = 2**61
 """Times lie between `-FAR` and `FAR`, so that no difference of two can overflow 64 bits."""
 
@@ -403,8 +438,10 @@ class Step:
 
     Parameters
     ----------
-    number, now
-        The number of the step, and its time.
+    number
+        The number of the step.
+    since, clocks
+        The clocks of both sides before the step, and after it.
     rows, fresh
         For each side, the buffered rows and then the arrivals, and the position of the first arrival.
     hits
@@ -421,7 +458,8 @@ class Step:
     """
 
     number: int
-    now: Time
+    since: Clocks
+    clocks: Clocks
     rows: dict[Side, Rows]
     fresh: dict[Side, int]
     hits: dict[Side, Array]
@@ -429,6 +467,11 @@ class Step:
     importance: float = 0.0
     shed: int = 0
     step_hits: dict[Side, Array] = field(default_factory=dict)
+
+    @property
+    def now(self) -> Time:
+        """The larger clock after the step."""
+        return self.clocks.now
 
     def arrivals(self, side: Side) -> Rows:
         """The arrivals of a side."""

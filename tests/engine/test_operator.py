@@ -20,6 +20,7 @@ from tidegate.policies import Policy
 from tidegate.types import (
     SIDES,
     Array,
+    Clocks,
     Condition,
     Order,
     Pairs,
@@ -542,7 +543,7 @@ def test_a_step_without_arrivals_lets_rows_expire() -> None:
     collected(operator.step(left, right, moment))
     assert ids(operator) == {"left": [0, 1], "right": []}
     nothing = left.take(slice(0, 0)), right.take(slice(0, 0))
-    _, outcome = collected(operator.step(*nothing, Moment(6, Floors(6, 6), Floors(6, 6))))
+    _, outcome = collected(operator.step(*nothing, Moment(Clocks.both(6), Floors(6, 6), Floors(6, 6))))
     assert ids(operator) == {"left": [1], "right": []}
     assert outcome.expired["left"].rows.id.tolist() == [0]
 

@@ -234,3 +234,27 @@ def test_invalid_rates_are_refused(rate: float) -> None:
 def test_edges_may_be_timedeltas() -> None:
     edges = [timedelta(0), timedelta(milliseconds=1), timedelta(seconds=1)]
     assert AgeCurve(edges, [1, 2]) == AgeCurve([0, 1_000, 1_000_000], [1, 2])
+
+
+def test_a_row_that_waits_has_the_best_rate_over_its_whole_time() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        rates = np.where(rng.random(6) < 0.3, 0.0, rng.random(6))
+        rates[rng.integers(6)] = 1.0
+        edges = np.cumsum(np.append(0.0, rng.integers(1, 5, 6)))
+        curve = AgeCurve(edges, rates)
+        for age in (-0.5, -3.0, -100.0):
+            best = max(curve.heights[1:] / (edges[1:] - age))
+            assert curve.priority(age) == pytest.approx(best)
+        assert curve.priority(-3.0) < curve.priority(-2.0) < curve.priority(0.0)
+
+
+def test_rows_ahead_match_as_the_rows_of_the_other_side() -> None:
+    own, other = AgeCurve([0, 2, 5], [1, 2]), AgeCurve([0, 1, 4], [3, 1])
+    both = own.after(other, ratio=2)
+    assert both.edges.tolist() == [0, 3, 4, 6, 9]
+    assert both.rates.tolist() == [2, 6, 1, 2]
+    assert own.after(None, ratio=2) is own
+    assert own.from_age(-3) == AgeCurve([0, 3, 5, 8], [0, 1, 2])
+    assert own.from_age(3.5) == AgeCurve([0, 1.5], [1])
+    assert own.from_age(5) is None

@@ -21,7 +21,7 @@ from tidegate.checks import LAWS, Law
 from tidegate.models import AR1, Frequency, LinearTrend, Noise, Oracle, RandomWalk, Stationary
 from tidegate.policies import FlowExpect, Heeb, Policy, Prob
 from tidegate.policies.flow_expect import RunningFlowExpect, plan
-from tidegate.types import SIDES, Array, Rows, Setting, Side, Step, StepSize, Time
+from tidegate.types import SIDES, Array, Clocks, Rows, Setting, Side, Step, StepSize, Time
 
 CONFIGS = [
     FlowExpect(horizon=30.0, ahead=3),
@@ -96,7 +96,8 @@ def after(
     """The policy at work, after a step that brought the rows from `fresh` on."""
     running = policy.start(Setting(window))
     assert isinstance(running, RunningFlowExpect)
-    running.observe(Step(0, now, rows, fresh, {s: np.zeros(len(rows[s]), np.int64) for s in SIDES}))
+    clocks, hits = Clocks.both(now), {s: np.zeros(len(rows[s]), np.int64) for s in SIDES}
+    running.observe(Step(0, clocks, clocks, rows, fresh, hits))
     return running
 
 
@@ -122,12 +123,12 @@ def test_section_4_it_keeps_what_the_best_sequence_keeps() -> None:
     rows: dict[Side, Rows] = {"left": rows_of("left", [1, -1], [-1, 0]), "right": rows_of("right", [2], [0])}
     policy = FlowExpect(LEFT, RIGHT, ahead=3)
     running = after(policy, Window(None, None), rows, {"left": 1, "right": 0}, 0)
-    stays = running.keep(rows, Budget(rows=1), 0)
+    stays = running.keep(rows, Budget(rows=1), Clocks.both(0))
     assert stays["left"].tolist() == [True, False]
     assert stays["right"].tolist() == [False]
     # Looking ahead less it sees only the sure match of 2.
     short = after(FlowExpect(LEFT, RIGHT, ahead=1), Window(None, None), rows, {"left": 1, "right": 0}, 0)
-    stays = short.keep(rows, Budget(rows=1), 0)
+    stays = short.keep(rows, Budget(rows=1), Clocks.both(0))
     assert stays["right"].tolist() == [True]
 
 
@@ -232,7 +233,7 @@ def test_it_keeps_what_one_of_the_best_sequences_keeps(
     }
     fresh: dict[Side, int] = {"left": len(on_left), "right": len(on_right)}
     stays = after(FlowExpect(left, right, ahead=ahead), Window(*window), rows, fresh, 0).keep(
-        rows, Budget(rows=room), 0
+        rows, Budget(rows=room), Clocks.both(0)
     )
     all_rows = [
         Held(i, int(time), ((key, 1.0),), 0) for i, side in enumerate(SIDES) for key, time in here[side]

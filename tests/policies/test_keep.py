@@ -14,7 +14,7 @@ from tidegate.policies.selection import best
 
 if TYPE_CHECKING:
     from tidegate.policies import Need
-    from tidegate.types import Array, Rows, Side, Time
+    from tidegate.types import Array, Clocks, Rows, Side
 
 STREAM = {"key": np.arange(200) % 7, "time": np.arange(200)}
 
@@ -28,10 +28,10 @@ def run(policy: Policy, **more: object) -> object:
 class Balanced(Policy):
     """Keeps as many of either side as of the other: a decision that no score of single rows expresses."""
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clocks: Clocks) -> Array:
         raise AssertionError("a policy that decides on sets is not asked for scores")
 
-    def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array]:
+    def keep(self, rows: dict[Side, Rows], budget: Budget, clocks: Clocks) -> dict[Side, Array]:
         """Keep the newest half of the budget on each side."""
         half = budget.limit // 2
         return {side: some.id >= np.sort(some.id)[-min(half, len(some))] for side, some in rows.items()}
@@ -41,7 +41,7 @@ class Balanced(Policy):
 class Greedy(Balanced):
     """Keeps everything."""
 
-    def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array]:
+    def keep(self, rows: dict[Side, Rows], budget: Budget, clocks: Clocks) -> dict[Side, Array]:
         """Keep all."""
         return {side: np.ones(len(some), bool) for side, some in rows.items()}
 
@@ -50,7 +50,7 @@ class Greedy(Balanced):
 class Undefined(Policy):
     """Cannot say what a row is worth."""
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clocks: Clocks) -> Array:
         """Nothing but NaN."""
         return np.full(len(rows), np.nan)
 

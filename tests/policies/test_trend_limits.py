@@ -17,7 +17,7 @@ from tidegate import InputError, Window
 from tidegate.checks import LAWS, Law
 from tidegate.models import Frequency, History, LinearTrend, Noise, Stationary
 from tidegate.policies import Life, Policy, Prob, Random, RunningPolicy
-from tidegate.types import SIDES, Rows, Setting, Side, Step, Time
+from tidegate.types import SIDES, Clocks, Rows, Setting, Side, Step, Time
 
 SPEEDS = st.sampled_from([-3.0, -1.0, -0.25, 0.5, 1.0, 2.0])
 TRENDS = st.builds(
@@ -77,7 +77,7 @@ def after(
     running = policy.start(Setting(window or Window(None, None)))
     rows = {side: rows_of(side, came[side], [now] * len(came[side])) for side in SIDES}
     hits = {side: np.zeros(len(rows[side]), np.int64) for side in SIDES}
-    running.observe(Step(0, now, rows, dict.fromkeys(SIDES, 0), hits))
+    running.observe(Step(0, Clocks.both(now), Clocks.both(now), rows, dict.fromkeys(SIDES, 0), hits))
     return running
 
 

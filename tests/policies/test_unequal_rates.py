@@ -12,7 +12,7 @@ import tidegate as tg
 from tests.engine.test_bounded import both_ways
 from tidegate.models import Frequency, LinearTrend, Noise, Stationary
 from tidegate.policies import Exponential, FlowExpect, Heeb, IJoin, Life, Prob
-from tidegate.types import InputError, Rows, Setting, Side, Step, Window
+from tidegate.types import Clocks, InputError, Rows, Setting, Side, Step, Window
 
 if TYPE_CHECKING:
     from tidegate.policies import Policy, RunningPolicy
@@ -117,7 +117,8 @@ def shown(
         arrived = dict(zip(("left", "right"), counts, strict=True))
         rows = {s: rows_of(s, (keys * n)[:n], [float(now)] * n) for s, n in arrived.items()}  # type: ignore[arg-type]
         none: Any = {s: np.zeros(n, np.int64) for s, n in arrived.items()}
-        running.observe(Step(now, float(now), rows, {"left": 0, "right": 0}, none, {}, 0.0, 0))  # type: ignore[arg-type]
+        clocks = Clocks.both(float(now))
+        running.observe(Step(now, clocks, clocks, rows, {"left": 0, "right": 0}, none, {}, 0.0, 0))  # type: ignore[arg-type]
     return running
 
 
@@ -161,7 +162,8 @@ def test_a_side_that_fell_silent_after_its_first_instant_is_not_taken_for_fast()
             "right": rows_of("right", [1] * (5 if now == 0 else 0), [0] * (5 if now == 0 else 0)),
         }
         none: Any = {s: np.zeros(len(r), np.int64) for s, r in rows.items()}
-        running.observe(Step(now, now * million, rows, {"left": 0, "right": 0}, none, {}, 0.0, 0))  # type: ignore[arg-type]
+        clocks = Clocks.both(now * million)
+        running.observe(Step(now, clocks, clocks, rows, {"left": 0, "right": 0}, none, {}, 0.0, 0))  # type: ignore[arg-type]
     left, right = (running.scores(rows_of(s, [1], [0]), 2 * million)[0] for s in ("left", "right"))
     assert 0 < left < right / 5
 

@@ -1,8 +1,11 @@
 """The ages at which rows match: the observation from which age curves are learned.
 
-The age of a result is that of its older row when the other one arrives: for so long the row had to be kept. For rows
-in order it follows from their times. For a row out of order it is at least the age of its partner when the step
-began. Of two rows of one step the earlier one counts, left before right at equal times.
+The age of a result is that of the row that had to be kept, when the other one arrives. For rows in order it follows
+from their times. For a row out of order it is at least the age of its partner when the step began. Of two rows of one
+step the earlier one counts, left before right at equal times.
+
+A side that is ahead has rows of negative age. If such a row is kept and matches at the age `-a`, the other row would
+have matched it at the age `a`, had the sides arrived together. So the result is counted for the other side, at `a`.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from tidegate.compiled import inlined, kernel
 from tidegate.types import FAR
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Buckets, Side, Time
+    from tidegate.types import Array, Buckets, Clocks, Side
 
 Origin = Literal["from_left", "from_right", "from_step"]
 
@@ -24,7 +27,7 @@ class Watch(NamedTuple):
     """Where the compiled loops count ages: of the probing side and of the indexed side.
 
     `counts` has a row for each of the two, `per_probing` and `per_indexed` are the buckets per unit of age, and
-    `since` is the time when the step began. Without buckets nothing is counted.
+    `since` is the clock of the indexed side when the step began. Without buckets nothing is counted.
     """
 
     counts: Array
@@ -45,12 +48,12 @@ class Ages:
     buckets
         The ages to count, by side; both or neither.
     since
-        The time when the step began: the largest time before it.
+        The clocks when the step began.
     """
 
-    def __init__(self, buckets: dict[Side, Buckets], since: Time) -> None:
+    def __init__(self, buckets: dict[Side, Buckets], since: Clocks) -> None:
         self._buckets = buckets
-        self._since = float(max(since, -FAR))
+        self._since = since
         size = max((b.count for b in buckets.values()), default=0)
         self._counts: dict[Side, Array] = {side: np.zeros(size, np.int64) for side in buckets}
 
@@ -62,7 +65,8 @@ class Ages:
         counts = np.zeros((2, len(self._counts[probing])), np.int64)
         widths = (self._buckets[probing].width, self._buckets[indexed].width)
         in_step = origin == "from_step"
-        return Watch(counts, 1 / widths[0], 1 / widths[1], -float(FAR) if in_step else self._since, in_step)
+        since = -float(FAR) if in_step else float(self._since.of(indexed))
+        return Watch(counts, 1 / widths[0], 1 / widths[1], since, in_step)
 
     def add(self, origin: Origin, watch: Watch) -> None:
         """Add what was counted."""
@@ -83,10 +87,14 @@ def _roles(origin: Origin) -> tuple[Side, Side]:
 @inlined
 def note_age(watch: Watch, probing: Any, indexed: Any) -> None:
     """Count one result by the times of its partners."""
-    apart = np.float64(indexed - probing)
-    role = 1 if watch.in_step and apart <= 0.0 else 0
-    age = -apart if role == 1 else max(apart, watch.since - np.float64(probing), 0.0)
-    bucket = np.int64(age * (watch.per_indexed if role == 1 else watch.per_probing))
+    age = np.float64(indexed - probing)
+    role = 0
+    if watch.in_step:
+        role = 1 if age <= 0.0 else 0
+    else:
+        age = max(age, watch.since - np.float64(probing))
+        role = 1 if age < 0.0 else 0
+    bucket = np.int64(abs(age) * (watch.per_indexed if role == 1 else watch.per_probing))
     watch.counts[role, min(bucket, watch.counts.shape[1] - 1)] += 1
 
 

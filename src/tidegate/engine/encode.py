@@ -13,8 +13,10 @@ from tidegate.engine.arrivals import Arrivals, arrange
 from tidegate.types import FAR, Band, InputError
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from tidegate.streams import Trace
-    from tidegate.types import Array, Condition, Time, Window
+    from tidegate.types import Array, Condition, Side, Time, Window
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,14 @@ class Encoded:
     numeric: bool
 
 
-def encode(left: Trace, right: Trace, window: Window, condition: Condition, lateness: Time | None) -> Encoded:
+def encode(
+    left: Trace,
+    right: Trace,
+    window: Window,
+    condition: Condition,
+    lateness: Time | None,
+    ahead: tuple[Side, Time | timedelta] | None = None,
+) -> Encoded:
     """Encode keys, drop rows whose key is null, and merge both streams in order of arrival."""
     if len(left.keys) != len(right.keys):
         raise InputError(
@@ -50,7 +59,7 @@ def encode(left: Trace, right: Trace, window: Window, condition: Condition, late
         sides.append(columns if valid is None else {name: column[valid] for name, column in columns.items()})
     nulls = len(left) + len(right) - sum(len(side["key"]) for side in sides)
     sources = tuple(side.pop("source") for side in sides)
-    arrivals = arrange(sides[0], sides[1], window, lateness)
+    arrivals = arrange(sides[0], sides[1], window, lateness, ahead)
     source = np.empty(len(sources[0]) + len(sources[1]), np.int64)
     for rows, origin, order in zip((arrivals.left, arrivals.right), sources, arrivals.order, strict=True):
         source[rows.id] = origin[order]

@@ -10,7 +10,7 @@ import numpy as np
 from tidegate.engine.buffer import Buffer, kept
 from tidegate.engine.matching import window_axis
 from tidegate.engine.tally import Tally
-from tidegate.types import FAR, FOREVER, SIDES, Last, Rows, Window, parts_of
+from tidegate.types import FAR, FOREVER, SIDES, Clocks, Last, Rows, Window, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,8 +79,8 @@ class JoinState:
         The number of steps that have ended.
     arrived, latest
         By side: the number of rows that have arrived, and the largest time among them.
-    now
-        The time at the end of the last step.
+    clocks
+        The clocks of both sides at the end of the last step.
     """
 
     def __init__(self, window: Window) -> None:
@@ -89,7 +89,7 @@ class JoinState:
         self.number = 0
         self.arrived: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self.latest: dict[Side, Time] = dict.fromkeys(SIDES, -FAR)
-        self.now: Time = -FAR
+        self.clocks = Clocks.both(-FAR)
         self.buffers = {side: Buffer(side) for side in SIDES}
 
     @property
@@ -101,6 +101,13 @@ class JoinState:
     def nbytes(self) -> int:
         """The bytes of the buffered rows, payload included."""
         return sum(buffer.nbytes for buffer in self.buffers.values())
+
+    def since(self, clocks: Clocks) -> Clocks:
+        """The clocks before a step that ends at these; before the first step, the same."""
+        if self.clocks.now == -FAR:
+            return clocks
+        # The clock of a side that had no row yet may have been too far.
+        return Clocks(*map(min, self.clocks, clocks))
 
     def candidates(self) -> dict[Side, Rows]:
         """The rows of each side as they are now: views, valid until the next change."""
@@ -131,7 +138,7 @@ class JoinState:
         self,
         candidates: dict[Side, Rows],
         removals: StepRemovals,
-        now: Time,
+        clocks: Clocks,
         results: int,
         firsts: Array = NO_ROWS,
     ) -> StepOutcome:
@@ -139,11 +146,11 @@ class JoinState:
         outcome = StepOutcome(
             results=results,
             expired={
-                side: self._record_departures(rows, removals.expired[side], now, expired=True)
+                side: self._record_departures(rows, removals.expired[side], clocks, expired=True)
                 for side, rows in candidates.items()
             },
             evicted={
-                side: self._record_departures(rows, removals.evicted[side], now, expired=False)
+                side: self._record_departures(rows, removals.evicted[side], clocks, expired=False)
                 for side, rows in candidates.items()
             },
             candidates={side: len(rows) for side, rows in candidates.items()},
@@ -155,15 +162,15 @@ class JoinState:
         self.number += 1
         return outcome
 
-    def _record_departures(self, rows: Rows, places: Array, now: Time, *, expired: bool) -> Departed:
+    def _record_departures(self, rows: Rows, places: Array, clocks: Clocks, *, expired: bool) -> Departed:
         if not len(places):
             return Departed(rows.take(slice(0)), places)
         gone = rows.take(places)
         span = self.window.left if rows.side == "left" else self.window.right
         ends = expired and span is not None and not isinstance(span, Last)
-        self.tally.record_lifetimes(
-            lifetime(gone.time, now, self.window.length(rows.side) if ends else FOREVER)
-        )
+        # A row arrived when its own side's clock had its time, and its window ends by the other side's clock.
+        longest = self.window.length(rows.side) + clocks.lead(rows.side) if ends else FOREVER
+        self.tally.record_lifetimes(lifetime(gone.time, clocks.of(rows.side), longest))
         if expired:
             self.tally.expired += len(gone)
         else:
@@ -179,7 +186,8 @@ class JoinState:
         }
         state["tally"] = self.tally.as_array()
         state["counts"] = np.array([self.number, *self.arrived.values()], np.int64)
-        state["latest"] = np.array([*self.latest.values(), self.now])
+        state["latest"] = np.array([*self.latest.values(), self.clocks.now])
+        state["clocks"] = np.array(self.clocks)
         return state
 
     def restore(self, state: Mapping[str, Array]) -> None:
@@ -187,8 +195,10 @@ class JoinState:
         self.tally = Tally.from_array(state["tally"])
         self.number, *arrived = state["counts"].tolist()
         self.arrived = dict(zip(SIDES, arrived, strict=True))
-        *latest, self.now = state["latest"].tolist()
+        *latest, now = state["latest"].tolist()
         self.latest = dict(zip(SIDES, latest, strict=True))
+        # Older states have one clock for both sides.
+        self.clocks = Clocks(*state["clocks"].tolist()) if "clocks" in state else Clocks.both(now)
         parts = parts_of(state)
         for side in SIDES:
             self.buffers[side] = Buffer.of(Rows.from_columns(side, parts[side]))

@@ -59,13 +59,14 @@ def run(
 ) -> Measured | None:
     """Run both streams step by step; the arguments are those of `simulate.run`.
 
-    None if it takes the general operator: if rows are out of order, keys match other than by equality, rows are
-    evicted before matching, the budget is in bytes, steps are large, or the ranking is not known beforehand.
+    None if it takes the general operator: if rows are out of order, one side is ahead, keys match other than by
+    equality, rows are evicted before matching, the budget is in bytes, steps are large, or the ranking is not known
+    beforehand.
     """
     plain = join.condition == "=" and join.order == "probe-first" and join.split != "optimal"
     in_rows = join.budget is None or join.budget.unit == "rows"
     n = len(arrivals)
-    if not (plain and in_rows) or arrivals.lateness or not 0 < n <= _FEW * len(cuts):
+    if not (plain and in_rows) or arrivals.lateness or any(arrivals.behind) or not 0 < n <= _FEW * len(cuts):
         return None
     left, right = arrivals.left, arrivals.right
     ends = step_ends(cuts)

@@ -42,6 +42,7 @@ from tidegate.types import (
     Window,
     as_part,
     check_choice,
+    other_side,
     parts_of,
 )
 
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from tidegate.engine.tally import Tally
     from tidegate.models import Payoff
     from tidegate.policies import Policy, RunningPolicy
-    from tidegate.types import Array, Buckets, Condition, Learned, Side, Time
+    from tidegate.types import Array, Buckets, Clocks, Condition, Learned, Side, Time
 
 Found = TypeVar("Found", bound=Pairs)
 
@@ -195,7 +196,7 @@ class Operator:
     @property
     def now(self) -> Time:
         """The time at the end of the last step."""
-        return self.state.now
+        return self.state.clocks.now
 
     @property
     def rows(self) -> int:
@@ -265,11 +266,12 @@ class Operator:
         candidates = state.candidates()
         removals = StepRemovals({side: len(rows) for side, rows in candidates.items()})
         if self.join.order == "shed-first":
-            self._make_room(candidates, removals, moment.begin, moment.now, fresh)
+            self._make_room(candidates, removals, moment.begin, moment.clocks, fresh)
         hits, step_hits = (
             {side: np.zeros(len(rows), np.int64) for side, rows in candidates.items()} for _ in range(2)
         )
-        ages = Ages(self._watches(), state.now)
+        since = state.since(moment.clocks)
+        ages = Ages(self._watches(), state.clocks)
         before, gained = state.tally.results, state.tally.importance
         yield from self.matcher.match(
             candidates,
@@ -289,23 +291,34 @@ class Operator:
         gain, shed = state.tally.importance - gained, self.shed + shed_before
         in_step = {side: counts[fresh[side] :] for side, counts in step_hits.items()}
         self.policy.observe(
-            Step(state.number, moment.now, candidates, fresh, hits, ages.by_side(), gain, shed, in_step)
+            Step(
+                state.number,
+                since,
+                moment.clocks,
+                candidates,
+                fresh,
+                hits,
+                ages.by_side(),
+                gain,
+                shed,
+                in_step,
+            )
         )
-        state.now = moment.now
+        state.clocks = moment.clocks
         self.observed += 1
         if firsts:
             removals.expire("left", np.flatnonzero(candidates["left"].matches))
-        self._make_room(candidates, removals, moment.end, moment.now)
+        self._make_room(candidates, removals, moment.end, moment.clocks)
         self.shed = removals.evicted_rows() - shed_before
         first = _first_matches(candidates["left"], hits["left"]) if firsts else NO_ROWS
-        return state.finish_step(candidates, removals, moment.now, state.tally.results - before, first)
+        return state.finish_step(candidates, removals, moment.clocks, state.tally.results - before, first)
 
     def _make_room(
         self,
         rows: dict[Side, Rows],
         removals: StepRemovals,
         floors: Floors,
-        now: Time,
+        clocks: Clocks,
         fresh: dict[Side, int] | None = None,
     ) -> None:
         """Mark expired rows, then the rows with the lowest scores that do not fit.
@@ -319,7 +332,7 @@ class Operator:
         for sides, budget in (
             [(SIDES, shares[0])] if len(shares) == 1 else zip(((s,) for s in SIDES), shares, strict=True)
         ):
-            self._evict(rows, removals, sides, budget, floors, now)
+            self._evict(rows, removals, sides, budget, floors, clocks)
 
     def _best_shares(self, rows: dict[Side, Rows], removals: StepRemovals) -> tuple[Budget | None, ...]:
         """The budget as the policy's model divides it; memory that one side cannot fill goes to the other."""
@@ -343,7 +356,7 @@ class Operator:
         sides: Sequence[Side],
         budget: Budget | None,
         floors: Floors,
-        now: Time,
+        clocks: Clocks,
     ) -> None:
         """Mark the rows with the lowest scores of some sides that do not fit a budget; None evicts all."""
         if budget is None:
@@ -360,7 +373,7 @@ class Operator:
         places: dict[Side, Places] = {
             side: slice(None) if removals.keeps_all(side) else removals.staying(side) for side in sides
         }
-        stays = self._choose(rows, places, budget, now)
+        stays = self._choose(rows, places, budget, clocks)
         for side, at in places.items():
             worst = np.flatnonzero(~stays[side])
             removals.evict(side, worst if isinstance(at, slice) else at[worst])
@@ -368,13 +381,17 @@ class Operator:
             raise InputError(f"{self.policy!r} keeps more than the budget of {budget.limit} {budget.unit}")
 
     def _choose(
-        self, rows: dict[Side, Rows], places: dict[Side, Places], budget: Budget, now: Time
+        self, rows: dict[Side, Rows], places: dict[Side, Places], budget: Budget, clocks: Clocks
     ) -> dict[Side, Array]:
         """Mark the rows at these places that stay: as the policy decides, or those with the highest scores."""
         if self._abilities.sets:
-            return self._abilities.sets.keep({s: rows[s].take(at) for s, at in places.items()}, budget, now)
+            return self._abilities.sets.keep(
+                {s: rows[s].take(at) for s, at in places.items()}, budget, clocks
+            )
         # Scoring also the rows that leave anyway costs less than copying the columns of all that stay.
-        scores = [self.policy.scores(rows[side], now)[at] for side, at in places.items()]
+        scores = [
+            self.policy.scores(rows[side], clocks.of(other_side(side)))[at] for side, at in places.items()
+        ]
         sizes = [rows[side].sizes()[at] for side, at in places.items()] if budget.unit == "bytes" else None
         ids = [rows[side].id[at] for side, at in places.items()]
         stays = best(np.concatenate(scores), ids, None if sizes is None else np.concatenate(sizes), budget)
@@ -416,9 +433,9 @@ class Operator:
             removals.evict(side, np.sort(places[leaving[sides_of[leaving] == i]]))
         return int(room[count - 1])
 
-    def scores(self, rows: Rows, now: Time) -> Array:
-        """The policy's scores, and the lowest for rows that can match only rows out of order."""
-        scores = self.policy.scores(rows, now).astype(np.float64)
+    def scores(self, rows: Rows) -> Array:
+        """The policy's scores now, and the lowest for rows that can match only rows out of order."""
+        scores = self.policy.scores(rows, self.state.clocks.of(other_side(rows.side))).astype(np.float64)
         scores[self.state.expired(rows, Floors(**self.state.latest))] = -np.inf
         return scores
 

@@ -30,6 +30,7 @@ from tidegate.types import (
     Pairs,
     Rows,
     Sampled,
+    Step,
     as_part,
     other_side,
     parts_of,
@@ -136,7 +137,7 @@ class SamplingOperator:
     @property
     def now(self) -> Time:
         """The time at the end of the last step."""
-        return self.state.now
+        return self.state.clocks.now
 
     @property
     def rows(self) -> int:
@@ -186,13 +187,13 @@ class SamplingOperator:
         state = self.state
         fresh = {side: len(buffer) for side, buffer in state.buffers.items()}
         tracked = self.sampling.forecaster.track(state.candidates())
-        self.sampling.observe({"left": left, "right": right}, moment.now)
+        self.sampling.observe({"left": left, "right": right}, moment.clocks)
         exhausted: dict[Side, list[Array]] = {side: [] for side in SIDES}
         arriving: dict[Side, Owners] = {}
         for rows in (left, right):
             admitted, arriving[rows.side] = self.sampling.admit(rows)
             state.append(admitted)
-        before, ages = state.tally.results, Ages(self.sampling.forecaster.age_buckets(), state.now)
+        before, ages = state.tally.results, Ages(self.sampling.forecaster.age_buckets(), state.clocks)
         for sampled in self._sampled(fresh, arriving, exhausted, ages, chunk, residual):
             if pairs:
                 yield sampled
@@ -201,13 +202,15 @@ class SamplingOperator:
             self._write(side, owners, slice(fresh[side], len(state.buffers[side])))
             exhausted[side].append(fresh[side] + np.flatnonzero(owners.exhausted()))
         candidates = state.candidates()
-        self.sampling.forecaster.observe_tracked(tracked, candidates, moment.now)
-        self.sampling.forecaster.observe_matches(candidates, fresh, ages.by_side(), moment.now)
-        state.now = moment.now
+        self.sampling.forecaster.observe_tracked(tracked, candidates, state.clocks, moment.clocks)
+        since = state.since(moment.clocks)
+        observed = Step(state.number, since, moment.clocks, candidates, fresh, {}, ages.by_side())
+        self.sampling.forecaster.observe_matches(observed)
+        state.clocks = moment.clocks
         removals = StepRemovals({side: len(rows) for side, rows in candidates.items()})
         self._expire(removals, exhausted, moment.end)
         self._thin(removals)
-        outcome = state.finish_step(state.candidates(), removals, moment.now, state.tally.results - before)
+        outcome = state.finish_step(state.candidates(), removals, moment.clocks, state.tally.results - before)
         self.sampling.update_probability(moment.now, self.rows, self._room())
         return outcome
 

@@ -21,11 +21,12 @@ from tidegate.types import SIDES, Budget, Future, InputError, Pairs, Report, Win
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from tidegate.engine.arrivals import Arrivals
     from tidegate.importance import DefinitionLike
     from tidegate.policies import Policy
-    from tidegate.types import Array, Combine, Condition, Order, Split, StepSize, Time, WindowSpan
+    from tidegate.types import Array, Combine, Condition, Order, Side, Split, StepSize, Time, WindowSpan
 
 CHECKPOINTS: Final = 50
 """The maximum number of points in the curves of a report."""
@@ -45,6 +46,7 @@ def simulate(
     on: str | Sequence[str] = "key",
     time: str = "time",
     lateness: Time | None = None,
+    ahead: tuple[Side, Time | timedelta] | None = None,
     importance: DefinitionLike | None = None,
     combine: Combine = "min",
     seed: int = 0,
@@ -79,6 +81,10 @@ def simulate(
     lateness
         None: rows arrive by time. A number: they arrive as given, and one older than its stream's largest
         time by more than this is dropped and counted.
+    ahead
+        A side, and how far it is ahead of the other: ("left", 500) brings each left row together with right rows
+        whose times are smaller by 500, as when the right is a delayed feed. It changes what a budget finds, but not
+        the exact join. Not with `Last` windows.
     importance
         The importance of rows: one of `tidegate.importance`, the name of a column, a number, or a pair (left, right)
         of these; by default the column `importance`, if there is one. `{0: first, 500: second}` redefines it: each
@@ -108,7 +114,7 @@ def simulate(
         span = span.whole()
     join = Join(span, Budget.of(budget), policy, split, order, condition, combine, seed)
     check_run(step, warmup)
-    encoded = encode(traces[0], traces[1], join.window, condition, lateness)
+    encoded = encode(traces[0], traces[1], join.window, condition, lateness, ahead)
     arrivals, redefined = encoded.arrivals, Redefined()
     join = replace(join, numeric=encoded.numeric)
     if importance is not None:
@@ -260,7 +266,7 @@ def thinned_cuts(cuts: Array, arrivals: Arrivals, start: Time | None) -> Array:
 
 def begin_of(arrivals: Arrivals) -> Time:
     """The time at which the first row arrives."""
-    firsts = [clock[0].item() for clock in (arrivals.clock_left, arrivals.clock_right) if len(clock)]
+    firsts = [at[0].item() for at in (arrivals.at_left, arrivals.at_right) if len(at)]
     return min(firsts, default=0)
 
 

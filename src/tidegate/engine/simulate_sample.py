@@ -17,9 +17,10 @@ from tidegate.types import Budget, Sampled, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from tidegate.sampling import Sampler
-    from tidegate.types import Array, Condition, StepSize, Time, WindowSpan
+    from tidegate.types import Array, Condition, Side, StepSize, Time, WindowSpan
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ def simulate_sample(
     on: str | Sequence[str] = "key",
     time: str = "time",
     lateness: Time | None = None,
+    ahead: tuple[Side, Time | timedelta] | None = None,
     seed: int = 0,
     warmup: Time = 0,
 ) -> SampleReport:
@@ -89,7 +91,7 @@ def simulate_sample(
 
     Parameters
     ----------
-    left, right, window, budget, step, condition, on, time, lateness
+    left, right, window, budget, step, condition, on, time, lateness, ahead
         As in `simulate`.
     sampler
         The sampler, by name or as an object; see `tidegate.sampling`.
@@ -115,7 +117,7 @@ def simulate_sample(
     check_run(step, warmup)
     join = Join(span, Budget.of(budget), condition=condition, seed=seed)
     operator = SamplingOperator(join, sampler)
-    encoded = encode(traces[0], traces[1], join.window, condition, lateness)
+    encoded = encode(traces[0], traces[1], join.window, condition, lateness, ahead)
     arrivals = encoded.arrivals
     start = begin_of(arrivals) + warmup if warmup else None
     cuts = arrivals.cuts(step, start)

@@ -184,7 +184,8 @@ class AgeCurve(ValueObject):
     def priority(self, age: float | Array) -> float | Array:
         """The fastest rate of matches that rows of these ages can still reach.
 
-        It is 0 from the last edge on, and for NaN. A negative age counts as 0.
+        It is 0 from the last edge on, and for NaN. A row of negative age waits for the other side: its rate is that
+        over the time from now on, in which it has no matches until age 0.
         """
         ages = np.asarray(age)
         return like(age, priorities(ages.ravel(), self.tables).reshape(ages.shape))
@@ -206,6 +207,48 @@ class AgeCurve(ValueObject):
         """Results by memory when rows are admitted while there is space and stay for the whole window."""
         speed = positive(rate, "rate")
         return lambda memory: speed * self.total * np.minimum(1, np.asarray(memory) / (speed * self.window))
+
+    def after(self, other: AgeCurve | None, ratio: float) -> AgeCurve:
+        """The curve of rows that arrive before the rows that they match, with the time in which they already match.
+
+        Two rows that match are one pair, whichever of them is kept: a row of age `-a` matches as the rows of the
+        other side do at the age `a`. The ages of the new curve begin at the end of the other side's curve.
+
+        Parameters
+        ----------
+        other
+            The curve of the other side; None if its rows have no matches.
+        ratio
+            The rate of rows of the other side over that of this side.
+
+        Examples
+        --------
+        >>> AgeCurve([0, 1, 2], [3, 1]).after(AgeCurve([0, 5], [2]), ratio=0.5)
+        AgeCurve(edges=array([0., 5., 6., 7.]), rates=array([1., 3., 1.]), sample=None)
+        """
+        if other is None:
+            return self
+        shift = other.window
+        edges = np.concatenate((shift - other.edges[::-1], shift + self.edges[1:]))
+        return AgeCurve(edges, np.concatenate((other.rates[::-1] * ratio, self.rates)))
+
+    def from_age(self, age: float) -> AgeCurve | None:
+        """The curve of rows that arrive at this age, by the time since; None if they have no matches left.
+
+        A row that arrives at a negative age waits first.
+
+        Examples
+        --------
+        >>> AgeCurve([0, 1, 3], [3, 1]).from_age(-2)
+        AgeCurve(edges=array([0., 2., 3., 5.]), rates=array([0., 3., 1.]), sample=None)
+        >>> AgeCurve([0, 1, 3], [3, 1]).from_age(2)
+        AgeCurve(edges=array([0., 1.]), rates=array([0.5]), sample=None)
+        """
+        if age < 0:
+            return AgeCurve(np.append(0.0, self.edges - age), np.append(0.0, self.rates))
+        edges = np.append(age, self.edges[self.edges > age])
+        rates = np.diff(self.cumulative(edges))
+        return AgeCurve(edges - age, rates) if rates.any() else None
 
     def within(self, window: float) -> AgeCurve:
         """The part of the curve within a window."""
@@ -243,6 +286,19 @@ def _hull(edges: Array, heights: Array) -> Array:
 
 
 @kernel
+def _rate_after_wait(wait: float, edges: Array, heights: Array, after: Array) -> float:
+    """The highest rate of matches of a row that waits for this long, over the wait and the time that it is kept."""
+    steepest, corner = 0.0, 0
+    while corner < len(edges) - 1:
+        corner = after[corner]
+        rate = heights[corner] / (wait + edges[corner])
+        if rate <= steepest:
+            break
+        steepest = rate
+    return steepest
+
+
+@kernel
 def priorities(ages: Array, tables: Tables) -> Array:
     """The priorities of rows of these ages, for loops that are compiled themselves."""
     edges, heights, density, after, buckets_per_age = tables
@@ -251,7 +307,10 @@ def priorities(ages: Array, tables: Tables) -> Array:
     for i in range(len(ages)):
         if not ages[i] < edges[last]:  # NaN is not below either
             continue
-        age = max(float(ages[i]), 0.0)
+        age = float(ages[i])
+        if age < 0.0:
+            result[i] = _rate_after_wait(-age, edges, heights, after)
+            continue
         if buckets_per_age > 0.0:
             bucket = min(int(age * buckets_per_age), last - 1)
             # The product is rounded, so it may be off by one.

@@ -8,9 +8,12 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.models.age_curve import AgeCurve
+from tidegate.types import SIDES, other_side
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Buckets, Time
+    from collections.abc import Mapping
+
+    from tidegate.types import Array, Buckets, Side, Step, Time
 
 PRIOR_ROWS: Final = 1.0
 """The prior of each bucket: this many rows with the average rate."""
@@ -69,7 +72,17 @@ class AgeCurveLearner:
         self._recent_exposure = np.zeros(buckets.count)
         self._reviewed = -np.inf
 
-    def observe(self, time: Array, fresh: int, since: Time, now: Time, ages: Array) -> None:
+    def observe(
+        self,
+        time: Array,
+        fresh: int,
+        since: Time,
+        now: Time,
+        ages: Array,
+        *,
+        arriving: Time | None = None,
+        mirrored: Array | None = None,
+    ) -> None:
         """Learn from a step.
 
         Parameters
@@ -79,22 +92,51 @@ class AgeCurveLearner:
         fresh
             The position of the first arrival.
         since, now
-            The times when the step began and ended.
+            The other side's clock before and after the step.
         ages
             The number of results with a row in each bucket.
+        arriving
+            This side's clock before the step, if it is not that of the other side.
+        mirrored
+            For each bucket, the time that rows of this side would have spent in it, had they been buffered instead of
+            rows of the other side that were ahead of them.
         """
         if self._horizon is not None and now > since:
             factor = 0.5 ** ((now - since) / self._horizon)
             for sums in (self.matches, self.exposure, self._recent_matches, self._recent_exposure):
                 np.multiply(sums, factor, out=sums)
         # For one row: the overlap of each bucket with the ages from `since` to `now`.
-        exposure = _exposure(time, fresh, float(since), float(now), self._buckets.width, self._buckets.count)
+        begin = since if arriving is None else arriving
+        exposure = self._time_in_buckets(time, fresh, since, now, begin)
+        if mirrored is not None:
+            exposure += mirrored
         self.matches += ages
         self.exposure += exposure
         self._recent_matches += ages
         self._recent_exposure += exposure
         if now - self._reviewed >= self._buckets.width * self._buckets.count / _REVIEWS:
             self._review(now)
+
+    def mirrored(self, time: Array, since: Time, now: Time, ratio: float) -> Array | None:
+        """The argument `mirrored` of `observe`, from the buffered rows of the other side; None if none was ahead.
+
+        Parameters
+        ----------
+        time
+            The times of the buffered rows of the other side.
+        since, now
+            This side's clock before and after the step.
+        ratio
+            The rate of rows of this side over that of the other side.
+        """
+        if not len(time) or time.max() <= since:
+            return None
+        # A row at the time t is in the bucket of the age t - clock; as times and clocks with the opposite sign.
+        return ratio * self._time_in_buckets(-time, len(time), -now, -since, -now)
+
+    def _time_in_buckets(self, time: Array, fresh: int, since: Time, now: Time, begin: Time) -> Array:
+        width, count = self._buckets.width, self._buckets.count
+        return _exposure(time, fresh, float(since), float(now), float(begin), width, count)
 
     def _review(self, now: Time) -> None:
         """Discard the observations before the last review if those since then contradict them."""
@@ -152,9 +194,35 @@ class AgeCurveLearner:
             self._reviewed = reviewed
 
 
+def observe_ages(
+    learners: Mapping[Side, AgeCurveLearner],
+    step: Step,
+    rates: Mapping[Side, float],
+) -> None:
+    """Learn the curves of both sides from a step, given the rates of their rows."""
+    buffered = {side: step.rows[side].time[: step.fresh[side]] for side in SIDES}
+    for side, learner in learners.items():
+        other = other_side(side)
+        ratio = rates[side] / rates[other] if rates[side] and rates[other] else 1.0
+        learner.observe(
+            step.rows[side].time,
+            step.fresh[side],
+            step.since.of(other),
+            step.clocks.of(other),
+            step.ages[side],
+            arriving=step.since.of(side),
+            mirrored=learner.mirrored(buffered[other], step.since.of(side), step.clocks.of(side), ratio),
+        )
+
+
 @kernel
-def _exposure(time: Array, fresh: int, since: float, now: float, width: float, count: int) -> Array:
-    """Row-time in each bucket: of buffered rows from `since` to `now`, of arrivals from age 0 to `now`."""
+def _exposure(
+    time: Array, fresh: int, since: float, now: float, begin: float, width: float, count: int
+) -> Array:
+    """Row-time in each bucket: of buffered rows from `since` to `now`, of arrivals from their arrival to `now`.
+
+    A row arrives at the age 0 if its side's clock, `begin` before the step, is not behind `since`.
+    """
     partly = np.zeros(count + 1)
     fully = np.zeros(count + 1)
     for i in range(len(time)):
@@ -163,8 +231,8 @@ def _exposure(time: Array, fresh: int, since: float, now: float, width: float, c
             bucket = min(int(age / width), count)
             partly[bucket] += age - bucket * width
             fully[bucket] += 1.0
-        if i < fresh:
-            age = since - time[i]
+        if i < fresh or begin < since:
+            age = since - (time[i] if i < fresh else max(time[i], begin))
             if age > 0.0:
                 bucket = min(int(age / width), count)
                 partly[bucket] -= age - bucket * width

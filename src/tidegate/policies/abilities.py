@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, runtime_checkable
 if TYPE_CHECKING:
     from tidegate.models import Payoff
     from tidegate.policies.ranking import Ranking, RecordedRun
-    from tidegate.types import Array, Buckets, Budget, Learned, Rows, Side, Time
+    from tidegate.types import Array, Buckets, Budget, Clocks, Learned, Rows, Side
 
 
 @runtime_checkable
 class DecidesOnSets(Protocol):
     """Decides which rows stay together, instead of scoring each row."""
 
-    def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array]:
+    def keep(self, rows: dict[Side, Rows], budget: Budget, clocks: Clocks) -> dict[Side, Array]:
         """Mark the rows that stay within a budget that these sides share."""
 
 

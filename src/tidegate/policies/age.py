@@ -11,6 +11,7 @@ from tidegate.compiled import kernel
 from tidegate.draws import draws, salt
 from tidegate.models import AgeCurve, AgeCurveLearner, Payoff, Rates
 from tidegate.models.age_curve import Tables, priorities
+from tidegate.models.age_curve_learner import observe_ages
 from tidegate.models.decay import REMEMBERED_WINDOWS, half_life, horizon_for
 from tidegate.policies.policy import Policy, RunningPolicy
 from tidegate.policies.ranking import NO_INTEGERS, NO_NUMBERS
@@ -24,6 +25,7 @@ from tidegate.types import (
     Side,
     as_part,
     check_choice,
+    other_side,
     parts_of,
 )
 
@@ -159,6 +161,8 @@ class RunningAge(RunningPolicy):
         if config.curve is None:
             self._learners = {side: AgeCurveLearner(self._buckets(side), horizon) for side in SIDES}
         self.curves = {side: config.curve_of(side, self._spans[side]) for side in SIDES}
+        self._before_partners: dict[Side, tuple[AgeCurve | None, float]] = {}
+        self._lead: dict[Side, Time] = dict.fromkeys(SIDES, 0)
         self._now: Time = -FAR
         self._fitted: Time = -FAR
         self._held = 0
@@ -181,17 +185,18 @@ class RunningAge(RunningPolicy):
 
     def observe(self, step: Step) -> None:
         """Learn rates and curves."""
-        since, self._now = (self._now if self._now > -FAR else step.now), step.now
+        self._now = step.now
+        self._lead = {side: step.clocks.lead(side) for side in SIDES}
         self._held = sum(step.fresh.values())
         for side in SIDES:
             self._rates.observe(side, len(step.rows[side]) - step.fresh[side], step.now)
-        for side, learner in self._learners.items():
-            learner.observe(step.rows[side].time, step.fresh[side], since, step.now, step.ages[side])
         if self._learners:
+            observe_ages(self._learners, step, {side: self._rates.rate(side) for side in SIDES})
             self._take_turns()
             if self._now - self._fitted >= min(self._buckets(side).width for side in SIDES):
                 self._fitted = self._now
                 self.curves = {side: learner.curve() for side, learner in self._learners.items()}
+        self._before_partners.clear()
 
     def ranking(self, run: RecordedRun) -> AgeRanking | None:
         """Rank by the curves, if they are given."""
@@ -201,14 +206,42 @@ class RunningAge(RunningPolicy):
         left, right = (_NO_MATCHES if curve is None else curve.tables for curve in self.curves.values())
         return AgeRanking(left, right)
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by the curves; monitored rows rank first."""
         # If only rows of one side ever matched from memory, those of the other side have score 0.
         curve = self.curves[rows.side]
-        scores = priorities(np.maximum(now - rows.time, 0), curve.tables if curve else _NO_MATCHES)
+        ages = clock - rows.time
+        scores = priorities(ages, curve.tables if curve else _NO_MATCHES)
+        if ages.min(initial=0) < 0:
+            waiting = ages < 0
+            scores[waiting] = self._waiting_scores(rows.side, ages[waiting])
         if self._learners:
             scores[self._monitored(rows)] = np.inf
         return scores
+
+    def _waiting_scores(self, side: Side, ages: Array) -> Array:
+        """The scores of rows of negative age."""
+        if not any(self.curves.values()):
+            # As with an even curve: rows that wait for less time rank higher, and rows that do not wait highest.
+            wait = np.maximum(-ages - self._spans[other_side(side)], 0.0)
+            scores: Array = -wait / (wait + max(sum(self._spans.values()), 1.0))
+            return scores
+        if side not in self._before_partners:
+            self._before_partners[side] = self._before_partner(side)
+        curve, shift = self._before_partners[side]
+        return priorities(ages + shift, curve.tables) if curve else np.zeros(len(ages))
+
+    def _before_partner(self, side: Side) -> tuple[AgeCurve | None, float]:
+        """The curve of rows that arrive before their partners, and the age 0 on it."""
+        curve, other = self.curves[side], self.curves[other_side(side)]
+        rates = self._rates.rate(side), self._rates.rate(other_side(side))
+        ratio = rates[1] / rates[0] if all(rates) else 1.0
+        if other is None:
+            return curve, 0.0
+        if curve is None:
+            mirrored = AgeCurve(other.window - other.edges[::-1], other.rates[::-1])
+            return mirrored, other.window
+        return curve.after(other, ratio), other.window
 
     def _monitored(self, rows: Rows) -> Array:
         """A mask of the rows that are kept for their whole window, to learn about late ages."""
@@ -216,7 +249,7 @@ class RunningAge(RunningPolicy):
             turn = self._turn
             in_turn: Array = (rows.time >= turn.begin) & (rows.time < turn.end)
             return in_turn if rows.side == turn.side else np.zeros(len(rows), bool)
-        needed = sum(self._rates.rate(side) * self._spans[side] for side in SIDES)
+        needed = sum(self._rates.rate(side) * max(self._spans[side] + self._lead[side], 0) for side in SIDES)
         share = self._monitoring(rows.side) / needed if needed else 1.0
         chosen: Array = draws(rows.id, self._salt) < share
         return chosen
@@ -229,12 +262,15 @@ class RunningAge(RunningPolicy):
 
     def _take_turns(self) -> None:
         """Give the monitoring memory to the other side once the windows of this side's rows have ended."""
-        if self._now < self._turn.end + self._spans[self._turn.side]:
+        if self._clock(other_side(self._turn.side)) < self._turn.end + self._spans[self._turn.side]:
             return
         side: Side = "left" if self._turn.side == "right" else "right"
         rate = self._rates.rate(side)
         duration = self._monitoring(side) / rate if rate else 0.0
-        self._turn = MonitoringTurn(side, self._now, self._now + duration)
+        self._turn = MonitoringTurn(side, self._clock(side), self._clock(side) + duration)
+
+    def _clock(self, side: Side) -> Time:
+        return self._now + min(self._lead[side], 0)
 
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
         """The expected results by memory, from curves and rates."""
@@ -242,10 +278,17 @@ class RunningAge(RunningPolicy):
         if not any(self.curves.values()) or not all(rates):
             return None
         left, right = (
-            curve.payoff(rate) if curve else Payoff([0], [0])
-            for curve, rate in zip(self.curves.values(), rates, strict=True)
+            curve.payoff(rate) if (curve := self._curve_from_arrival(side)) else Payoff([0], [0])
+            for side, rate in zip(SIDES, rates, strict=True)
         )
         return left, right
+
+    def _curve_from_arrival(self, side: Side) -> AgeCurve | None:
+        """The curve of a side's rows from their arrival on, which is at a negative age on a side that is ahead."""
+        if not self._lead[side]:
+            return self.curves[side]
+        curve, shift = self._before_partner(side)
+        return curve.from_age(shift - self._lead[side]) if curve else None
 
     def learned(self) -> list[Learned]:
         """Rates, and the expected matches of a row at each age."""
@@ -265,6 +308,7 @@ class RunningAge(RunningPolicy):
         """What was learned."""
         turn = [SIDES.index(self._turn.side), self._turn.begin, self._turn.end]
         state = {"clock": np.array([self._now, self._fitted, self._held, *turn], np.float64)}
+        state["lead"] = np.array([self._lead["left"]], np.float64)
         state |= as_part("rate", self._rates.snapshot())
         for side, learner in self._learners.items():
             state |= as_part(side, learner.snapshot())
@@ -277,6 +321,9 @@ class RunningAge(RunningPolicy):
         """Continue from what `snapshot` returned."""
         self._now, self._fitted, held, turn, begin, end = state["clock"].tolist()
         self._held, self._turn = int(held), MonitoringTurn(SIDES[int(turn)], begin, end)
+        lead = state["lead"][0].item() if "lead" in state else 0
+        self._lead = {"left": lead, "right": -lead}
+        self._before_partners.clear()
         parts = parts_of(state)
         self._rates.restore(parts["rate"])
         for side, learner in self._learners.items():

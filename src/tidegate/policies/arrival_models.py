@@ -13,7 +13,7 @@ from tidegate.models.processes.arrival_forecast import ArrivalForecast
 from tidegate.types import SIDES, InputError, Learned, as_part, parts_of
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Side, Step, Time
+    from tidegate.types import Array, Clocks, Side, Step, Time
 
 _CAPACITY: Final = 1 << 10
 _NOTHING: Final = Oracle(np.empty(0, np.int64))
@@ -40,7 +40,7 @@ class ArrivalModel(ABC):
         """Learn from a step's arrivals."""
 
     @abstractmethod
-    def coming(self, now: Time) -> dict[Side, ArrivalForecast]:
+    def coming(self, clocks: Clocks) -> dict[Side, ArrivalForecast]:
         """The next rows of each side."""
 
     def rows_each(self, side: Side) -> float:  # noqa: ARG002 - for subclasses
@@ -76,12 +76,12 @@ class ProcessArrivals(ArrivalModel):
             if len(rows) > step.fresh[side]:
                 self._last[side] = math.floor(rows.time[-1]), int(rows.key[-1])
 
-    def coming(self, now: Time) -> dict[Side, ArrivalForecast]:
-        """A row at each time step after the last, or from this time on if that is later."""
-        end = math.floor(now) + self._ahead + 1
+    def coming(self, clocks: Clocks) -> dict[Side, ArrivalForecast]:
+        """A row at each time step after the last, or from the side's clock on if that is later."""
         found: dict[Side, ArrivalForecast] = {}
         for side, process in self._processes.items():
-            last = self._last[side]
+            last, now = self._last[side], clocks.of(side)
+            end = math.floor(now) + self._ahead + 1
             # In steps of one row, this side's row of the current time may not have arrived yet.
             begin = max(math.floor(now), last[0] + 1) if last else math.floor(now)
             found[side] = ArrivalForecast.after(process, last, np.arange(begin, end))
@@ -120,7 +120,7 @@ class LearnedArrivals(ArrivalModel):
             self._rates.observe(side, len(keys), step.now)
             self._shares.observe(side, keys, step.now)
 
-    def coming(self, now: Time) -> dict[Side, ArrivalForecast]:
+    def coming(self, clocks: Clocks) -> dict[Side, ArrivalForecast]:
         """The next rows: `ahead` of the faster side, and of the other in proportion."""
         rates = {side: self._rates.rate(side) for side in SIDES}
         most = max(rates.values())
@@ -128,7 +128,7 @@ class LearnedArrivals(ArrivalModel):
         for side in SIDES:
             rate = rates[side] if most else 1.0
             count = int(self._ahead * (rate / most if most else 1.0))
-            times = now + np.arange(1, count + 1) / (rate or 1.0)
+            times = clocks.of(side) + np.arange(1, count + 1) / (rate or 1.0)
             keys = self._shares.keys(side)
             shares = self._shares.share(side, keys)
             process = Stationary((keys, shares / shares.sum())) if shares.sum() > 0 else _NOTHING

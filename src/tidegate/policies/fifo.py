@@ -37,6 +37,6 @@ class Fifo(Policy):
         """Always: the time of a row does not change."""
         return True
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - the time shifts all scores equally
+    def scores(self, rows: Rows, clock: Time) -> Array:  # noqa: ARG002 - the time shifts all scores equally
         """Score by time: the newer, the higher."""
         return rows.time

@@ -13,7 +13,7 @@ from tidegate.policies.arrival_models import ArrivalModel, LearnedArrivals, Proc
 from tidegate.policies.min_cost_flow import least_cost_flow
 from tidegate.policies.policy import Policy, RunningPolicy, check_numeric
 from tidegate.policies.selection import best
-from tidegate.types import SIDES, InputError, Learned, other_side
+from tidegate.types import SIDES, Clocks, InputError, Learned, other_side
 
 if TYPE_CHECKING:
     from tidegate.models.processes.arrival_forecast import ArrivalForecast
@@ -127,6 +127,7 @@ class RunningFlowExpect(RunningPolicy):
             else LearnedArrivals(config.ahead, horizon)
         )
         self._arrived = 2
+        self._lead: dict[Side, Time] = dict.fromkeys(SIDES, 0)
 
     def __repr__(self) -> str:
         return repr(self.config)
@@ -138,11 +139,13 @@ class RunningFlowExpect(RunningPolicy):
     def observe(self, step: Step) -> None:
         """Learn from the arrivals, and their number in a step."""
         self._arrived = max(1, sum(len(step.rows[side]) - step.fresh[side] for side in SIDES))
+        self._lead = {side: step.clocks.lead(side) for side in SIDES}
         self._model.observe(step)
 
-    def _steps_ahead(self, coming: dict[Side, ArrivalForecast]) -> dict[Side, Array]:
+    def _steps_ahead(self, coming: dict[Side, ArrivalForecast], clocks: Clocks) -> dict[Side, Array]:
         """The step, counted from this one, in which each row arrives: in order of time, left before right."""
-        times = np.concatenate([coming[side].times for side in SIDES])
+        # Rows of a side that is behind arrive together with later rows of the other.
+        times = np.concatenate([coming[side].times + (clocks.now - clocks.of(side)) for side in SIDES])
         step_of = np.empty(len(times), np.int64)
         step_of[np.argsort(times, kind="stable")] = np.arange(len(times)) // self._arrived + 1
         left, right = np.split(step_of, [len(coming["left"].times)])
@@ -184,16 +187,18 @@ class RunningFlowExpect(RunningPolicy):
         match *= self._model.rows_each(side) * self._model.rows_each(other)
         return self._gains(side, coming[side].times, match, coming, steps_ahead)
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by the expected results within the steps ahead."""
-        coming = self._model.coming(now)
-        expected: Array = self._buffered_gains(rows, coming, self._steps_ahead(coming)).sum(axis=1)
+        own = clock + self._lead[rows.side]
+        clocks = Clocks(own, clock) if rows.side == "left" else Clocks(clock, own)
+        coming = self._model.coming(clocks)
+        expected: Array = self._buffered_gains(rows, coming, self._steps_ahead(coming, clocks)).sum(axis=1)
         return expected
 
-    def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array]:
+    def keep(self, rows: dict[Side, Rows], budget: Budget, clocks: Clocks) -> dict[Side, Array]:
         """Mark the rows that the best plan keeps, then those with the most expected results."""
-        coming = self._model.coming(now)
-        steps_ahead = self._steps_ahead(coming)
+        coming = self._model.coming(clocks)
+        steps_ahead = self._steps_ahead(coming, clocks)
         here = np.concatenate([self._buffered_gains(some, coming, steps_ahead) for some in rows.values()])
         sizes = np.concatenate([some.sizes() for some in rows.values()]) if budget.unit == "bytes" else None
         room = budget.limit if sizes is None else int(budget.limit // sizes.mean())
@@ -214,11 +219,14 @@ class RunningFlowExpect(RunningPolicy):
 
     def snapshot(self) -> dict[str, Array]:
         """What was observed."""
-        return self._model.snapshot() | {"arrived": np.array([self._arrived])}
+        own = {"arrived": np.array([self._arrived]), "lead": np.array([self._lead["left"]], np.float64)}
+        return self._model.snapshot() | own
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Continue from what `snapshot` returned."""
         self._arrived = int(state["arrived"][0])
+        lead = state["lead"][0].item() if "lead" in state else 0
+        self._lead = {"left": lead, "right": -lead}
         self._model.restore(state)
         return self
 

@@ -234,6 +234,7 @@ class RunningIJoin(RunningPolicy):
         self._held: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self._rows, self._importance = 0.0, 0.0  # decayed, with the same half-life
         self._now = math.nan
+        self._lead: dict[Side, Time] = dict.fromkeys(SIDES, 0)
         self._decisions, self._recomputed = 0, 0
         self._quality, self._known_quality = 0.0, math.nan
 
@@ -256,7 +257,8 @@ class RunningIJoin(RunningPolicy):
         if not self._stores:
             return rows.notes
         started = math.isfinite(self._now)
-        priority = self._priority(rows, self._now) if started else importance_of(rows) * 1.0
+        now = self._now + min(self._lead[rows.side], 0.0)
+        priority = self._priority(rows, now) if started else importance_of(rows) * 1.0
         return rows.notes | {"priority": priority}
 
     def observe(self, step: Step) -> None:
@@ -264,10 +266,11 @@ class RunningIJoin(RunningPolicy):
         passed = 0.0 if math.isnan(self._now) else max(0.0, step.now - self._now)
         kept = 2.0 ** (-passed / self._half_life)
         self._now = float(step.now)
+        self._lead = {side: step.clocks.lead(side) for side in SIDES}
         self._rows, self._importance = self._rows * kept, self._importance * kept
         for side in SIDES:
             rows, fresh = step.rows[side], step.fresh[side]
-            _record_matches(*_match_columns(rows), step.hits[side], step.now, self._decay)
+            _record_matches(*_match_columns(rows), step.hits[side], step.clocks.of(side), self._decay)
             self._rates.observe(side, len(rows) - fresh, step.now)
             self._held[side] = fresh
             self._rows += len(rows) - fresh
@@ -280,9 +283,9 @@ class RunningIJoin(RunningPolicy):
             if self._due():
                 self._recomputed += 1
                 self._known_quality = self._quality
-                for rows in step.rows.values():
+                for side, rows in step.rows.items():
                     if self._stores:
-                        rows.notes["priority"][:] = self._priority(rows, step.now)
+                        rows.notes["priority"][:] = self._priority(rows, step.clocks.of(side))
 
     def _due(self) -> bool:
         """Whether priorities are recomputed after this eviction."""
@@ -308,8 +311,10 @@ class RunningIJoin(RunningPolicy):
             importance_of(rows), *_match_columns(rows), rows.time, now, self._decay, self._unproductive, fine
         )
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by priority; immature rows rank above all others."""
+        # A row is in memory since its own side's clock had its time.
+        now = clock + self._lead[rows.side]
         priority = rows.notes["priority"] if self._stores else self._priority(rows, now)
         maturity, age = self._mature_after(rows.side), now - rows.time
         if self.config.immature == "oldest":
@@ -333,6 +338,7 @@ class RunningIJoin(RunningPolicy):
         numbers = [self._rows, self._importance, self._now, self._quality, self._known_quality]
         counts = [*self._held.values(), self._decisions, self._recomputed]
         state = {"numbers": np.array(numbers), "counts": np.array(counts, np.int64)}
+        state["lead"] = np.array([self._lead["left"]], np.float64)
         return state | as_part("rate", self._rates.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
@@ -342,6 +348,8 @@ class RunningIJoin(RunningPolicy):
         ].tolist()
         *held, self._decisions, self._recomputed = state["counts"].tolist()
         self._held = dict(zip(SIDES, held, strict=True))
+        lead = state["lead"][0].item() if "lead" in state else 0.0
+        self._lead = {"left": lead, "right": -lead}
         self._rates.restore(parts_of(state)["rate"])
         return self
 
@@ -368,9 +376,9 @@ class ExpectedImportance(RunningPolicy):
         """Let the policy of `expects` learn."""
         self._expects.observe(step)
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by expected importance."""
-        expected, importance = self._expects.scores(rows, now), importance_of(rows)
+        expected, importance = self._expects.scores(rows, clock), importance_of(rows)
         # Importance 0 times infinitely many expected results is 0.
         return np.multiply(expected, importance, out=np.minimum(expected, 0.0), where=importance > 0)
 

@@ -10,11 +10,11 @@ import numpy as np
 from tidegate.policies.policy import Policy, RunningPolicy
 from tidegate.policies.ranking import FixedRanking
 from tidegate.policies.selection import best
-from tidegate.types import check_choice
+from tidegate.types import check_choice, other_side
 
 if TYPE_CHECKING:
     from tidegate.policies.ranking import RecordedRun
-    from tidegate.types import Array, Budget, Rows, Setting, Side, Time
+    from tidegate.types import Array, Budget, Clocks, Rows, Setting, Side, Time
 
 Equals = Literal["newest", "oldest"]
 
@@ -68,7 +68,7 @@ class Importance(Policy):
         """Rank by importance, with the newest or the oldest of equal rows first."""
         return self if self.equals == "newest" else OldestImportance(self)
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - importance does not depend on the time
+    def scores(self, rows: Rows, clock: Time) -> Array:  # noqa: ARG002 - importance does not depend on the time
         """Score by importance."""
         return importance_of(rows)
 
@@ -89,13 +89,15 @@ class OldestImportance(RunningPolicy):
         ranks[np.lexsort((-np.arange(len(importance)), importance))] = np.arange(len(importance))
         return FixedRanking(ranks)
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by importance."""
-        return self.config.scores(rows, now)
+        return self.config.scores(rows, clock)
 
-    def keep(self, rows: dict[Side, Rows], budget: Budget, now: Time) -> dict[Side, Array]:
+    def keep(self, rows: dict[Side, Rows], budget: Budget, clocks: Clocks) -> dict[Side, Array]:
         """Mark the most important rows that fit; among equals the oldest."""
-        scores = np.concatenate([self.scores(some, now) for some in rows.values()])
+        scores = np.concatenate(
+            [self.scores(some, clocks.of(other_side(side))) for side, some in rows.items()]
+        )
         sizes = np.concatenate([some.sizes() for some in rows.values()]) if budget.unit == "bytes" else None
         stays = best(scores, [-some.id for some in rows.values()], sizes, budget)
         return dict(

@@ -89,11 +89,13 @@ class Life(Prob):
             return RunningProb(replace(self, window=(spans[0], spans[1])), setting)
         return RunningProb(self, setting)
 
-    def weight(self, rows: Rows, now: Time, remaining: Array | None = None) -> Array:
-        """The time that each row has left."""
-        left, right = self.window or (0.0, 0.0)
-        span = left if rows.side == "left" else right
-        return time_left(span, now - rows.time, math.inf if remaining is None else remaining)
+    def weight(self, rows: Rows, clock: Time, remaining: Array | None = None) -> Array:
+        """The time that each row has left in which it can match."""
+        spans = self.window or (0.0, 0.0)
+        span, before = spans if rows.side == "left" else spans[::-1]
+        # A row of a side that is ahead may match earlier rows of the other side, before its age is 0.
+        age = np.maximum(clock - rows.time, -before)
+        return time_left(span, age, math.inf if remaining is None else remaining)
 
     def lifetimes(self) -> Array:
         """The spans of the window."""

@@ -118,7 +118,7 @@ class OfflinePlan(RunningPolicy):
         """Always: the plan is computed before the first row arrives."""
         return True
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - the plan does not change
+    def scores(self, rows: Rows, clock: Time) -> Array:  # noqa: ARG002 - the plan does not change
         """Score by how long the plan keeps a row."""
         return self._until[rows.id].astype(np.float64)
 

@@ -52,8 +52,11 @@ class RunningPolicy(LearningHooks, Protocol):
     """A policy that is bound to a join."""
 
     @abstractmethod
-    def scores(self, rows: Rows, now: Time) -> Array:
-        """Score rows of one side; rows with higher scores stay. This changes no state."""
+    def scores(self, rows: Rows, clock: Time) -> Array:
+        """Score rows of one side at this time of the other side; rows with higher scores stay.
+
+        This changes no state.
+        """
 
 
 class Policy(LearningHooks, ABC):

@@ -23,6 +23,7 @@ from tidegate.policies.trend_limits import (
     lower_unreachable,
     trends_from,
 )
+from tidegate.policies.waiting import JoinableSpans
 from tidegate.types import FAR, SIDES, InputError, Learned, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class Prob(Policy):
         model = parameters["model"]
         return cls(**parameters | {"model": model and Frequency(**model)} | trends_from(parameters))
 
-    def weight(self, rows: Rows, now: Time, remaining: Array | None = None) -> Array | float:  # noqa: ARG002 - for subclasses
+    def weight(self, rows: Rows, clock: Time, remaining: Array | None = None) -> Array | float:  # noqa: ARG002 - for subclasses
         """A factor of the score; `remaining` is the time in which the other side can still bring the key."""
         return 1.0
 
@@ -157,6 +158,7 @@ class RunningProb(RunningPolicy):
         if config.model is None:
             self._learner = LearnedFrequency(self._capacity, horizon).start()
         self._ends = not setting.window.counted and longest < FAR
+        self._joinable = None if setting.window.counted else JoinableSpans(setting.window)
         self._now: Time = -FAR
         self._payoffs_at: Time = -FAR
         self._payoffs: tuple[Payoff, Payoff] | None = None
@@ -215,7 +217,8 @@ class RunningProb(RunningPolicy):
         """Rank by given shares; and by each side's rate at each step, unless rates are given too."""
         rates = self._rates_of(run)
         if self.config.rates is not None:
-            return FixedRanking(run.merged(self.scores(run.left, 0), self.scores(run.right, 0)))
+            left, right = (self._results_a_time(rows) for rows in run.rows.values())
+            return FixedRanking(run.merged(left, right))
         shares = run.merged(self._share("right", run.left.key), self._share("left", run.right.key))
         return FixedRanking(shares, rates)
 
@@ -235,15 +238,21 @@ class RunningProb(RunningPolicy):
         # In steps of one row, one more row on one side must not decide between rows of equal given shares.
         return self._rates.relative(side) if self._learner is None else self._rates.expected(side)
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by expected results per unit of time; rows whose key cannot arrive any more rank last."""
-        remaining = self._limits.remaining(rows, now) if self._limits else None
-        other = other_side(rows.side)
-        weight = self.config.weight(rows, now, remaining)
-        scores = expected_results(self._share(other, rows.key), self._rate(other), weight)
+        remaining = self._limits.remaining(rows, clock) if self._limits else None
+        weight = self.config.weight(rows, clock, remaining)
+        if self._joinable:
+            weight = weight * self._joinable.part_joinable(rows, clock)
+        scores = self._results_a_time(rows, weight)
         if remaining is not None:
             lower_unreachable(scores, remaining)
         return scores
+
+    def _results_a_time(self, rows: Rows, weight: Array | float = 1.0) -> Array:
+        """The expected results of each row per unit of time, times its weight."""
+        other = other_side(rows.side)
+        return expected_results(self._share(other, rows.key), self._rate(other), weight)
 
     def _share(self, side: Side, keys: Array) -> Array:
         """The share of each key on a side."""

@@ -83,9 +83,9 @@ class Random(Policy):
         """Rank by draws."""
         return DrawRanking(self.salts(run.nows))
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by a draw that is independent at each time."""
-        return draw_scores(rows.id, self.salts(np.array([now]))[0])
+        return draw_scores(rows.id, self.salts(np.array([clock]))[0])
 
 
 class DrawRanking(NamedTuple):
@@ -121,10 +121,10 @@ class TrendRandom(RunningPolicy):
         """Rank by draws, and by when keys arrive for the last time."""
         return self.config.ranking(run)._replace(limits=self._limits.throughout(run))
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by a draw; rows whose key cannot arrive any more rank last."""
-        scores = self.config.scores(rows, now)
-        lower_unreachable(scores, self._limits.remaining(rows, now))
+        scores = self.config.scores(rows, clock)
+        lower_unreachable(scores, self._limits.remaining(rows, clock))
         return scores
 
     def snapshot(self) -> dict[str, Array]:

@@ -80,7 +80,7 @@ class MatchCountSize(RunningPolicy):
     def __repr__(self) -> str:
         return repr(self.config)
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - past matches do not depend on the time
+    def scores(self, rows: Rows, clock: Time) -> Array:  # noqa: ARG002 - past matches do not depend on the time
         """Score by results so far."""
         return rows.matches
 
@@ -100,6 +100,6 @@ class KeyCountSize(RunningProb):
         ranking = super().ranking(run)
         return ranking._replace(rates=ranking.rates[:0]) if isinstance(ranking, ShareRanking) else None
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - counts do not depend on the time
+    def scores(self, rows: Rows, clock: Time) -> Array:  # noqa: ARG002 - counts do not depend on the time
         """Score by how often the other side brought the key."""
         return self.learner.count(other_side(rows.side), rows.key)

@@ -39,6 +39,6 @@ class UntilExpiry(Policy):
         """Always: the order of arrival does not change."""
         return True
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - the order of arrival does not depend on it
+    def scores(self, rows: Rows, clock: Time) -> Array:  # noqa: ARG002 - the order of arrival does not depend on it
         """Score by arrival: the earlier, the higher."""
         return -rows.id.astype(np.float64)

@@ -44,7 +44,7 @@ from tidegate.policies import (
 )
 from tidegate.policies.heeb.lifetime import Lifetime
 from tidegate.streams import Trace
-from tidegate.types import SIDES, Array, Last, Rows, Setting, Side, Step, Time
+from tidegate.types import SIDES, Array, Clocks, Last, Rows, Setting, Side, Step, Time
 
 Chosen: TypeAlias = list[tuple[Side, int]]
 """Rows by side and key."""
@@ -76,7 +76,7 @@ def after(policy: Heeb, window: Window, now: int, last: dict[Side, tuple[int, in
     running = policy.start(Setting(window))
     rows = {side: seen(side, *([[at[1]], [at[0]]] if (at := last.get(side)) else [[], []])) for side in SIDES}
     empty = {side: np.zeros(len(rows[side]), np.int64) for side in SIDES}
-    running.observe(Step(0, now, rows, dict.fromkeys(SIDES, 0), empty))
+    running.observe(Step(0, Clocks.both(now), Clocks.both(now), rows, dict.fromkeys(SIDES, 0), empty))
     return running
 
 
@@ -150,7 +150,7 @@ def unequal(rates: tuple[int, int], times: int = 30) -> RunningPolicy:
             rows[side] = replace(arrived, id=np.arange(number, number + rate))
             number += rate
         none = {side: np.zeros(len(rows[side]), np.int64) for side in SIDES}
-        running.observe(Step(now, now, rows, dict.fromkeys(SIDES, 0), none))
+        running.observe(Step(now, Clocks.both(now), Clocks.both(now), rows, dict.fromkeys(SIDES, 0), none))
     return running
 
 

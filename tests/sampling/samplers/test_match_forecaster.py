@@ -11,7 +11,7 @@ from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.models import Frequency
 from tidegate.sampling import EqCluster, Sampler, Uniform
 from tidegate.sampling.samplers.match_forecaster import MatchForecaster, RowClasses
-from tidegate.types import Array, Rows, Window
+from tidegate.types import Array, Clocks, Rows, Window
 
 WINDOW = Window(5_000, 5_000)
 SHARES = np.arange(1, 10_001) ** -0.7
@@ -38,7 +38,7 @@ def test_row_classes_follow_from_samples_of_keys_and_of_arrivals() -> None:
     model = Frequency(*(2 * [(np.arange(len(SHARES)), SHARES)]))
     left, right, moment = arrivals(20_000)
     forecaster = MatchForecaster(model, (1.0, 1.0), Join(WINDOW).setting(), 7)
-    forecaster.observe({"left": left, "right": right}, moment.now)
+    forecaster.observe({"left": left, "right": right}, moment.clocks)
     truth = 5_000 * float(SHARES @ SHARES)
     # About 2,000 rows or keys are used: four standard errors of their mean.
     spread = 5_000 * float(np.sqrt(SHARES @ SHARES**2 - (SHARES @ SHARES) ** 2))
@@ -50,7 +50,9 @@ def test_row_classes_follow_from_samples_of_keys_and_of_arrivals() -> None:
     assert classes.rows.sum() == pytest.approx(5_000)
     # The arrivals of a step are not used in the next one.
     before = mean(classes)
-    forecaster.observe({"left": left.take(slice(0)), "right": right.take(slice(0))}, moment.now + 1)
+    forecaster.observe(
+        {"left": left.take(slice(0)), "right": right.take(slice(0))}, Clocks.both(moment.now + 1)
+    )
     assert mean(forecaster.row_classes("left")) != before
 
 

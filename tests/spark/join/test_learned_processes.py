@@ -15,7 +15,7 @@ from tests.spark import streams
 from tests.spark.buckets_by_hand import Arrival, Batch, Hand
 from tidegate.engine.operator import Operator
 from tidegate.policies import Heeb
-from tidegate.types import SIDES
+from tidegate.types import SIDES, other_side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,9 +86,9 @@ def test_a_restarted_bucket_continues_and_its_state_has_the_model() -> None:
         assert learned[side, "LinearTrend.speed"] == pytest.approx(1, rel=0.05)
         assert learned[side, "rate"] == pytest.approx(1e-4, rel=0.05)
         rows = saved.operator.buffers[side].rows
-        running, now = through.bucket.operator, saved.progress.now
+        running, clock = through.bucket.operator, saved.progress.clocks.now.of(other_side(side))
         assert isinstance(running, Operator)
-        assert np.array_equal(scorer.policy.scores(rows, now), running.policy.scores(rows, now))
+        assert np.array_equal(scorer.policy.scores(rows, clock), running.policy.scores(rows, clock))
 
 
 @pytest.mark.spark

@@ -217,7 +217,7 @@ def scored(hand: Hand, policy: Policy | type[Policy] | None = None) -> list[floa
 
 def scores(hand: Hand, operator: Any, side: Any) -> list[float]:  # noqa: ANN401
     rows = hand.bucket.operator.buffers[side].rows
-    return list(map(float, operator.scores(rows, hand.bucket.now)))
+    return list(map(float, operator.scores(rows)))
 
 
 class TestOneBucket:

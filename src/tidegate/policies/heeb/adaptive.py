@@ -13,7 +13,7 @@ from tidegate.models.decay import horizon_for
 from tidegate.policies.abilities import learned_by
 from tidegate.policies.heeb.survival import Exponential
 from tidegate.policies.policy import RunningPolicy
-from tidegate.types import SIDES, Last, Learned, Rows, Step, Window, as_part, other_side, parts_of
+from tidegate.types import SIDES, Clocks, Last, Learned, Rows, Step, Window, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.models import LearnedProcess
@@ -42,7 +42,8 @@ class ProcessScorer(NamedTuple):
         time = self.clock(np.array([last[0]]))
         rows = {which: _row(which, time[:0], 0) for which in SIDES} | {side: _row(side, time, last[1])}
         hits = {which: np.zeros(len(found), np.int64) for which, found in rows.items()}
-        self.running.observe(Step(0, float(time[0]), rows, dict.fromkeys(SIDES, 0), hits))
+        clocks = Clocks.both(float(time[0]))
+        self.running.observe(Step(0, clocks, clocks, rows, dict.fromkeys(SIDES, 0), hits))
 
 
 class AdaptiveHeeb(RunningPolicy):
@@ -122,12 +123,13 @@ class AdaptiveHeeb(RunningPolicy):
         running = config.start(replace(self._setting, window=Window(left, right)))
         return ProcessScorer(learned, rows, alpha, running)
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by the processes if both sides have one, else by shares."""
         if len(self._scorers) < len(SIDES):
-            return self._shares.scores(rows, now)
+            return self._shares.scores(rows, clock)
         scorer = self._scorers[rows.side]
-        found = scorer.running.scores(replace(rows, time=scorer.clock(rows.time)), float(scorer.clock(now)))
+        own = replace(rows, time=scorer.clock(rows.time))
+        found = scorer.running.scores(own, float(scorer.clock(clock)))
         return found * scorer.rows
 
     def learned(self) -> list[Learned]:

@@ -21,6 +21,7 @@ from tidegate.policies.heeb.windowed_benefit import benefit_within, step_ranges
 from tidegate.policies.policy import Policy, RunningPolicy, check_numeric
 from tidegate.policies.prob import Prob, RunningProb, expected_results, expected_results_number
 from tidegate.policies.ranking import NO_INTEGERS, NO_NUMBERS, NO_STEPS, last_complete
+from tidegate.policies.waiting import JoinableSpans
 from tidegate.types import FOREVER, SIDES, InputError, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
@@ -171,13 +172,13 @@ class ProcessHeeb(RunningPolicy):
         """The given one, or that of the observed lifetime; before any was observed, of one more step."""
         return self.config.survival or Exponential.near_lifetime(1 + (self._lifetime.mean() or 1.0))
 
-    def scores(self, rows: Rows, now: Time) -> Array:
+    def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by the expected results until the row leaves its window or memory."""
         other = other_side(rows.side)
         process, survival, last = self._processes[other], self.survival(), self._last[other]
         if last is None and isinstance(process, Markov):
             return np.zeros(len(rows))
-        since = int(last_complete(now, last[0])) if last else math.floor(now) - 1
+        since = int(last_complete(clock, last[0])) if last else math.floor(clock) - 1
         history = History(*last) if last and not process.independent else History(since)
         ahead = self._ahead(process, survival)
         begins, ends = step_ranges(rows.time, *self._bounds(rows, other, since), ahead)
@@ -306,8 +307,9 @@ class ShareHeeb(RunningProb):
     def __init__(self, config: Heeb, setting: Setting) -> None:
         super().__init__(Prob(capacity=config.capacity, horizon=config.horizon), setting)
         self._heeb = config
-        self._windows = setting.window.lifetimes()
-        self.lifetime = Lifetime(horizon_for(config.horizon, max(self._windows.values())))
+        windows = setting.window.lifetimes()
+        self._spans_left = JoinableSpans((windows["left"], windows["right"]))
+        self.lifetime = Lifetime(horizon_for(config.horizon, max(windows.values())))
 
     def __repr__(self) -> str:
         return repr(self._heeb)
@@ -320,14 +322,17 @@ class ShareHeeb(RunningProb):
         super().observe(step)
         self.lifetime.observe(step)
 
-    def scores(self, rows: Rows, now: Time) -> Array:
-        """Score by the rate of results, times the expected time in memory."""
+    def scores(self, rows: Rows, clock: Time) -> Array:
+        """Score by the rate of results, times the expected time in memory in which the row can match."""
         alpha = self._heeb.survival.alpha if isinstance(self._heeb.survival, Exponential) else None
         lifetime = alpha or self.lifetime.mean() or math.inf
-        time_left = np.maximum(self._windows[rows.side] - (now - rows.time), 0).astype(np.float64)
+        wait, left = self._spans_left.joinable(rows, clock)
+        time_left = left.astype(np.float64)
         if math.isfinite(lifetime):
             time_left = -np.expm1(-time_left / lifetime) * lifetime
-        return super().scores(rows, now) * time_left
+            if wait.any():
+                time_left *= np.exp(-wait / lifetime)
+        return self._results_a_time(rows) * time_left
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""

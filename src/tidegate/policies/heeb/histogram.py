@@ -13,7 +13,7 @@ from tidegate.policies.heeb.lifetime import Lifetime
 from tidegate.policies.heeb.survival import Exponential
 from tidegate.policies.heeb.tracked_rows import TrackedArrivals, TrackedMatches
 from tidegate.policies.policy import Policy, RunningPolicy, check_numeric
-from tidegate.types import SIDES, InputError, Learned, as_part, check_choice, other_side, parts_of
+from tidegate.types import SIDES, Clocks, InputError, Learned, as_part, check_choice, other_side, parts_of
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Side, Step, Time
@@ -136,7 +136,8 @@ class RunningHeebHistogram(RunningPolicy):
 
     def observe(self, step: Step) -> None:
         """Update the positions of both streams, and learn the matches of rows at each offset."""
-        self._lifetime.observe(replace(step, now=step.number))
+        in_steps = Clocks.both(step.number)
+        self._lifetime.observe(replace(step, clocks=in_steps))
         kept = float(np.exp(-1 / Exponential.near_lifetime(1 + (self._lifetime.mean() or 1.0)).alpha))
         arrived = {side: step.arrivals(side) for side in SIDES}
         for side in SIDES:
@@ -150,7 +151,7 @@ class RunningHeebHistogram(RunningPolicy):
                 arrived[other].key,
                 self._positions[other],
                 step=step.number,
-                now=float(step.now),
+                now=float(step.clocks.of(other)),
                 kept=kept,
             )
             if len(observed.offset):
@@ -176,7 +177,7 @@ class RunningHeebHistogram(RunningPolicy):
         at = self._positions[other_side(side)]
         return np.zeros(len(keys)) if np.isnan(at) else keys - at
 
-    def scores(self, rows: Rows, now: Time) -> Array:  # noqa: ARG002 - the positions of the streams change with time
+    def scores(self, rows: Rows, clock: Time) -> Array:  # noqa: ARG002 - the positions of the streams change with time
         """Score by the expected results at each offset."""
         return self._benefits[rows.side].histogram.mean(self._offsets(rows.side, rows.key))
 

@@ -75,7 +75,7 @@ class TrackedArrivals:
         origin
             The position of the other stream, from which offsets are measured.
         step, now
-            The number of the step, and its time.
+            The number of the step, and the other side's clock.
         kept
             The probability of staying in memory for one more step.
 

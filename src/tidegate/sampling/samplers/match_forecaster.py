@@ -9,13 +9,14 @@ import numpy as np
 from tidegate.compiled import kernel
 from tidegate.draws import spread
 from tidegate.models import AgeCurve, AgeCurveLearner, Frequency, LearnedFrequency, Rates
+from tidegate.models.age_curve_learner import observe_ages
 from tidegate.models.decay import horizon_for
 from tidegate.models.joint_payoff import rates_of
 from tidegate.sampling.samplers.forecast_correction import ForecastCorrection, TrackedRows
 from tidegate.types import FAR, SIDES, Buckets, InputError, Last, as_part, other_side, parts_of
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Condition, Rows, Setting, Side, Time
+    from tidegate.types import Array, Clocks, Condition, Rows, Setting, Side, Step, Time
 
 Learning = Literal["frequency", "age"]
 Model: TypeAlias = Frequency | AgeCurve | tuple[AgeCurve | None, AgeCurve | None] | Learning
@@ -31,6 +32,8 @@ _FEWEST: Final = 2.0**-20
 _CLASSES: Final = _CLASSES_PER_OCTAVE * 1100
 """More classes than there can be: a double has at most 1024 octaves above 1."""
 _CAPACITY: Final = 1 << 16
+_LEAST_PART: Final = 1 / 64
+"""The smallest part of its window in which a row is assumed to have matches."""
 _TRACKED_ROWS: Final = 512
 """The smallest number of rows of a side that are tracked in a step, if there are that many."""
 _SAMPLED_KEYS: Final = 1 << 11
@@ -111,8 +114,10 @@ class MatchForecaster:
         self._spans = {"left": setting.window.left, "right": setting.window.right}
         lengths = {side: setting.window.length(side) for side in SIDES}
         self._lengths = {side: max(length, 0) for side, length in lengths.items()}
-        # The age from which a row can have matches; above 0 if the window of the other side is negative.
-        self._delays = {side: max(-lengths[other_side(side)], 0) for side in SIDES}
+        # The age from which a row can have matches. It is above 0 if the window of the other side is negative.
+        self._begins = {side: -lengths[other_side(side)] for side in SIDES}
+        self._delays = {side: max(begin, 0) for side, begin in self._begins.items()}
+        self._lead: dict[Side, Time] = dict.fromkeys(SIDES, 0)
         longest = max(self._lengths.values())
         horizon = horizon_for(None, longest)
         self._rates = Rates(horizon)
@@ -150,8 +155,10 @@ class MatchForecaster:
         """The buckets of age in which matches must be counted for `observe_matches`."""
         return self._buckets if self._curve_learners else {}
 
-    def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
-        """Learn from the arrivals of a step."""
+    def observe(self, arrivals: dict[Side, Rows], clocks: Clocks) -> None:
+        """Learn from the arrivals of a step that ends at these clocks."""
+        now = clocks.now
+        self._lead = {side: clocks.lead(side) for side in SIDES}
         if not self.seen:
             # The clock starts with the first row, not with the end of the first step.
             begin = min((rows.time[0].item() for rows in arrivals.values() if len(rows)), default=now)
@@ -182,37 +189,26 @@ class MatchForecaster:
                 found[side] = TrackedRows(places, expected, some.time, some.matches)
         return found
 
-    def observe_tracked(self, tracked: dict[Side, TrackedRows], rows: dict[Side, Rows], now: Time) -> None:
-        """Learn from the matches that the tracked rows had in a step, which began at the end of the last one."""
-        since = self._now
+    def observe_tracked(
+        self, tracked: dict[Side, TrackedRows], rows: dict[Side, Rows], since: Clocks, clocks: Clocks
+    ) -> None:
+        """Learn from the matches that the tracked rows had in a step between these clocks."""
         for side, (places, expected, time, before) in tracked.items():
-            begins, length = time + self._delays[side], self._match_span(side)
-            exposed = np.minimum(now, begins + length) - np.maximum(since, begins)
+            other = other_side(side)
+            began, now = since.of(other), clocks.of(other)
+            begins, length = time + self._first_age(side), self._match_span(side)
+            exposed = np.minimum(now, begins + length) - np.maximum(began, begins)
             correction = self._corrections[side]
-            correction.decay(0.5 ** ((now - since) / self._horizon) if self._horizon else 1.0)
+            correction.decay(0.5 ** ((clocks.now - since.now) / self._horizon) if self._horizon else 1.0)
             observed = rows[side].matches[places] - before
             correction.observe(expected, np.maximum(exposed, 0) / length, observed)
 
-    def observe_matches(
-        self, rows: dict[Side, Rows], fresh: dict[Side, int], ages: dict[Side, Array], now: Time
-    ) -> None:
-        """Learn from the matches of a step, by age.
-
-        Parameters
-        ----------
-        rows
-            The buffered rows, then the arrivals, of each side.
-        fresh
-            The position of the first arrival of each side.
-        ages
-            The matches in each bucket of age.
-        now
-            The time at the end of the step.
-        """
-        since, self._now = (self._now if self._now > -FAR else now), now
-        for side, learner in self._curve_learners.items():
-            learner.observe(rows[side].time, fresh[side], since, now, ages[side])
-            self._curves[side] = learner.curve()
+    def observe_matches(self, step: Step) -> None:
+        """Learn from the matches of a step, by age."""
+        self._now = step.now
+        if self._curve_learners:
+            observe_ages(self._curve_learners, step, {side: self.rate(side) for side in SIDES})
+            self._curves = {side: learner.curve() for side, learner in self._curve_learners.items()}
 
     def rate(self, side: Side) -> float:
         """Rows per unit of time; 0 while unknown."""
@@ -226,6 +222,17 @@ class MatchForecaster:
             return span.rows / rate if rate else np.inf
         length = self._lengths[side]
         return float(length) if length < FAR else np.inf
+
+    def time_in_memory(self, side: Side) -> float:
+        """How long a row is buffered until it can have no more matches; infinite if unknown.
+
+        A row of a side that is ahead waits for the other side first.
+        """
+        return max(self.span(side) + self._lead[side], 0.0)
+
+    def _first_age(self, side: Side) -> Time:
+        """The age from which a row has the matches that it owns: those with rows that arrive after it."""
+        return max(-self._lead[side], self._begins[side])
 
     def forecast_arrivals(self, arrivals: Rows) -> Array:
         """The forecast for the arrivals of a step; if there are many, `row_classes` is computed from them."""
@@ -267,7 +274,9 @@ class MatchForecaster:
         A closed window has one more integer time than its length. Of two rows of the same time the left one comes
         first, so a right row owns no match of its own time.
         """
-        length = self.span(side) - self._delays[side]
+        span = self.span(side)
+        # Rows of a side that is far behind have few matches left, but never a forecast of none.
+        length = max(span - self._first_age(side), _LEAST_PART * span)
         return length + self._integer_times * (side == "left" or self._delays[side] > 0)
 
     def _share(self, side: Side, keys: Array) -> Array:
@@ -284,28 +293,31 @@ class MatchForecaster:
 
     def row_classes(self, side: Side) -> RowClasses | None:
         """The classes of rows in a window of this side; None while unknown."""
-        rate, span = self.rate(side), self.span(side)
-        if span == 0:
+        rate, time = self.rate(side), self.time_in_memory(side)
+        if time == 0:
             return _NO_ROWS
-        if not rate or not np.isfinite(span) or not self.rate(other_side(side)):
+        if not rate or not np.isfinite(time) or not self.rate(other_side(side)):
             return None
         classify = self._classes_by_age if self._by_age else self._classes_by_share
-        return classify(side, rate, span)
+        return classify(side, rate, time)
 
     def row_classes_of_sides(self) -> list[RowClasses] | None:
         """`row_classes` of both sides; None while those of one are unknown."""
         known = [classes for side in SIDES if (classes := self.row_classes(side)) is not None]
         return known if len(known) == len(SIDES) else None
 
-    def _classes_by_age(self, side: Side, rate: float, span: float) -> RowClasses | None:
+    def _classes_by_age(self, side: Side, rate: float, time: float) -> RowClasses | None:
         curve = self._curves.get(side)
         if curve is None:
             return None if self._curve_learners else _NO_ROWS
-        rest = max(span - curve.window, 0.0)
+        wait = max(self._lead[side], 0)
+        rest = max(time - wait - curve.window, 0.0)
         widths, reached = np.append(np.diff(curve.edges), rest), np.append(curve.heights, curve.total)
-        return RowClasses(np.array([rate * span]), np.array([curve.total]), widths, reached / curve.total)
+        if wait:
+            widths, reached = np.append(wait, widths), np.append(0.0, reached)
+        return RowClasses(np.array([rate * time]), np.array([curve.total]), widths, reached / curve.total)
 
-    def _classes_by_share(self, side: Side, rate: float, span: float) -> RowClasses | None:
+    def _classes_by_share(self, side: Side, rate: float, time: float) -> RowClasses | None:
         matches, known = self._arrived.get(side), self._shares or self._learner
         if matches is not None:
             shares = np.ones(len(matches))
@@ -316,9 +328,9 @@ class MatchForecaster:
             matches = self._by_share(side, keys)
         if not np.isfinite(matches).all() or not shares.any():
             return None
-        delay = min(self._delays[side], span)
-        rows, matches = _grouped(rate * span * shares / shares.sum(), matches)
-        return RowClasses(rows, matches, np.array([delay, span - delay]), np.array([0.0, 0.0, 1.0]))
+        wait = min(max(self._lead[side] + self._first_age(side), 0), time)
+        rows, matches = _grouped(rate * time * shares / shares.sum(), matches)
+        return RowClasses(rows, matches, np.array([wait, time - wait]), np.array([0.0, 0.0, 1.0]))
 
     def current_model(self) -> tuple[Any, tuple[float, float], tuple[float, float]] | None:
         """The current model, rates and window, as arguments of `models.sample_rows`; None while unknown."""
@@ -341,6 +353,7 @@ class MatchForecaster:
         """What was learned, as named arrays."""
         weights = self._row_weight.values()
         state = {"clock": np.array([float(self._now), self.seen, self._integer_times, *weights])}
+        state["lead"] = np.array([self._lead["left"]], np.float64)
         state |= as_part("rate", self._rates.snapshot())
         if self._learner:
             state |= as_part("share", self._learner.snapshot())
@@ -356,6 +369,8 @@ class MatchForecaster:
         self._now, seen, integer_times, *weights = state["clock"].tolist()
         self.seen, self._integer_times = int(seen), int(integer_times)
         self._row_weight = dict(zip(SIDES, weights, strict=True))
+        lead = state["lead"][0].item() if "lead" in state else 0
+        self._lead = {"left": lead, "right": -lead}
         self._rates.restore(parts["rate"])
         if self._learner and "share" in parts:
             self._learner.restore(parts["share"])

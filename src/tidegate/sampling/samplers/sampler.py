@@ -33,7 +33,7 @@ from tidegate.types import SIDES, InputError, Sampled, Setting, Window, as_part,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidegate.types import Array, Rows, Side, Time
+    from tidegate.types import Array, Clocks, Rows, Side, Time
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ class RunningSampler(ABC):
             return None
         return lambda fraction: self.control.required_budget(model.rows(self._level(fraction)))
 
-    def observe(self, arrivals: dict[Side, Rows], now: Time) -> None:
-        """Learn from the arrivals of a step, before they are buffered."""
-        self.forecaster.observe(arrivals, now)
+    def observe(self, arrivals: dict[Side, Rows], clocks: Clocks) -> None:
+        """Learn from the arrivals of a step that ends at these clocks, before they are buffered."""
+        self.forecaster.observe(arrivals, clocks)
 
     @abstractmethod
     def admit(self, rows: Rows) -> tuple[Rows, Owners]:
@@ -135,7 +135,7 @@ class RunningSampler(ABC):
 
     def update_probability(self, now: Time, held: float, room: float) -> None:
         """At the end of a step, compute the probability of further draws; `held` rows use memory for `room` rows."""
-        span = max(self.forecaster.span(side) for side in SIDES)
+        span = max(self.forecaster.time_in_memory(side) for side in SIDES)
         model = self.memory_model if self.config.p is None else _no_memory_model
         self.control.update(now, held, room, span, model)
 

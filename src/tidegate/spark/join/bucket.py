@@ -15,6 +15,7 @@ Nothing here depends on Spark. The streaming processor and the batch job both ru
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.arrivals import Floors, Moment
+from tidegate.engine.clocks import SideClocks
 from tidegate.engine.join_state import StepOutcome
 from tidegate.engine.matching import Residual
 from tidegate.engine.operator import Operator
@@ -37,14 +39,13 @@ from tidegate.spark.pool.folder import PoolClient
 from tidegate.spark.pool.shares import Grant, measured_payoff
 from tidegate.spark.state.clock import Clock
 from tidegate.spark.state.payload import PayloadStore
-from tidegate.types import FOREVER, SIDES, Pairs, Rows, Sampled, other_side
+from tidegate.types import SIDES, Clocks, Pairs, Rows, Sampled, other_side
 
 if TYPE_CHECKING:
     from tidegate.engine.sampling_operator import SamplingOperator
     from tidegate.spark.sample.bucket_reservoir import BucketReservoir
     from tidegate.types import Array, Side
 
-_NEVER: Final = -FOREVER
 _DEAD_BYTES: Final = 16 << 20
 """Bytes of payload of removed rows, beyond those of buffered rows, at which a step drops this payload."""
 
@@ -63,8 +64,8 @@ class BucketJoin:
     ----------
     payload
         By side, the columns of the buffered rows that the operator does not need, found by row id.
-    now
-        The latest event time so far, in microseconds.
+    clocks
+        The event times that the sides have reached, in microseconds.
     timer
         When Spark next calls the bucket without arrivals, in milliseconds.
     grant
@@ -86,7 +87,7 @@ class BucketJoin:
         self.evicted_partners = EvictedPartners(plan.join)
         self.clock = Clock()
         self.grant: Grant | None = None
-        self.now = _NEVER
+        self.clocks = SideClocks()
         self.timer = 0
 
     def request_grant(self, client: PoolClient) -> None:
@@ -122,6 +123,7 @@ class BucketJoin:
         }
         outcome = yield from self._match(rows, self._moment(rows, watermark), candidates)
         yield from self._emit_unmatched(outcome, candidates)
+        self._warn_if_ahead(outcome)
         if self.sample and not isinstance(self.operator, Operator):
             self.sample.settle(self.operator)
         for side in SIDES:
@@ -151,6 +153,22 @@ class BucketJoin:
                 ends.append(int(self.operator.buffers[side].rows.time.min()) + span)
         return min(ends, default=None)
 
+    def _warn_if_ahead(self, outcome: StepOutcome) -> None:
+        """Warn if rows are evicted while rows of one side wait for the other."""
+        window, clocks = self.plan.join.window, self.clocks.now
+        reach = sum(max(window.length(side), 0) for side in SIDES)
+        evicted = any(len(departed.rows) for departed in outcome.evicted.values())
+        if not evicted or abs(clocks.lead("left")) <= reach / 2:
+            return
+        ahead: Side = "left" if clocks.lead("left") > 0 else "right"
+        # Without numbers, so that a process prints it once.
+        warnings.warn(
+            f"the {ahead} side is ahead of the {other_side(ahead)} side in event time by more than half of the "
+            "window: its rows wait in memory, and the budget evicts rows. Let both sides advance equally, for "
+            "example with maxOffsetsPerTrigger (Kafka) or maxBytesPerTrigger (files) in proportion to their volumes",
+            stacklevel=2,
+        )
+
     def _store(self, side: Side, arrived: Array, table: pa.Table | None) -> None:
         """Store the columns of admitted arrivals, and drop those of removed rows if they take too many bytes."""
         buffered_ids, payload = self.operator.buffers[side].rows.id, self.payload[side]
@@ -163,12 +181,13 @@ class BucketJoin:
 
     def _moment(self, rows: Mapping[Side, Rows], watermark: int | None) -> Moment:
         """The time of a step; without a watermark, steps are in order of time, each with all rows of a time."""
-        times = [side.time for side in rows.values() if len(side)]
-        self.now = max([self.now, *(int(time[-1]) for time in times)])
+        arrived = {side: some.time for side, some in rows.items() if len(some)}
+        clocks = self.clocks.advance({side: int(times[-1]) for side, times in arrived.items()})
         if watermark is not None:
-            return Moment(self.now, Floors(watermark, watermark), Floors(watermark, watermark))
-        begin = min((int(time[0]) for time in times), default=self.now)
-        return Moment(self.now, Floors(begin, begin), Floors(self.now + 1, self.now + 1))
+            return Moment(clocks, Floors(watermark, watermark), Floors(watermark, watermark))
+        now = clocks.now
+        begin = min((int(times[0]) for times in arrived.values()), default=now)
+        return Moment(Clocks.both(now), Floors(begin, begin), Floors(now + 1, now + 1))
 
     def _match(
         self, rows: Mapping[Side, Rows], moment: Moment, candidates: Mapping[Side, Candidates]

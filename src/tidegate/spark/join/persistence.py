@@ -28,6 +28,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import _parse_datatype_json_string
 
 from tidegate.engine.buffer import Buffer
+from tidegate.engine.clocks import SideClocks
 from tidegate.engine.join_state import JoinState
 from tidegate.engine.operator import Operator
 from tidegate.policies import Policy, find
@@ -67,12 +68,12 @@ class BucketProgress:
 
     counts: ArrivalCounts
     clock: Clock
-    now: int
+    clocks: SideClocks
     timer: int
 
     def to_json(self) -> bytes:
         """The JSON for a state."""
-        times = {"now": self.now, "timer": self.timer}
+        times = {"now": self.clocks.now.now, "clocks": self.clocks.to_dict(), "timer": self.timer}
         return json.dumps(
             {"version": VERSION, "counts": vars(self.counts), "clock": self.clock.to_dict()} | times
         ).encode()
@@ -89,7 +90,10 @@ class BucketProgress:
         return cls(
             ArrivalCounts(**fields["counts"]),
             Clock.from_dict(fields["clock"]),
-            fields["now"],
+            # Older states have one clock for both sides.
+            SideClocks.from_dict(fields["clocks"])
+            if "clocks" in fields
+            else SideClocks.starting_at(fields["now"]),
             fields["timer"],
         )
 
@@ -179,7 +183,7 @@ def _arrays(bucket: BucketJoin) -> dict[str, Array | bytes]:
     state: dict[str, Array | bytes] = {
         "layout": json.dumps(plan.layout, sort_keys=True).encode(),
         "settings": SavedSettings.of(bucket.operator.join).to_json(),
-        "progress": BucketProgress(counts, bucket.clock, bucket.now, bucket.timer).to_json(),
+        "progress": BucketProgress(counts, bucket.clock, bucket.clocks, bucket.timer).to_json(),
     }
     for name, values in bucket.operator.arrays().items():
         state[(ROWS if name.partition(".")[0] in SIDES else _OPERATOR) + name] = values
@@ -217,7 +221,7 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
         bucket.operator.restore(saved.operator_arrays, policy=same_policy)
     progress = saved.progress
     bucket.intake.counts, bucket.clock = replace(progress.counts), replace(progress.clock)
-    bucket.now, bucket.timer = progress.now, progress.timer
+    bucket.clocks, bucket.timer = progress.clocks, progress.timer
     bucket.grant = saved.grant
     for side, store in saved.payload.items():
         convert = plan_migration(

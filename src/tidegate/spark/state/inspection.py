@@ -24,7 +24,7 @@ from tidegate.spark.pool.shares import number_of
 from tidegate.spark.state.checkpoint import find_state
 from tidegate.spark.state.log import saved_logs
 from tidegate.streams.trace import one_chunk
-from tidegate.types import SIDES, Side, check_choice
+from tidegate.types import SIDES, Side, check_choice, other_side
 
 What = Literal["rows", "counts", "model"]
 
@@ -32,7 +32,7 @@ _MICROS_PER_SECOND: Final = 1e6
 _COUNTS: Final = (
     "bucket int, rows_left bigint, rows_right bigint, late bigint, null_keys bigint, results bigint, evicted bigint, "
     "expired bigint, buffered bigint, peak_rows bigint, peak_bytes bigint, budget bigint, policy string, "
-    "fairness double, importance double, redefined bigint, refused bigint, refusal string"
+    "fairness double, left_ahead_seconds double, importance double, redefined bigint, refused bigint, refusal string"
 )
 _MODEL: Final = (
     "bucket int, model string, side string, key bigint, "
@@ -87,7 +87,7 @@ def inspect(
     | column | content |
     |---|---|
     | `bucket`, `side`, `time` | the bucket, the side and the event time |
-    | `age_seconds` | the latest event time of the bucket minus that of the row |
+    | `age_seconds` | the event time that the other side has reached minus that of the row; negative if it waits |
     | `matches` | the number of its results so far |
     | `score` | the lowest score of a bucket is evicted first (of a side, if the budget is split) |
     | `importance` | null if no importance is defined |
@@ -107,6 +107,7 @@ def inspect(
     | `budget` | -1 without a budget |
     | `policy` | the name of the policy, or of the sampler |
     | `fairness` | Jain's index of the lifetimes of rows that left; 1 if all are equal |
+    | `left_ahead_seconds` | how far the left side is ahead of the right in event time; negative if it is behind |
     | `importance` | the total importance of the results; null, like the next three, if no importance is defined |
     | `redefined` | how often the definition of importance changed |
     | `refused`, `refusal` | the micro-batches in which a watched file could not be used, and the last reason |
@@ -210,6 +211,7 @@ def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             *(pa.array([n], pa.int64()) for n in numbers),
             pa.array([saved.sampling["sampler"] if saved.sampling else saved.settings.policy]),
             pa.array([tally.fairness]),
+            pa.array([saved.progress.clocks.now.lead("left") / 1e6], pa.float64()),
             pa.array([tally.importance if saved.importance else None], pa.float64()),
             pa.array([saved.importance and saved.importance.redefined], pa.int64()),
             pa.array([saved.importance and saved.importance.refused], pa.int64()),
@@ -275,9 +277,9 @@ class _RowReader:
                     pa.array([bucket] * count, pa.int32()),
                     pa.array([side] * count),
                     pa.array(rows.time, pa.timestamp("us", "UTC")),
-                    pa.array((saved.progress.now - rows.time) / 1e6),
+                    pa.array((saved.progress.clocks.now.of(other_side(side)) - rows.time) / 1e6),
                     pa.array(rows.matches),
-                    pa.array(scorer.scores(rows, saved.progress.now), pa.float64())
+                    pa.array(scorer.scores(rows), pa.float64())
                     if scorer and not saved.sampling
                     else pa.nulls(count, pa.float64()),
                     pa.nulls(count, pa.float64()) if rows.importance is None else pa.array(rows.importance),

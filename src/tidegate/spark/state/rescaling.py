@@ -99,7 +99,8 @@ class MergedBucket:
         latest = max(parts.values(), key=lambda progress: progress.clock.batch)
         counts = [vars(parts[source].counts) for source in self._counted()]
         total = ArrivalCounts(**{name: sum(of[name] for of in counts) for name in vars(latest.counts)})
-        return BucketProgress(total, latest.clock, max(p.now for p in parts.values()), self.next_timer() or 0)
+        clocks = max((part.clocks for part in parts.values()), key=lambda clocks: clocks.now.now)
+        return BucketProgress(total, latest.clock, clocks, self.next_timer() or 0)
 
     @property
     def layout(self) -> dict[str, Any]:
@@ -142,7 +143,8 @@ class MergedBucket:
         state["operator.tally"] = np.sum([np.zeros_like(first["operator.tally"]), *counted], axis=0)
         rows = [sum(len(ids[source, side]) for source in self._arrays) for side in SIDES]
         state["operator.counts"] = np.array([int(first["operator.counts"][0]), *rows], np.int64)
-        state["operator.latest"] = np.max([a["operator.latest"] for a in self._arrays.values()], axis=0)
+        for name in {"operator.latest", "operator.clocks"} & state.keys():
+            state[name] = np.max([arrays[name] for arrays in self._arrays.values()], axis=0)
         state["operator.observed"] = np.zeros_like(first["operator.observed"])
         state["operator.kind"] = b""  # of no policy: nothing learned is continued
         for name in [name for name in state if name.startswith(_EVICTED)]:
