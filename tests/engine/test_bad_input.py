@@ -12,6 +12,7 @@ import tidegate as tg
 from tests.engine.cases import STEPS
 from tidegate import Band, Budget, InputError, Last
 from tidegate.engine import Join
+from tidegate.policies import find
 from tidegate.types import Condition, StepSize, Window
 
 NAN, INF = float("nan"), float("inf")
@@ -72,6 +73,35 @@ def test_settings(setting: str, value: object, named: str, remedy: str) -> None:
     message = refusal(**{setting: value})
     assert named in message
     assert remedy in message
+
+
+@pytest.mark.parametrize("policy", ["prob", "life", "age", "heeb", "size"])
+def test_shed_first_needs_memory_on_both_sides(policy: str) -> None:
+    for split in ("shared", "optimal"):
+        if split == "optimal" and not find(policy).predicts:
+            continue
+        message = refusal(policy=policy, split=split, order="shed-first", budget=4)
+        assert f"split={split!r} lets {find(policy)!r} fill the memory with the rows of one side" in message
+        assert "use split='even', two numbers (left, right), or order='probe-first'" in message
+        assert tg.simulate(ROW, ROW, window=(5, 5), policy=policy, order="shed-first").results == 1
+    settings: dict[str, Any] = {"policy": policy, "order": "shed-first", "budget": 4}
+    assert tg.simulate(ROW, ROW, window=(5, 5), split="even", **settings).results == 1
+    assert tg.simulate(ROW, ROW, window=(5, 5), split=(3, 1), **settings).results == 1
+
+
+def test_one_pool_with_shed_first_suits_policies_that_do_not_compare_expected_results() -> None:
+    for policy in ("fifo", "random", "until_expiry", "ijoin"):
+        Join(Window(5, 5), Budget(rows=4), policy, "shared", "shed-first")
+
+
+def test_shed_first_with_even_memory_is_above_random() -> None:
+    rng = np.random.default_rng(0)
+    left, right = ({"key": rng.zipf(1.5, 400), "time": np.arange(400)} for _ in range(2))
+    settings: dict[str, Any] = {"window": (100, 100), "budget": 20, "split": "even", "order": "shed-first"}
+    prob, random = (
+        tg.simulate(left, right, policy=policy, **settings).results for policy in ("prob", "random")
+    )
+    assert prob > 1.5 * random
 
 
 @pytest.mark.parametrize(

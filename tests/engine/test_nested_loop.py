@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.engine.brute_force import Spans
 from tests.engine.cases import WINDOWS, Streams, drawn_streams, streams
 from tidegate.engine import nested_loop
-from tidegate.types import Order, Report, StepSize
+from tidegate.types import Order, Report, Split, StepSize
 
 
 def fields_of(report: Report) -> dict[str, object]:
@@ -20,12 +20,14 @@ def fields_of(report: Report) -> dict[str, object]:
 
 
 def both_ways(
-    case: Streams, window: Spans, policy: str, step: StepSize, order: Order
+    case: Streams, window: Spans, policy: str, step: StepSize, order: Order, split: Split = "shared"
 ) -> list[dict[str, object]]:
     ways = []
     for most in (nested_loop.MAX_COMPARISONS, -1):
         with patch.object(nested_loop, "MAX_COMPARISONS", most):
-            report = case.simulate(window, policy=policy, budget=4, step=step, order=order, collect=False)
+            report = case.simulate(
+                window, policy=policy, budget=4, split=split, step=step, order=order, collect=False
+            )
         ways.append(fields_of(report))
     return ways
 
@@ -51,6 +53,6 @@ def test_ages_and_worths_of_longer_streams(policy: str, order: Order) -> None:
         stream.keys = draw.integers(0, 6, 300).tolist()
         stream.times = np.sort(draw.uniform(0, 90, 300)).tolist()
         stream.worth = draw.uniform(0, 1, 300).tolist()
-    one, other = both_ways(case, (7, 3), policy, 2, order)
+    one, other = both_ways(case, (7, 3), policy, 2, order, "shared" if order == "probe-first" else "even")
     assert one == other
     assert one["results"]

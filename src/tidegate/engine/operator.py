@@ -72,7 +72,8 @@ class Join:
         "shared" (one pool), "even", (left, right) in the budget's unit, or "optimal": by the policy's model, which
         may change as it learns.
     order
-        "probe-first": match, then evict. "shed-first": evict, then match.
+        "probe-first": match, then evict. "shed-first": evict, then match. Then a policy that scores by expected
+        results needs a split that gives each side its own memory.
     condition
         How keys match: a comparison `l.key ? r.key`, or a `Band`.
     combine
@@ -109,6 +110,7 @@ class Join:
                 "or Size(counts='matches')"
             )
         self.shares()
+        self._check_order()
 
     def shares(self) -> tuple[Budget | None, ...]:
         """The budget of the shared pool, or of each side; None for a side without memory."""
@@ -138,6 +140,23 @@ class Join:
                 f"split {parts} adds up to {sum(parts)}, more than the budget of {budget.limit} {budget.unit}"
             )
         return tuple(replace(budget, **{budget.unit: part}) if part else None for part in parts)
+
+    def _check_order(self) -> None:
+        """Refuse to divide memory by expected results if a row must stay in order to probe.
+
+        Such a division values a row by the later rows that find it, as if those probed in any case. With shed-first
+        the rows of one side may fill the memory, and then no row of the other stays to probe them.
+        """
+        if self.order != "shed-first" or self.budget is None:
+            return
+        policy = find(self.policy)
+        compares = policy.by_key or policy.predicts
+        if self.split == "optimal" or (self.split == "shared" and compares):
+            raise InputError(
+                f"with order='shed-first' a row finds partners only if it stays, but split={self.split!r} lets "
+                f"{policy!r} fill the memory with the rows of one side; use split='even', two numbers (left, right), "
+                "or order='probe-first'"
+            )
 
     def setting(self, future: Future | None = None) -> Setting:
         """What a policy or sampler may know of this join; `future` is what will arrive, in a recorded run."""

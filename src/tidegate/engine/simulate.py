@@ -71,7 +71,9 @@ def simulate(
         How the sides share the budget: "shared", "even", (left, right), or "optimal": by the model of prob,
         life or age.
     order
-        "probe-first" or "shed-first" within a step.
+        "probe-first" or "shed-first" within a step. With "shed-first" a row finds partners only if it stays, so
+        that each side needs memory of its own: "optimal" is refused, and "shared" with a policy that scores by
+        expected results.
     step
         1 (a row at a time), "instant" (all rows of one time), or a number of rows.
     condition
