@@ -139,6 +139,24 @@ def test_all_results_are_offered_with_one_probability() -> None:
     assert running.reservoir.size > 10
 
 
+def test_rjs_keeps_its_probability_and_so_the_memory_of_its_join() -> None:
+    report = run_reservoir(
+        stream(600, 1),
+        stream(600, 2),
+        lambda join: PrintedReservoirJoin(
+            join, PrintedJoinReservoir(10, 60), PrintedUniform(model=MODEL, rates=RATES)
+        ),
+        window=(40, 40),
+        step=4,
+    )
+    full = report.times >= 80
+    assert report.held[-1] == 10
+    assert report.results[-1] > 100 * report.size[-1]
+    assert report.fraction.min() > 0.9 * report.fraction[full][0]
+    assert report.rows[full].mean() > 0.5 * 50
+    assert (report.rows + report.held <= 60).all()
+
+
 def test_an_invalid_probability_is_refused() -> None:
     running = PrintedJoinReservoir(3, 9).start()
     with pytest.raises(InputError, match="probability"):

@@ -7,7 +7,9 @@ Reservoir Sampling over Memory-Limited Stream Joins, algorithms 4 and 5.
 Deviations
 ----------
 The listing adds results to the reservoir while `k <= r`, the text until it is full. Both are the same, since the
-probability `r / (k + 1) / p1` is above 1 until about then. Growth uses equation 3 normalised. Draws follow the order
+probability `r / (k + 1) / p1` is above 1 until about then. RJS keeps the `p1` for which the memory suffices: algorithm
+4 has no line that changes it, and section 4.3 names its decrease to `r / (k + 1)`, line 10 of algorithm 5, as the
+difference of PRJS from RJS. Here the sampler corrects that `p1` by the memory that is really used. Growth uses equation 3 normalised. Draws follow the order
 in which results are offered.
 """
 
@@ -122,8 +124,8 @@ class RunningPrintedJoin:
 
     @property
     def fraction(self) -> float:
-        """The probability with which the next result should be in the reservoir (line 10 of algorithm 5)."""
-        return min(self._lowest, self.size / (self._count + 1)) if not self.refilling else self._lowest
+        """The part of the results that is to be sampled: what the memory permits, since RJS never lowers it."""
+        return self._lowest
 
     @property
     def results(self) -> float:
@@ -186,6 +188,11 @@ class RunningPrintedProgressiveJoin(RunningPrintedJoin):
     def __init__(self, config: PrintedProgressiveJoinReservoir, salted: int) -> None:
         super().__init__(config.config.size, config.config.budget, salted)
         self.config, self._decrement = config.config, config.decrement
+
+    @property
+    def fraction(self) -> float:
+        """The probability with which the next result should be in the reservoir (line 10)."""
+        return self._lowest if self.refilling else min(self._lowest, self.size / (self._count + 1))
 
     def advance(self, now: Time, memory: Memory | None = None) -> SlotChanges:  # noqa: ARG002 - by the theorems
         """Grow once, if possible, between steps; returns which results stay."""
