@@ -5,7 +5,7 @@ Which file has what:
 - joins: `operator`, and `sampling_operator` for samples of results. Both are composed of `join_state` (`buffer` holds
   rows, `tally` counts) and `matching`: `index` finds partners by equal keys, `nested_loop` in steps of few rows,
   `ordered` by comparisons. `ages` and `combining` measure results, `removals` lists the rows that a step removes,
-  `snapshot` writes state as bytes;
+  `clocks` follows how far each side has come, `snapshot` writes state as bytes;
 - recorded streams: `simulate`, `simulate_sample` and `reservoir_join`. `encode` makes rows of traces (`valuing`
   with their importance), `arrivals` cuts them into steps, and `one_loop` runs steps of few rows, with the scores of
   `loop_scores`.

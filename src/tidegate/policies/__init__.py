@@ -12,6 +12,7 @@
 | `arrival_models` | models of the rows that arrive next, for `flow_expect` |
 | `min_cost_flow` | the solver of `offline` and `flow_expect` |
 | `trend_limits` | for how long a stream with a trend can still bring a key |
+| `waiting` | how long rows wait for the other side, where their side is ahead |
 """
 
 from tidegate.policies.age import Age

@@ -7,10 +7,12 @@ Reservoir Sampling over Memory-Limited Stream Joins, algorithms 4 and 5.
 Deviations
 ----------
 The listing adds results to the reservoir while `k <= r`, the text until it is full. Both are the same, since the
-probability `r / (k + 1) / p1` is above 1 until about then. RJS keeps the `p1` for which the memory suffices: algorithm
-4 has no line that changes it, and section 4.3 names its decrease to `r / (k + 1)`, line 10 of algorithm 5, as the
-difference of PRJS from RJS. Here the sampler corrects that `p1` by the memory that is really used. Growth uses equation 3 normalised. Draws follow the order
+probability `r / (k + 1) / p1` is above 1 until about then. Growth uses equation 3 normalised. Draws follow the order
 in which results are offered.
+
+RJS keeps the `p1` for which the memory suffices. Algorithm 4 has no line that changes it, and section 4.3 names its
+decrease to `r / (k + 1)`, line 10 of algorithm 5, as the difference of PRJS from RJS. Here the sampler corrects that
+`p1` by the memory that is really used.
 """
 
 from __future__ import annotations
