@@ -5,7 +5,7 @@ ENV := .venv/env
 RUN := . ./$(ENV) &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fresh test-all check bench reproduce reproduction picture graph lock clean
+.PHONY: help setup demo test test-fresh test-all check bench reproduce reproduction picture graph lines lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
@@ -50,6 +50,9 @@ picture: ## run the demo and keep its picture as docs/demo.svg
 
 graph: $(ENV) ## draw docs/import-graph.svg: which folder imports which
 	@$(RUN) python scripts/import_graph.py
+
+lines: $(ENV) ## count the lines of code of each folder
+	@$(RUN) python scripts/code_lines.py
 
 lock: $(ENV) ## update requirements.lock; versions change only if they must
 	@bash scripts/lock
