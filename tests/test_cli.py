@@ -15,6 +15,7 @@ from tidegate.alerts import edge
 from tidegate.alerts.stores.bracket_store import Shape
 from tidegate.experiments.claims import Claim
 from tidegate.experiments.experiment import Experiment, Grid
+from tidegate.experiments.figure_text import FigureText
 from tidegate.experiments.plots import BarPlot
 from tidegate.experiments.table_layout import TableLayout
 from tidegate.types import InputError
@@ -83,14 +84,12 @@ def measure(*, policy: str, seed: int) -> dict[str, float]:
 
 
 MADE_UP = Experiment(
-    "ijoin/made-up",
-    "[lengths]",
-    "longer is more",
+    FigureText("ijoin/made-up", "[lengths]", "longer is more"),
     Grid({"policy": ("age", "random")}, runs=4, quick_runs=2),
     measure,
     TableLayout(("policy",), ("results",)),
     (BarPlot("policy", "results", "policy"),),
-    lambda _: (Claim("[more] is more", "holds", "+1 %"),),
+    (Claim("[more] is more", lambda _: 1.0, label="always"),),
 )
 
 
@@ -113,7 +112,7 @@ def test_claims_are_judged_below_their_table_and_files_are_written(tmp_path: Pat
     assert "± " in output(*command)
     assert "± " not in output(*command, "--runs", "1")
     shown = output(*command, "--docs", str(tmp_path / "guide.md"))
-    assert "holds: [more] is more (+1 %)" in shown
+    assert "holds: [more] is more (always +1 %)" in shown
     assert (tmp_path / "ijoin/made-up.svg").read_text().startswith("<svg")
     assert (tmp_path / "index.html").is_file()
     assert "[lengths]" in (tmp_path / "guide.md").read_text()

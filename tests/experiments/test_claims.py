@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate import InputError
-from tidegate.experiments.claims import MeanInterval, judge
+from tidegate.experiments.claims import Case, Claim, MeanInterval, judge, judge_all
+from tidegate.experiments.results import Results
 
 ABOVE, BELOW, EITHER = MeanInterval(2, 1, 3), MeanInterval(-2, -3, -1), MeanInterval(0.5, -1, 2)
 
@@ -46,9 +47,20 @@ def test_numbers_have_intervals_unless_they_are_exact() -> None:
     assert claim.numbers == "here +2 rows (+1 to +3); there -1.5 rows"
 
 
-def test_a_claim_without_measurements_is_refused() -> None:
-    with pytest.raises(InputError, match="no case was measured for 'so it is'"):
-        judge("so it is", {})
+def test_a_claim_without_measurements_is_left_out() -> None:
+    results = Results.from_runs({(1,): [3, 5], (2,): [2, 2]}, axes=("memory",), number="results")
+    many, few = (
+        Claim(text, lambda case: case("results"), {"memory": memory}, "{memory} rows", "results")
+        for text, memory in (("with much memory", (9,)), ("with little", (1, 9)))
+    )
+    [judged] = judge_all([many, few], results)
+    assert judged == ("with little", "open", "1 rows +4 results (-8.71 to +16.7)")
+
+
+def test_a_measurement_that_is_missing_is_named() -> None:
+    results = Results.from_runs({(1,): [3, 5]}, axes=("memory",), number="results")
+    with pytest.raises(InputError, match="no finished run with memory 2 has measured 'results'"):
+        Case(results, {})("results", memory=2)
     with pytest.raises(InputError, match="no runs"):
         MeanInterval.of([])
 

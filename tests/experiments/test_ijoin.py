@@ -8,6 +8,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.experiments import EXPERIMENTS, datasets
+from tidegate.experiments.claims import judge_all
 from tidegate.experiments.ijoin import claims, tables
 from tidegate.experiments.ijoin.measures import (
     EXACT,
@@ -67,14 +68,15 @@ def test_no_scheme_exceeds_the_optimum() -> None:
         assert found[EXACT] > found["OPTIMUM"] == max(found[name] for name in found if name != EXACT)
 
 
-def judge(runs: dict[tuple[str, str], list[float]]) -> str:
+def judge(runs: dict[tuple[float, str], list[float]]) -> str:
     found = Results.from_runs(runs, axes=("skew", "scheme"), number="importance")
-    return claims.has_most(found, "IJOIN", ("FIFO",), "", "skew").verdict
+    [claim] = judge_all([claims.has_most("IJOIN", ("FIFO",), "", "skew")], found)
+    return claim.verdict
 
 
 def test_claims_are_judged_by_the_runs() -> None:
-    ahead = {("a", "IJOIN"): [10.0, 11, 12], ("a", "FIFO"): [5.0, 6, 7]}
-    behind = {("b", "IJOIN"): [5.0, 6, 7], ("b", "FIFO"): [10.0, 11, 12]}
+    ahead = {(0.0, "IJOIN"): [10.0, 11, 12], (0.0, "FIFO"): [5.0, 6, 7]}
+    behind = {(1.0, "IJOIN"): [5.0, 6, 7], (1.0, "FIFO"): [10.0, 11, 12]}
     assert judge(ahead) == "holds"
     assert judge(behind) == "does not hold"
     assert judge(ahead | behind) == "holds in part"
@@ -84,12 +86,12 @@ def test_tables_2_to_4_have_the_printed_totals() -> None:
     found = Results(
         {"join": join, **row} for join in tables.JOINS for row in tables.instants(join=join, seed=0)
     )
-    [claim] = claims.claims_of_totals(found)
+    [claim] = judge_all(claims.TOTALS, found)
     assert claim.verdict == "holds"
     totals = found.where(time=tables.TOTAL).rows
     assert [row["importance"] for row in totals] == [36, 6, 5, 11, 13]
     wrong = Results(dict(row) | {"importance": row["importance"] + 1} for row in found.rows)
-    assert claims.claims_of_totals(wrong)[0].verdict == "does not hold"
+    assert judge_all(claims.TOTALS, wrong)[0].verdict == "does not hold"
 
 
 def test_schemes_are_named() -> None:
@@ -125,7 +127,7 @@ def measured(axis: str, ends: dict[float, dict[str, tuple[float, float, float]]]
 def test_claims_on_memory_judge_both_forms_of_ijoin() -> None:
     def verdicts(**changed: tuple[float, float, float]) -> dict[str, str]:
         found = measured("memory", {5: AS_IN_THE_PAPER, 20: AS_IN_THE_PAPER | changed})
-        return {claim.text: claim.verdict for claim in claims.claims_of_memory(found)}
+        return {claim.text: claim.verdict for claim in judge_all(claims.MEMORY, found)}
 
     assert set(verdicts().values()) == {"holds"}
     worse = verdicts(**{"IJOIN as printed": (650.0, 60, 0.5)})
@@ -150,7 +152,7 @@ def test_claims_on_the_window() -> None:
 
     def verdicts(wide: dict[str, tuple[float, float, float]]) -> list[str]:
         found = measured("window", {10.0: AS_IN_THE_PAPER, 25.0: wide})
-        return [claim.verdict for claim in claims.claims_of_window(found)]
+        return [claim.verdict for claim in judge_all(claims.WINDOW, found)]
 
     assert verdicts(grown) == ["holds"] * 8
     assert verdicts(AS_IN_THE_PAPER)[2:6] == ["does not hold", "holds", "holds", "does not hold"]
@@ -163,7 +165,7 @@ def test_claims_on_the_domain() -> None:
         for scheme, expected_value in few.items()
     }
     found = [measured("domain", {10: first, 20: last}) for first, last in ((few, many), (many, few))]
-    held, upside_down = ([claim.verdict for claim in claims.claims_of_domain(one)] for one in found)
+    held, upside_down = ([claim.verdict for claim in judge_all(claims.DOMAIN, one)] for one in found)
     assert held == ["holds"] * 8
     assert upside_down[2:4] == ["does not hold"] * 2
 
@@ -171,7 +173,7 @@ def test_claims_on_the_domain() -> None:
 def test_claims_on_the_threshold_and_on_recomputation() -> None:
     coarse = AS_IN_THE_PAPER | {"IJOIN": (1100.0, 80, 0.8), "IJOIN as printed": (1000.0, 80, 0.8)}
     found = measured("unproductive", {2.0: AS_IN_THE_PAPER, 5.0: coarse})
-    assert [claim.verdict for claim in claims.claims_of_threshold(found)] == ["holds"] * 3
+    assert [claim.verdict for claim in judge_all(claims.THRESHOLD, found)] == ["holds"] * 3
     table6 = {
         "successive": (1400, 0.81, 1000),
         "k-successive": (1200, 0.75, 100),
@@ -189,7 +191,7 @@ def test_claims_on_the_threshold_and_on_recomputation() -> None:
         for how, (importance, fair, often) in table6.items()
         for seed in range(3)
     )
-    assert [claim.verdict for claim in claims.claims_of_laziness(rows)] == ["holds"] * 8
+    assert [claim.verdict for claim in judge_all(claims.LAZINESS, rows)] == ["holds"] * 8
 
 
 @pytest.fixture
@@ -225,7 +227,7 @@ def test_every_figure_s_claims_can_be_judged() -> None:
             | {"seed": seed, "importance": 1.0 + seed, "size": 9, "fairness": 0.9, "computed": 10 + seed}
             for settings, seed in experiment.grid.cells(quick=True)
         )
-        assert experiment.claims(found)
+        assert judge_all(experiment.claims, found)
 
 
 def test_section_5_uses_the_defaults_of_ijoin() -> None:

@@ -11,7 +11,7 @@ from pyarrow import csv, parquet
 
 from tidegate.experiments import EXPERIMENTS
 from tidegate.experiments.cells import CellRunner
-from tidegate.experiments.claims import Claim
+from tidegate.experiments.claims import JudgedClaim
 from tidegate.experiments.document import write_document
 from tidegate.experiments.pages import write_pages
 from tidegate.experiments.summary import ExperimentSummary, summarize
@@ -63,8 +63,10 @@ def test_the_document_has_every_chart_and_verdict(summaries: list[ExperimentSumm
 def test_a_deviation_is_explained_only_if_a_claim_does_not_hold(
     summaries: list[ExperimentSummary], tmp_path: Path
 ) -> None:
-    walks = summaries[1]._replace(experiment=replace(summaries[1].experiment, deviation="Because of this."))
-    held = walks._replace(claims=(Claim("a", "holds", ""),))
+    experiment = summaries[1].experiment
+    explained = replace(experiment, text=experiment.text._replace(deviation="Because of this."))
+    walks = summaries[1]._replace(experiment=explained)
+    held = walks._replace(claims=(JudgedClaim("a", "holds", ""),))
     for one, there in ((walks, True), (held, False)):
         write_document([one], tmp_path / "guide.md", "a run")
         assert ("Because of this." in (tmp_path / "guide.md").read_text()) == there

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.experiments import EXPERIMENTS
+from tidegate.experiments.claims import judge_all
 from tidegate.experiments.reservoir_joins import claims, measures
 from tidegate.experiments.results import Results
 
@@ -52,7 +53,7 @@ def made_up(**numbers: dict[str, float]) -> Results:
 def test_claims_on_sizes() -> None:
     def verdicts(prjs: float, rjs: float) -> list[str]:
         held, size = {"RJS": rjs, "PRJS": prjs}, {"RJS": 100.0, "PRJS": 500.0}
-        return [claim.verdict for claim in claims.claims_of_sizes(made_up(held=held, size=size))]
+        return [claim.verdict for claim in judge_all(claims.SIZES, made_up(held=held, size=size))]
 
     assert verdicts(499, 100) == ["holds", "holds", "holds"]
     assert verdicts(99, 110) == ["does not hold"] * 3
@@ -60,7 +61,9 @@ def test_claims_on_sizes() -> None:
 
 def test_claims_on_averages() -> None:
     def verdicts(prjs: float, rjs: float) -> list[str]:
-        return [claim.verdict for claim in claims.claims_of_averages(made_up(off={"RJS": rjs, "PRJS": prjs}))]
+        return [
+            claim.verdict for claim in judge_all(claims.AVERAGES, made_up(off={"RJS": rjs, "PRJS": prjs}))
+        ]
 
     # The error does not fall here, whichever is larger.
     assert verdicts(2, 1) == ["holds", "does not hold", "does not hold", "does not hold"]
@@ -78,7 +81,7 @@ def test_an_average_is_judged_soon_after_the_growth_and_before_the_use() -> None
     ]
     lost = [row for row in rows if row["seed"] != 1 or row["algorithm"] != "RJS"]
     for some in (rows, lost):
-        verdicts = [claim.verdict for claim in claims.claims_of_averages(Results(some))]
+        verdicts = [claim.verdict for claim in judge_all(claims.AVERAGES, Results(some))]
         assert verdicts == ["holds"] * 4
 
 
@@ -86,7 +89,7 @@ def test_claims_on_uniformity() -> None:
     def verdicts(prjs: float, rjs: float) -> list[str]:
         numbers = ("chi-square", "of its size", "by time")
         found = made_up(**{number: {"RJS": rjs, "PRJS": prjs} for number in numbers})
-        return [claim.verdict for claim in claims.claims_of_uniformity(found)]
+        return [claim.verdict for claim in judge_all(claims.UNIFORMITY, found)]
 
     assert verdicts(3, 1) == ["holds", "holds", "does not hold", "holds"] * 3
     assert verdicts(1, 3) == ["does not hold", "does not hold", "does not hold", "holds"] * 3
@@ -100,7 +103,7 @@ def test_claims_on_results_allow_for_saturation() -> None:
             for seed in range(3)
             for place, size in enumerate(sizes)
         ]
-        return [claim.verdict for claim in claims.claims_of_results(Results(rows[1:]))]
+        return [claim.verdict for claim in judge_all(claims.RESULTS, Results(rows[1:]))]
 
     assert verdicts(300, 600, 900, 900) == ["holds"] * 3
     assert verdicts(900, 600, 300, 200) == ["does not hold"] * 3
@@ -121,7 +124,7 @@ def test_claims_on_confidence() -> None:
         {"m": m, "seed": 0} | measures.confidence(m=m, k=10_000, r=100, delta=50, seed=0)
         for m in (4000, 6000, 8000, 10_000, 12_000)
     ]
-    assert [claim.verdict for claim in experiment.claims(Results(rows))] == ["holds"] * 3
+    assert [claim.verdict for claim in judge_all(experiment.claims, Results(rows))] == ["holds"] * 3
 
 
 def test_chi_square_of_a_uniform_sample_is_1_in_the_mean() -> None:

@@ -13,6 +13,7 @@ from rich.progress import Progress
 
 from tidegate.experiments.cells import CellResult, CellRunner
 from tidegate.experiments.experiment import Cell, Experiment, Grid
+from tidegate.experiments.figure_text import FigureText
 from tidegate.experiments.runner import LocalExecutor, ensure_writable, progress_bar, run_cells
 from tidegate.experiments.summary import summarize
 from tidegate.experiments.table_layout import TableLayout
@@ -29,9 +30,7 @@ def measure(*, policy: str, seed: int) -> dict[str, float]:
 
 
 EXPERIMENT = Experiment(
-    "made/up",
-    "lengths",
-    "longer is more",
+    FigureText("made/up", "lengths", "longer is more"),
     Grid({"policy": ("age", "broken")}, runs=3),
     measure,
     TableLayout(("policy",), ("results",)),
@@ -86,7 +85,7 @@ def test_a_stopped_run_continues_where_it_stopped(tmp_path: Path) -> None:
 
 
 def test_first_runs_come_first_and_two_experiments_share_cells(tmp_path: Path) -> None:
-    other = replace(EXPERIMENT, name="made/too")
+    other = replace(EXPERIMENT, text=EXPERIMENT.text._replace(name="made/too"))
     runner = CellRunner.for_experiments([EXPERIMENT, other], None)
     assert other.cells() == EXPERIMENT.cells()
     backwards = sorted(EXPERIMENT.cells(), reverse=True)

@@ -10,15 +10,9 @@ import pytest
 
 import tidegate as tg
 from tidegate.experiments import EXPERIMENTS, datasets
+from tidegate.experiments.claims import judge_all
 from tidegate.experiments.results import Results
 from tidegate.experiments.stochastic_streams import benefit_claims, claims
-from tidegate.experiments.stochastic_streams.claims import (
-    claims_of_caching,
-    claims_of_comparison,
-    claims_of_division,
-    claims_of_histograms,
-    claims_of_memory,
-)
 from tidegate.experiments.stochastic_streams.measures import benefit, divided, hits, results, walk_benefit
 from tidegate.experiments.stochastic_streams.setups import (
     COMPARED,
@@ -140,7 +134,7 @@ AS_IN_THE_PAPER = {
 
 def verdicts(changed: dict[str, dict[str, int]]) -> list[str]:
     streams = {name: counts | changed.get(name, {}) for name, counts in AS_IN_THE_PAPER.items()}
-    return [claim.verdict for claim in claims_of_comparison(made_up(streams))]
+    return [claim.verdict for claim in judge_all(claims.COMPARISON, made_up(streams))]
 
 
 def test_flow_expect_may_win_one_case_of_four() -> None:
@@ -191,7 +185,7 @@ def by_memory(stream: str, heeb: list[int], others: list[int]) -> list[str]:
         )
         for i, memory in enumerate((5, 10, 20, 40))
     }
-    judged = claims_of_memory(Results.from_runs(found, axes=AXES, number="results"), stream)
+    judged = judge_all(claims.by_memory(stream), Results.from_runs(found, axes=AXES, number="results"))
     return [claim.verdict for claim in judged]
 
 
@@ -218,9 +212,8 @@ def test_paired_runs_decide_although_they_vary() -> None:
         for memory in (10, 20)
         for policy, less in (("offline", 0), ("heeb", -1), ("random", -1), ("prob", -2), ("life", -2))
     }
-    assert (
-        claims_of_memory(Results.from_runs(found, axes=AXES, number="results"), "TOWER")[1].verdict == "holds"
-    )
+    results = Results.from_runs(found, axes=AXES, number="results")
+    assert judge_all(claims.by_memory("TOWER"), results)[1].verdict == "holds"
 
 
 def temperate(counts: dict[str, int], **model: float) -> Results:
@@ -230,12 +223,12 @@ def temperate(counts: dict[str, int], **model: float) -> Results:
 
 def cached(heeb: int, random: int = 900, **model: float) -> list[str]:
     counts = {"lfd": 1000, "lru": 700, "lfu": 750, "random": random, "heeb": heeb}
-    return [claim.verdict for claim in claims_of_caching(temperate(counts, **model))]
+    return [claim.verdict for claim in judge_all(claims.CACHING, temperate(counts, **model))]
 
 
 def test_claims_on_caching_are_judged_for_each_alpha() -> None:
     counts = {"lfd": 1000, "lru": 700, "lfu": 750, "random": 900, "heeb": 800, "heeb, a tenth": 930}
-    found = list(claims_of_caching(temperate(counts)))[2:]
+    found = list(judge_all(claims.CACHING, temperate(counts)))[2:]
     assert [claim.text.partition(":")[0] for claim in found] == ["heeb"] * 4 + ["heeb, a tenth"] * 4
     assert [claim.verdict for claim in found[4:]] == ["holds"] * 4
 
@@ -285,7 +278,9 @@ def shares(**changed: float) -> list[str]:
     }
     percent |= {name.replace("_", " "): share for name, share in changed.items()}
     found = {(name, 10): [share, share + 0.1, share - 0.1] for name, share in percent.items()}
-    judged = claims_of_division(Results.from_runs(found, axes=("streams", "memory"), number="share of R"))
+    judged = judge_all(
+        claims.DIVISION, Results.from_runs(found, axes=("streams", "memory"), number="share of R")
+    )
     return [claim.verdict for claim in judged]
 
 
@@ -308,7 +303,7 @@ def test_claims_on_histograms() -> None:
     def found(histogram: int, *, noisy: bool, calm: int = 300) -> list[str]:
         counts = {"heeb": 1000, "heeb_histogram": histogram}
         both = made_up({"low variance": counts | {"random": calm}, "high variance": counts | {"random": 500}})
-        return [claim.verdict for claim in claims_of_histograms(both, noisy=noisy)]
+        return [claim.verdict for claim in judge_all(claims.by_histograms(noisy=noisy), both)]
 
     assert found(970, noisy=False) == ["holds"] * 3
     assert found(920, noisy=False) == ["does not hold", "holds", "holds"]
@@ -325,7 +320,9 @@ def test_a_policy_with_nearly_all_results_need_not_be_beaten() -> None:
         for policy, count in zip(("heeb", "heeb_histogram", "random"), counts, strict=True)
         for seed in range(3)
     ]
-    assert [claim.verdict for claim in claims_of_histograms(Results(rows), noisy=False)] == ["holds"] * 3
+    assert [claim.verdict for claim in judge_all(claims.by_histograms(noisy=False), Results(rows))] == [
+        "holds"
+    ] * 3
 
 
 def benefits(figure: str) -> Results:
@@ -336,11 +333,11 @@ def benefits(figure: str) -> Results:
 
 
 def test_benefits_match_sections_5_and_7_except_the_printed_error() -> None:
-    assert [claim.verdict for claim in benefit_claims.claims_of_example(benefits("figure2"))] == ["holds"] * 2
-    assert [claim.verdict for claim in benefit_claims.claims_of_caching_benefits(benefits("figure4"))] == [
+    assert [claim.verdict for claim in judge_all(benefit_claims.EXAMPLE, benefits("figure2"))] == [
         "holds"
-    ]
-    judged = [claim.verdict for claim in benefit_claims.claims_of_joining_benefits(benefits("figure5"))]
+    ] * 2
+    assert [claim.verdict for claim in judge_all(benefit_claims.CACHING, benefits("figure4"))] == ["holds"]
+    judged = [claim.verdict for claim in judge_all(benefit_claims.JOINING, benefits("figure5"))]
     assert judged == ["holds", "holds", "does not hold", "holds"]
     last = benefits("figure4").where(row="v = f(t0) +0", ahead=40).rows[0]["benefit"]
     assert last == pytest.approx(1 - (20 / 21) ** 10)
@@ -352,7 +349,7 @@ def test_walks_with_drift_prefer_values_ahead() -> None:
         for drift in (0, 2, 4)
         for point in walk_benefit(drift=drift, alpha=10, seed=0)
     )
-    assert [claim.verdict for claim in benefit_claims.claims_of_walks(found)] == [
+    assert [claim.verdict for claim in judge_all(benefit_claims.WALKS, found)] == [
         "holds",
         "holds",
         "holds in part",

@@ -11,6 +11,7 @@ import pytest
 
 from tidegate import InputError
 from tidegate.experiments import datasets
+from tidegate.experiments.claims import judge_all
 from tidegate.experiments.results import Results
 from tidegate.experiments.threshold_functions import claims, measures, timing
 from tidegate.types import Array
@@ -47,7 +48,7 @@ def test_forty_percent_of_one_stream_of_table_1_and_more_of_the_other() -> None:
     results = cells(("s-unif", "s-wiener"), (10,), 3)
     kept = [results.runs("kept %", stream=stream).mean() for stream in ("s-unif", "s-wiener")]
     assert kept == pytest.approx([39.43, 64.96], abs=0.01)
-    assert claims.claims_of_table1(results)[0].verdict == "holds in part"
+    assert judge_all(claims.TABLE1, results)[0].verdict == "holds in part"
     assert all(34 < share < 37 for share in results.runs("as printed %"))
 
 
@@ -61,7 +62,7 @@ def test_independent_values_level_off_at_four_and_a_wiener_process_does_not() ->
         for density in (64, 256)
     )
     assert many / few == pytest.approx(2, abs=0.2)
-    verdicts = [claim.verdict for claim in claims.claims_of_figure10(results)]
+    verdicts = [claim.verdict for claim in judge_all(claims.LENGTHS, results)]
     assert verdicts[:3] == ["holds", "does not hold", "does not hold"]
 
 
@@ -102,7 +103,7 @@ def test_claims_on_times_hold_for_the_published_times() -> None:
         for wild, sigma in enumerate((0, 100_000))
         for seed in range(3)
     ]
-    assert [claim.verdict for claim in claims.claims_of_times(Results(rows))] == ["holds"] * 4
+    assert [claim.verdict for claim in judge_all(claims.TIMES, Results(rows))] == ["holds"] * 4
     slow = [
         row
         | {
@@ -112,7 +113,7 @@ def test_claims_on_times_hold_for_the_published_times() -> None:
         }
         for row in rows
     ]
-    assert [claim.verdict for claim in claims.claims_of_times(Results(slow))] == ["does not hold"] * 3 + [
+    assert [claim.verdict for claim in judge_all(claims.TIMES, Results(slow))] == ["does not hold"] * 3 + [
         "holds"
     ]
 
@@ -132,7 +133,7 @@ def test_claims_on_a_recording_hold_for_the_published_numbers() -> None:
             for stream, more in (("DEBS", 0.0), ("Gamma-Wiener", drawn))
             for density, (share, level) in (paper | {1024: (0.8, last)}).items()
         ]
-        return [claim.verdict for claim in claims.claims_of_recording(Results(rows))]
+        return [claim.verdict for claim in judge_all(claims.RECORDING, Results(rows))]
 
     assert verdicts(2.0, 8.0) == ["holds"] * 3
     assert verdicts(-2.0, 9.0) == ["does not hold", "holds", "does not hold"]
@@ -147,7 +148,7 @@ def test_a_failed_run_is_left_out_of_both_stores() -> None:
         for seed in range(3)
         if (store, sigma, seed) != ("skip list", 0, 1)
     ]
-    assert len(claims.claims_of_times(Results(rows))) == 4
+    assert len(judge_all(claims.TIMES, Results(rows))) == 4
 
 
 def test_rows_near_a_gap_are_kept_more_often() -> None:
@@ -157,7 +158,7 @@ def test_rows_near_a_gap_are_kept_more_often() -> None:
         for seed in range(3)
         for row in timing.near_gaps(stream, 16, 20_000, seed)
     )
-    assert claims.claims_of_gaps(results)[0].verdict == "holds"
+    assert judge_all(claims.GAPS, results)[0].verdict == "holds"
 
 
 def test_the_recording_is_read(tmp_path: Path) -> None:
@@ -173,7 +174,7 @@ def test_the_recording_is_read(tmp_path: Path) -> None:
         for stream in measures.RECORDING_AND_GENERATED
         for density in (4, 128, 256)
     )
-    assert len(claims.claims_of_recording(found)) == 3
+    assert len(judge_all(claims.RECORDING, found)) == 3
     with pytest.raises(InputError, match="does not exist"):
         datasets.power(tmp_path / "none")
 
@@ -193,9 +194,9 @@ def test_the_forest_recording_raises_every_dew_point_alarm(tmp_path: Path) -> No
     assert [(row["alarms"], row["missed"], row["invented"]) for row in rows] == [
         (sum(raises_alarm(streams, 60 * hours)), 0, 0) for hours in (1, 3)
     ]
-    assert [claim.verdict for claim in claims.claims_of_dew_point(Results(rows))] == ["holds", "holds"]
+    assert [claim.verdict for claim in judge_all(claims.DEW_POINT, Results(rows))] == ["holds", "holds"]
     rows[0]["missed"] = 1
-    assert claims.claims_of_dew_point(Results(rows))[0].verdict == "holds in part"
+    assert judge_all(claims.DEW_POINT, Results(rows))[0].verdict == "holds in part"
 
 
 def raises_alarm(streams: dict[str, tuple[Array, Array]], within: int) -> list[bool]:

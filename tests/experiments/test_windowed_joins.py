@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tidegate.experiments import EXPERIMENTS
+from tidegate.experiments.claims import judge_all
 from tidegate.experiments.results import Results
 from tidegate.experiments.windowed_joins import claims, measures, sampling_claims, sampling_measures
 from tidegate.experiments.windowed_joins.wan_trace import MICROS, Wan
@@ -136,7 +137,7 @@ def made_up(age: float, recent: float, expiry: float, predicted: float) -> list[
         for policy, recall in (("age", age), ("fifo", recent), ("until_expiry", expiry))
         for seed in range(3)
     ]
-    return [claim.verdict for claim in claims.claims_of_wan(Results(rows))]
+    return [claim.verdict for claim in judge_all(claims.WAN, Results(rows))]
 
 
 def test_claims_on_the_wan_trace() -> None:
@@ -155,7 +156,10 @@ def allocated(parameter: str, joins: tuple[str, str], alloc: float, prop: float,
         for value in (1.0, 2.0)
     ]
     name = {"skew": "figure10", "power": "figure11"}[parameter]
-    return [claim.verdict for claim in EXPERIMENTS[f"windowed-joins/{name}"].claims(Results(rows[lost:]))]
+    return [
+        claim.verdict
+        for claim in judge_all(EXPERIMENTS[f"windowed-joins/{name}"].claims, Results(rows[lost:]))
+    ]
 
 
 @pytest.mark.parametrize("lost", [0, 1])
@@ -175,7 +179,7 @@ def test_claims_on_allocation_without_skew_are_separate() -> None:
         for skew, both in recall.items()
         for scheme, least in zip(("alloc", "prop"), both, strict=True)
     ]
-    found = [claim.verdict for claim in claims.claims_of_skew(Results(rows))]
+    found = [claim.verdict for claim in judge_all(claims.SKEW, Results(rows))]
     assert found == ["holds"] * 4 + ["holds in part", "does not hold"]
 
 
@@ -193,7 +197,7 @@ def test_claims_on_more_joins() -> None:
             for seed in range(3)
             for scheme, least in (("alloc", 0.3 + gain + seed / 1e4), ("prop", 0.3))
         ]
-        return [claim.verdict for claim in claims.claims_of_more_joins(Results(rows[1:]))]
+        return [claim.verdict for claim in judge_all(claims.MORE_JOINS, Results(rows[1:]))]
 
     assert judge(DC_IC=0.23, DC_IC_DC=0.15, DC_IC_IC=0.27) == ["holds"] * 2
     assert judge(DC_IC=0.2, DC_IC_DC=0.3, DC_IC_IC=0.1) == ["does not hold"] * 2
@@ -212,7 +216,7 @@ def test_random_deviations_are_not_a_bias() -> None:
         | {"recall": 0.5 + 0.035 * (-1) ** seed, "predicted": 0.5}
         for seed in range(20)
     ]
-    (claim,) = claims.claims_of_frequencies(Results(rows))
+    (claim,) = judge_all(claims.FREQUENCIES, Results(rows))
     assert claim.verdict == "holds"
 
 
@@ -260,7 +264,7 @@ def test_claims_on_samples() -> None:
         }
         found = Results.from_runs(runs, axes=("percent", "method"), number="error")
         rows = [dict(row) | {"of the mean": row["error"]} for row in found.rows]
-        return [claim.verdict for claim in sampling_claims.claims_of_memory(Results(rows))]
+        return [claim.verdict for claim in judge_all(sampling_claims.MEMORY, Results(rows))]
 
     assert judge(0.2, 0.3, 0.1) == ["holds", "does not hold", "holds", "holds"]
     assert judge(0.005, 0.1, 0.3) == ["does not hold", "holds", "does not hold", "does not hold"]

@@ -291,8 +291,8 @@ def test_every_experiment_without_data_has_golden_counts() -> None:
 def test_every_experiment_is_described(name: str) -> None:
     one = EXPERIMENTS[name]
     assert one.name == name
-    assert one.title
-    assert one.finding.endswith(".")
+    assert one.text.title
+    assert one.text.finding.endswith(".")
     full, quick = len(one.cells()), len(one.cells(quick=True))
     assert 0 < quick <= full
     assert one.measure.__module__.startswith("tidegate.experiments.")  # where workers find it

@@ -1,9 +1,10 @@
 """The experiments of the papers, with this code. Each paper has a package.
 
 =======  ==========================================================================================================
-declare  `experiment` (grids of cells), `plots` and `table_layout` (what is shown), `datasets` (recorded streams)
+declare  `experiment` (grids of cells), `plots` and `table_layout` (what is shown), `datasets` (recorded streams),
+         `figure_text` (what is written about a figure)
 run      `cells` (runs cells and keeps their results), `runner` (in one process or on Spark)
-judge    `results` (selects measurements), `claims` (verdicts), `summary` (all of an experiment)
+judge    `results` (selects measurements), `claims` (declared claims and verdicts), `summary` (all of an experiment)
 write    `charts` (draws), `pages` (HTML), `document` (Markdown), `reproduce` (the command)
 =======  ==========================================================================================================
 

@@ -81,11 +81,11 @@ def _text(summaries: Sequence[ExperimentSummary], folder: str, run: str, skipped
 
 
 def _section(summary: ExperimentSummary, folder: str) -> list[str]:
-    experiment = summary.experiment
+    experiment, text = summary.experiment, summary.experiment.text
     lines = [
-        f"### {summary.figure}: {experiment.title}",
+        f"### {summary.figure}: {text.title}",
         "",
-        experiment.finding if experiment.finding.startswith("Not in") else f"The paper: {experiment.finding}",
+        text.finding if text.finding.startswith("Not in") else f"The paper: {text.finding}",
         f"Verdicts: {count_verdicts(summary.claims)} (`tidegate reproduce {experiment.name}`).",
         "",
     ]
@@ -97,11 +97,11 @@ def _section(summary: ExperimentSummary, folder: str) -> list[str]:
     lines += [f"- **{claim.verdict}**: {claim.text} ({_short(claim.numbers)})" for claim in summary.claims]
     if not summary.charts:
         lines += _table(summary)
-    if experiment.deviation and any(claim.verdict != "holds" for claim in summary.claims):
-        lines += ["", experiment.deviation]
+    if text.deviation and any(claim.verdict != "holds" for claim in summary.claims):
+        lines += ["", text.deviation]
     runs = f"{summary.runs} run{'s' if summary.runs > 1 else ''} per configuration."
     reductions = f" In this run: {summary.reductions}." if summary.reductions else ""
-    lines += ["", f"{experiment.choices}{reductions or f' {runs}'}".strip()]
+    lines += ["", f"{text.choices}{reductions or f' {runs}'}".strip()]
     if summary.failed:
         lines += [
             "",

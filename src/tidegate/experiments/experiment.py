@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from tidegate.experiments.claims import Claim
+from tidegate.experiments.figure_text import FigureText
 from tidegate.experiments.results import Results
 from tidegate.experiments.table_layout import TableLayout
 from tidegate.types import InputError
@@ -88,12 +89,8 @@ class Experiment:
 
     Parameters
     ----------
-    name
-        The paper and the figure: "ijoin/figure2".
-    title
-        What is measured.
-    finding
-        What the paper found, in one sentence.
+    text
+        Its name, and what is written about it.
     grid
         Its cells.
     measure
@@ -104,26 +101,23 @@ class Experiment:
     plots
         The charts.
     claims
-        Judges the paper's claims by the results.
-    choices
-        What the paper leaves open and how it was chosen here.
-    deviation
-        Why a claim of the paper does not hold here.
+        What the paper claims about it.
     needs_data
         Whether it needs recorded streams.
     """
 
-    name: str
-    title: str
-    finding: str
+    text: FigureText
     grid: Grid
     measure: Callable[..., Measurement]
     table: TableLayout
     plots: tuple[Plot, ...] = ()
-    claims: Callable[[Results], tuple[Claim, ...]] = lambda _: ()
-    choices: str = ""
-    deviation: str = ""
+    claims: tuple[Claim, ...] = ()
     needs_data: bool = False
+
+    @property
+    def name(self) -> str:
+        """The paper and the figure: "ijoin/figure2"."""
+        return self.text.name
 
     @property
     def measure_name(self) -> str:

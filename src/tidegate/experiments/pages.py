@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from tidegate.experiments import PAPERS
-from tidegate.experiments.claims import Claim, Verdict
+from tidegate.experiments.claims import JudgedClaim, Verdict
 from tidegate.experiments.summary import ExperimentSummary
 from tidegate.types import InputError
 
@@ -96,13 +96,13 @@ def named_charts(summary: ExperimentSummary) -> Iterator[tuple[str, Figure]]:
         yield (label if labels[label] == 1 else f"{label}-{labels[label]}"), chart
 
 
-def count_verdicts(claims: Iterable[Claim]) -> str:
+def count_verdicts(claims: Iterable[JudgedClaim]) -> str:
     """How many claims hold, in words.
 
     Examples
     --------
-    >>> count_verdicts([Claim("a", "holds", ""), Claim("b", "does not hold", ""), Claim("c", "holds", "")])
-    '2 hold, 1 does not hold'
+    >>> count_verdicts([JudgedClaim("a", "holds", ""), JudgedClaim("b", "does not hold", "")])
+    '1 holds, 1 does not hold'
     """
     counts = Counter(claim.verdict for claim in claims)
     words: dict[Verdict, str] = {
@@ -140,14 +140,16 @@ def _page(summary: ExperimentSummary, run: str) -> str:
     effort += f"; {summary.reductions}" if summary.reductions else ""
     parts = [
         '<p class="quiet"><a href="../index.html">all experiments</a></p>',
-        f"<h1>{escape(summary.figure)}: {escape(experiment.title)}</h1>",
+        f"<h1>{escape(summary.figure)}: {escape(experiment.text.title)}</h1>",
         f'<p class="quiet">{escape(paper.title)} ({escape(paper.authors)})</p>',
-        f"<p><b>The paper:</b> {escape(experiment.finding)}</p>",
+        f"<p><b>The paper:</b> {escape(experiment.text.finding)}</p>",
         _claims(summary.claims),
-        f"<p>{escape(experiment.deviation)}</p>" if experiment.deviation and not _all_hold(summary) else "",
+        f"<p>{escape(experiment.text.deviation)}</p>"
+        if experiment.text.deviation and not _all_hold(summary)
+        else "",
         *(svg(chart) for _, chart in summary.charts),
         _table(summary.header, summary.rows),
-        f'<p class="quiet">{escape(experiment.choices)}</p>',
+        f'<p class="quiet">{escape(experiment.text.choices)}</p>',
         f'<p class="quiet">{effort}; {escape(run)}. All numbers: {files}.</p>',
     ]
     if summary.failed:
@@ -155,14 +157,14 @@ def _page(summary: ExperimentSummary, run: str) -> str:
             f"<li>{escape(one.cell.description)}: {escape(str(one.error))}</li>" for one in summary.failed
         )
         parts.append(f"<h2>Cells that failed</h2><ul>{failures}</ul>")
-    return _document(f"{summary.figure}: {experiment.title}", parts)
+    return _document(f"{summary.figure}: {experiment.text.title}", parts)
 
 
 def _all_hold(summary: ExperimentSummary) -> bool:
     return all(claim.verdict == "holds" for claim in summary.claims)
 
 
-def _claims(claims: Iterable[Claim]) -> str:
+def _claims(claims: Iterable[JudgedClaim]) -> str:
     items = "".join(
         f'<li><b class="{_CLASSES[claim.verdict]}">{claim.verdict}</b>: {escape(claim.text)} '
         f"<small>({escape(claim.numbers)})</small></li>"
@@ -185,7 +187,7 @@ def _index(summaries: Sequence[ExperimentSummary], run: str) -> str:
             continue
         rows = "".join(
             f'<tr><td><a href="{one.experiment.name}.html">{escape(one.figure)}</a></td>'
-            f"<td>{escape(one.experiment.title)}</td><td>{escape(count_verdicts(one.claims))}</td>"
+            f"<td>{escape(one.experiment.text.title)}</td><td>{escape(count_verdicts(one.claims))}</td>"
             f"<td>{f'{len(one.failed)} cells failed' if one.failed else ''}</td></tr>"
             for one in chosen
         )

@@ -84,7 +84,7 @@ def list_experiments(console: Console) -> None:
         )
         for one in paper.experiments:
             needs = " [dim](needs --data)[/]" if one.needs_data else ""
-            table.add_row(one.name, f"{escape(one.title)}{needs}")
+            table.add_row(one.name, f"{escape(one.text.title)}{needs}")
         console.print(table)
         console.print()
     console.print("To run experiments, give names, --paper or --all. --quick uses fewer runs and rows.")
@@ -123,7 +123,7 @@ def _select(request: Request) -> tuple[list[Experiment], list[str]]:
 def _print_summary(summary: ExperimentSummary, console: Console) -> None:
     table = Table(
         *summary.header,
-        title=f"{summary.figure}: {escape(summary.experiment.title)} ({summary.experiment.name})",
+        title=f"{summary.figure}: {escape(summary.experiment.text.title)} ({summary.experiment.name})",
         title_justify="left",
     )
     for row in summary.rows:

@@ -13,15 +13,11 @@ from tidegate.types import Array, InputError
 class Results:
     """Rows of settings, a seed and numbers, in the order of the grid.
 
-    Two configurations are compared run by run, with the same seeds. A seed for which either run failed is left out.
-
     Examples
     --------
     >>> results = Results.from_runs({("age",): [3, 5], ("fifo",): [2, 4]}, axes=("policy",), number="results")
     >>> results.values("policy"), results.runs("results", policy="age").tolist()
     (['age', 'fifo'], [3.0, 5.0])
-    >>> results.percent_ahead("results", {"policy": "age"}, {"policy": "fifo"}).tolist()
-    [33.3..., 33.3...]
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -62,20 +58,3 @@ class Results:
             described = ", ".join(f"{name} {value}" for name, value in settings.items())
             raise InputError(f"no finished run with {described or 'any settings'} has measured {number!r}")
         return np.array([by_seed[seed] for seed in sorted(by_seed)])
-
-    def paired(
-        self, number: str, one: Mapping[str, object], other: Mapping[str, object]
-    ) -> tuple[Array, Array]:
-        """A number of two configurations, for the seeds that both have."""
-        first, second = self.by_seed(number, **one), self.by_seed(number, **other)
-        seeds = sorted(first.keys() & second.keys())
-        if not seeds:
-            raise InputError(f"{dict(one)} and {dict(other)} have no seed in common that measured {number!r}")
-        return np.array([first[seed] for seed in seeds]), np.array([second[seed] for seed in seeds])
-
-    def percent_ahead(
-        self, number: str, one: Mapping[str, object], other: Mapping[str, object], part: float = 1.0
-    ) -> Array:
-        """`(one - part * other)` of each run, in percent of the mean of `other`."""
-        first, second = self.paired(number, one, other)
-        return 100 * (first - part * second) / max(abs(float(second.mean())), 1e-12)

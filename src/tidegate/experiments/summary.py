@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.experiments.cells import CellResult, collect
-from tidegate.experiments.claims import Claim
+from tidegate.experiments.claims import JudgedClaim, judge_all
 from tidegate.experiments.experiment import Cell, Experiment
 from tidegate.experiments.results import Results
 
@@ -28,7 +28,7 @@ class ExperimentSummary(NamedTuple):
     results: Results
     header: tuple[str, ...]
     rows: list[tuple[str, ...]]
-    claims: tuple[Claim, ...]
+    claims: tuple[JudgedClaim, ...]
     charts: list[tuple[str, Figure]]
     failed: list[CellResult]
     seconds: float
@@ -71,10 +71,10 @@ def summarize(
     results = collect(finished)
     header, rows = experiment.table.table(results)
     try:
-        claims = experiment.claims(results) if len(results) else ()
+        claims = judge_all(experiment.claims, results) if len(results) else ()
     except (LookupError, ValueError) as error:  # failed cells can leave too few runs
-        claims = (Claim("the claims cannot be judged", "open", str(error)),)
-    title = f"{figure_name(experiment)}: {experiment.title}"
+        claims = (JudgedClaim("the claims cannot be judged", "open", str(error)),)
+    title = f"{figure_name(experiment)}: {experiment.text.title}"
     plots = experiment.plots if can_draw() else ()
     return ExperimentSummary(
         experiment,

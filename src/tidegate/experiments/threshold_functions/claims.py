@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+import math
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
 
-import numpy as np
-
-from tidegate.experiments.claims import Claim, MeanInterval, judge
+from tidegate.experiments.claims import (
+    ALL,
+    Case,
+    Claim,
+    Runs,
+    between,
+    ends,
+    part,
+    sorted_values,
+    steps,
+)
+from tidegate.experiments.results import Results
 from tidegate.experiments.threshold_functions.measures import DEBS, GENERATED
 from tidegate.experiments.threshold_functions.timing import SORTED_ARRAYS
 
-if TYPE_CHECKING:
-    from tidegate.experiments.results import Results
-    from tidegate.types import Array
-
-_SHARE_TOLERANCE: Final = 5.0
-_LEVEL_TOLERANCE: Final = 0.5
 _LEVEL_FROM: Final = 2**5
 _FALLS_FROM: Final = 4
 _FALLING_DENSITIES: Final = (2**7, 2**11)
@@ -26,192 +30,179 @@ _KEPT_PER_INTERVAL: Final = "kept of an interval"
 _ROWS_FROM_GAP: Final = "rows from the gap"
 _MAX_SLOWDOWN: Final = 3.0
 """The paper measures 2.2."""
+_WIENER: Final = ("Gamma-Wiener",)
 
 
-def claims_of_table1(results: Results) -> tuple[Claim, ...]:
-    """About 40 % of both streams are kept."""
-    return (
-        _share_near_40("about 40 % of the rows are kept", results, "kept %"),
-        _share_near_40("about 40 % are kept by the algorithm as printed", results, "as printed %"),
+def _near_40(text: str, number: str) -> Claim:
+    return Claim(
+        f"{text} (within 5)",
+        lambda case: between(35, case(number), 45),
+        {"stream": ALL},
+        "{stream}",
     )
 
 
-def claims_of_times(results: Results) -> tuple[Claim, ...]:
-    """Which store is fastest, with and without disorder."""
-    sigmas = sorted(results.values("sigma"))
-    ordered, disordered = sigmas[0], sigmas[-1]
-
-    def relative_time(one: tuple[str, int], other: tuple[str, int], stream: str) -> Array:
-        """The time of one store at some disorder, relative to another, in the same runs."""
-        first, second = results.paired(
-            "seconds",
-            *({"store": store, "sigma": sigma, "stream": stream} for store, sigma in (one, other)),
-        )
-        return first / second
-
-    def percent_faster(one: str, other: str, sigma: int) -> dict[str, MeanInterval]:
-        """How much faster one store is, in percent of the other's time."""
-        return {
-            f"{stream}, sigma {sigma}": MeanInterval.of(
-                100 * (1 - relative_time((one, sigma), (other, sigma), stream))
-            )
-            for stream in results.values("stream")
-        }
-
-    slowdown = {
-        stream: MeanInterval.of(
-            _MAX_SLOWDOWN - relative_time(("skip list", disordered), ("skip list", ordered), stream)
-        )
-        for stream in results.values("stream")
-    }
-    others = [store for store in results.values("store") if store != SORTED_ARRAYS]
-    sorted_arrays = {
-        f"{case}, {other_store}": margin
-        for other_store in others
-        for sigma in sigmas
-        for case, margin in percent_faster(SORTED_ARRAYS, other_store, sigma).items()
-    }
-    return (
-        judge(
-            "in order the linked list is faster than the skip list",
-            percent_faster("linked list", "skip list", ordered),
-        ),
-        judge(
-            "with much disorder the skip list is faster than the linked list",
-            percent_faster("skip list", "linked list", disordered),
-        ),
-        judge(
-            f"the skip list takes no more than {_MAX_SLOWDOWN:.0f} times as long with much disorder",
-            slowdown,
-            unit="times",
-        ),
-        judge("not in the paper: sorted arrays, rows all at once, are faster than either", sorted_arrays),
-    )
+TABLE1: Final = (
+    _near_40("about 40 % of the rows are kept", "kept %"),
+    _near_40("about 40 % are kept by the algorithm as printed", "as printed %"),
+)
 
 
-def claims_of_gaps(results: Results) -> tuple[Claim, ...]:
-    """More rows are kept near a gap than far from it."""
-    bins = sorted(results.values(_ROWS_FROM_GAP))
-    margins = {
-        f"{stream}, {density} rows": _decrease(
-            results, {"stream": stream, "density": density}, _ROWS_FROM_GAP, bins[0], bins[-1]
-        )
-        for stream in results.values("stream")
-        for density in results.values("density")
-    }
-    return (judge("disproportionately many rows are kept beside gaps", margins),)
+def _percent_faster(case: Case, one: str, other: str) -> Runs:
+    """How much faster one store is, in percent of the other's time, in the same runs."""
+    return 100 * (1 - case("seconds", store=one) / case("seconds", store=other))
 
 
-def claims_of_figure10(results: Results) -> tuple[Claim, ...]:
-    """The rows kept of an interval reach a constant level."""
-    densities = sorted(results.values("density"))
-    wiener = {"stream": "Gamma-Wiener"}
-    falls = {
-        f"{few} rows": _decrease(results, wiener, "density", few, many)
-        for few, many in itertools.pairwise(densities)
-        if few >= _FALLS_FROM
-    }
-    many = [density for density in densities if density >= _LEVEL_FROM]
-    inner = [density for density in many if _MIN_INTERVALS * density < min(results.values("rows"))]
-    return (
-        judge("from four rows an interval on, the share kept falls", falls),
-        _level(
-            "on Gamma-Wiener the rows kept of an interval level off at four",
-            results,
-            _KEPT_PER_INTERVAL,
-            many,
-        ),
-        _level("so they do with the algorithm as printed", results, "as printed of an interval", many),
-        _level(
-            "and by the definition if values are independent",
-            results,
-            _KEPT_PER_INTERVAL,
-            inner or many[:1],
-            "uniform values",
-        ),
-    )
+def _slowdown(case: Case) -> Runs:
+    """How many times as long the skip list takes with much disorder."""
+    ordered, disordered = (case("seconds", store="skip list", sigma=sigma) for sigma in case["sigmas"])
+    return disordered / ordered
 
 
-def claims_of_recording(results: Results) -> tuple[Claim, ...]:
-    """The rows kept of an interval of the recording: a level of about eight, and its beginning and end."""
-
-    def of(number: str, density: int, stream: str = DEBS) -> float:
-        return float(results.runs(number, density=density, stream=stream)[0])
-
-    densities = sorted(results.values("density"))
-    near_eight = {
-        f"{density} rows": MeanInterval.exactly(2.0 - abs(of(_KEPT_PER_INTERVAL, density) - 8))
-        for density in densities
-        if density >= _LEVEL_FROM
-    }
-    percent_faster = {
-        f"{density} rows": MeanInterval.exactly(of("kept %", density, GENERATED) - of("kept %", density))
-        for density in densities
-        if density <= _FALLS_FROM
-    }
-    late = [density for density in densities if _FALLING_DENSITIES[0] <= density <= _FALLING_DENSITIES[1]]
-    falls = {
-        f"{few} to {many} rows": MeanInterval.exactly(
-            of(_KEPT_PER_INTERVAL, few) - of(_KEPT_PER_INTERVAL, many)
-        )
-        for few, many in itertools.pairwise(late)
-    }
-    return (
-        judge(
-            f"up to {_FALLS_FROM} rows an interval DEBS keeps fewer rows than Gamma-Wiener", percent_faster
-        ),
-        judge(
-            "on DEBS the rows kept of an interval level off around eight (within two)",
-            near_eight,
-            unit="rows",
-        ),
-        judge("from 2^7 to 2^11 rows an interval they fall slightly", falls, unit="rows"),
-    )
+TIMES: Final = (
+    Claim(
+        "in order the linked list is faster than the skip list",
+        lambda case: _percent_faster(case, "linked list", "skip list"),
+        {"stream": ALL, "sigma": part("sigma", 0, 1)},
+        "{stream}, sigma {sigma}",
+    ),
+    Claim(
+        "with much disorder the skip list is faster than the linked list",
+        lambda case: _percent_faster(case, "skip list", "linked list"),
+        {"stream": ALL, "sigma": part("sigma", -1)},
+        "{stream}, sigma {sigma}",
+    ),
+    Claim(
+        f"the skip list takes no more than {_MAX_SLOWDOWN:.0f} times as long with much disorder",
+        lambda case: _MAX_SLOWDOWN - _slowdown(case),
+        {"stream": ALL, "sigmas": ends("sigma")},
+        "{stream}",
+        "times",
+    ),
+    Claim(
+        "not in the paper: sorted arrays, rows all at once, are faster than either",
+        lambda case: _percent_faster(case, SORTED_ARRAYS, case["store"]),
+        {"store": ALL, "sigma": ALL, "stream": ALL},
+        "{stream}, sigma {sigma}, {store}",
+        where=lambda case: case["store"] != SORTED_ARRAYS,
+    ),
+)
 
 
-def claims_of_dew_point(results: Results) -> tuple[Claim, ...]:
-    """All alarms of the full join are raised, and longer intervals keep fewer rows."""
-    differing, falls = {}, {}
-    for formula in results.values("formula"):
-        before = 100.0
-        for hours in sorted(results.values("hours")):
-            measured = {
-                name: float(results.runs(name, formula=formula, hours=hours)[0])
-                for name in ("missed", "invented", "kept %")
-            }
-            case = f"{formula}, {hours} h"
-            differing[case] = MeanInterval.exactly(1.0 - measured["missed"] - measured["invented"])
-            falls[case] = MeanInterval.exactly(before - measured["kept %"])
-            before = measured["kept %"]
-    return (
-        judge("fewer than one alarm of the full join is missed or invented", differing, unit="alarms"),
-        judge("the longer the interval, the fewer rows are kept", falls),
-    )
+def _decrease(case: Case, axis: str) -> Runs:
+    """By how many percentage points the share kept falls in a step of an axis, in the same runs."""
+    first, second = (case("kept %", **{axis: value}) for value in case["step"])
+    return first - second
 
 
-def _decrease(
-    results: Results, place: Mapping[str, object], axis: str, one: float, other: float
-) -> MeanInterval:
-    """By how many percentage points the share kept is smaller at another value of an axis, in the same runs."""
-    first, second = results.paired("kept %", {**place, axis: one}, {**place, axis: other})
-    return MeanInterval.of(first - second)
+GAPS: Final = (
+    Claim(
+        "disproportionately many rows are kept beside gaps",
+        lambda case: _decrease(case, _ROWS_FROM_GAP),
+        {"stream": ALL, "density": ALL, "step": ends(_ROWS_FROM_GAP)},
+        "{stream}, {density} rows",
+    ),
+)
 
 
-def _share_near_40(text: str, results: Results, number: str) -> Claim:
-    margins = {
-        stream: MeanInterval.of(_SHARE_TOLERANCE - np.abs(results.runs(number, stream=stream) - 40))
-        for stream in results.values("stream")
-    }
-    return judge(f"{text} (within {_SHARE_TOLERANCE:.0f})", margins)
+def _densities(first: int, last: float) -> Callable[[Results], list[int]]:
+    return lambda results: [one for one in sorted_values(results, "density") if first <= one <= last]
 
 
-def _level(
-    text: str, results: Results, number: str, densities: list[int], stream: str = "Gamma-Wiener"
-) -> Claim:
-    margins = {
-        f"{density} rows": MeanInterval.of(
-            _LEVEL_TOLERANCE - np.abs(results.runs(number, density=density, stream=stream) - 4)
-        )
-        for density in densities
-    }
-    return judge(f"{text} (within {_LEVEL_TOLERANCE})", margins, unit="rows")
+def _steps_of_density(first: int, last: float) -> Callable[[Results], Iterable[tuple[int, int]]]:
+    return lambda results: [
+        step for step in steps("density")(results) if first <= step[0] and step[1] <= last
+    ]
+
+
+def _inner(results: Results) -> list[int]:
+    """The densities with many intervals, so that the first and the last of them do not count."""
+    densities = _densities(_LEVEL_FROM, math.inf)(results)
+    rows = min(results.values("rows"), default=math.inf)
+    return [one for one in densities if _MIN_INTERVALS * one < rows] or densities[:1]
+
+
+_levels_off = partial(
+    Claim,
+    each={"stream": _WIENER, "density": _densities(_LEVEL_FROM, math.inf)},
+    label="{density} rows",
+    unit="rows",
+)
+LENGTHS: Final = (
+    Claim(
+        "from four rows an interval on, the share kept falls",
+        lambda case: _decrease(case, "density"),
+        {"stream": _WIENER, "step": _steps_of_density(_FALLS_FROM, math.inf)},
+        "{step[0]} rows",
+    ),
+    _levels_off(
+        "on Gamma-Wiener the rows kept of an interval level off at four (within 0.5)",
+        lambda case: between(3.5, case(_KEPT_PER_INTERVAL), 4.5),
+    ),
+    _levels_off(
+        "so they do with the algorithm as printed (within 0.5)",
+        lambda case: between(3.5, case("as printed of an interval"), 4.5),
+    ),
+    _levels_off(
+        "and by the definition if values are independent (within 0.5)",
+        lambda case: between(3.5, case(_KEPT_PER_INTERVAL), 4.5),
+        each={"stream": ("uniform values",), "density": _inner},
+    ),
+)
+
+
+def _exact(case: Case, number: str, **settings: object) -> float:
+    """A number that is the same in every run, such as one of a recording."""
+    return next(iter(case(number, **settings).values()))
+
+
+def _exact_fall(case: Case) -> float:
+    few, many = (_exact(case, _KEPT_PER_INTERVAL, density=density) for density in case["step"])
+    return few - many
+
+
+RECORDING: Final = (
+    Claim(
+        "up to 4 rows an interval DEBS keeps fewer rows than Gamma-Wiener",
+        lambda case: _exact(case, "kept %", stream=GENERATED) - _exact(case, "kept %", stream=DEBS),
+        {"density": _densities(0, _FALLS_FROM)},
+        "{density} rows",
+    ),
+    Claim(
+        "on DEBS the rows kept of an interval level off around eight (within two)",
+        lambda case: 2 - abs(_exact(case, _KEPT_PER_INTERVAL) - 8),
+        {"stream": (DEBS,), "density": _densities(_LEVEL_FROM, math.inf)},
+        "{density} rows",
+        "rows",
+    ),
+    Claim(
+        "from 2^7 to 2^11 rows an interval they fall slightly",
+        _exact_fall,
+        {"stream": (DEBS,), "step": _steps_of_density(*_FALLING_DENSITIES)},
+        "{step[0]} to {step[1]} rows",
+        "rows",
+    ),
+)
+
+
+def _fall_with_hours(case: Case) -> float:
+    """How much fewer rows are kept than with the next shorter interval; with the shortest, than all."""
+    hours = [one for one in sorted_values(case.all, "hours") if one < case["hours"]]
+    return (_exact(case, "kept %", hours=hours[-1]) if hours else 100.0) - _exact(case, "kept %")
+
+
+DEW_POINT: Final = (
+    Claim(
+        "fewer than one alarm of the full join is missed or invented",
+        lambda case: 1 - _exact(case, "missed") - _exact(case, "invented"),
+        {"formula": ALL, "hours": ALL},
+        "{formula}, {hours} h",
+        "alarms",
+    ),
+    Claim(
+        "the longer the interval, the fewer rows are kept",
+        _fall_with_hours,
+        {"formula": ALL, "hours": ALL},
+        "{formula}, {hours} h",
+    ),
+)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from tidegate.experiments.experiment import Experiment, Grid
+from tidegate.experiments.figure_text import read_texts
 from tidegate.experiments.plots import LinePlot
 from tidegate.experiments.table_layout import TableLayout
 from tidegate.experiments.threshold_functions import claims, measures, timing
+
+TEXTS: Final = read_texts(Path(__file__).with_suffix(".md"), "threshold-functions")
 
 DENSITIES: Final = tuple(2**power for power in range(12))
 _NUMBERS: Final = ("kept %", "kept of an interval", "as printed %", "as printed of an interval")
@@ -22,18 +26,10 @@ _CURVES: Final = tuple(
     )
     for number, printed in zip(_NUMBERS[:2], _NUMBERS[2:], strict=True)
 )
-_GROWS: Final = (
-    "On a Wiener process a row is the highest of some interval of n rows with a probability of about 1.13 / "
-    "sqrt(n), so the rows kept of an interval grow as sqrt(n). A constant level of four is that of independent "
-    "values, where the probability is 2 / n. Algorithm 1 as printed, which loses rows that are needed, does not "
-    "reach it either."
-)
 
 EXPERIMENTS: Final = (
     Experiment(
-        "threshold-functions/table1",
-        "rows kept at ten rows per interval",
-        "About 40 % of the rows of both streams are kept.",
+        TEXTS["table1"],
         Grid(
             {"stream": ("s-unif", "s-wiener"), "density": (10,), "rows": (1_000_000,)},
             runs=5,
@@ -42,16 +38,10 @@ EXPERIMENTS: Final = (
         ),
         measures.kept_on_stream,
         TableLayout(("stream", "density"), _NUMBERS),
-        (),
-        claims.claims_of_table1,
-        "Five runs.",
-        "By the definition, two thirds of the Wiener process are kept. The algorithm as printed keeps a little "
-        "over a third of both streams, since it loses rows that are needed.",
+        claims=claims.TABLE1,
     ),
     Experiment(
-        "threshold-functions/table1-times",
-        "seconds for a million rows, by their disorder",
-        "In order the linked list is fastest. With disorder it slows down sharply, and the skip list gradually.",
+        TEXTS["table1-times"],
         Grid(
             {
                 "stream": ("s-unif", "s-wiener"),
@@ -65,16 +55,10 @@ EXPERIMENTS: Final = (
         ),
         timing.store_seconds,
         TableLayout(("stream", "sigma", "store"), ("seconds", "inverted")),
-        (),
-        claims.claims_of_times,
-        "Processor time. The lists are compiled, like the sorted arrays, and take one row at a time. The scan of "
-        "the printed algorithm is corrected, so all stores keep the same rows. The red-black tree is left out: "
-        "in the paper it is always two to four times slower than the skip list.",
+        claims=claims.TIMES,
     ),
     Experiment(
-        "threshold-functions/figure9",
-        "rows kept beside gaps",
-        "Disproportionately many rows are kept just before and after gaps between rows.",
+        TEXTS["figure9"],
         Grid(
             {"stream": ("Gamma-Wiener", "uniform values"), "density": (16,), "rows": (400_000,)},
             runs=5,
@@ -83,16 +67,11 @@ EXPERIMENTS: Final = (
         ),
         timing.near_gaps,
         TableLayout(("stream", "rows from the gap"), ("kept %",)),
-        (LinePlot("rows from the gap", "kept %", "stream"),),
-        claims.claims_of_gaps,
-        "The paper shows 15 rows, 10 of them kept, without numbers. Here there are bursts of 400 rows, 16 per "
-        "interval, with gaps of two intervals between them.",
+        plots=(LinePlot("rows from the gap", "kept %", "stream"),),
+        claims=claims.GAPS,
     ),
     Experiment(
-        "threshold-functions/figure10",
-        "rows kept by the length of the interval",
-        "On Gamma-Wiener the share kept falls from four rows per interval on; the rows kept of an interval stay "
-        "at four.",
+        TEXTS["figure10"],
         Grid(
             {"stream": ("Gamma-Wiener", "uniform values"), "density": DENSITIES, "rows": (10_000_000,)},
             runs=3,
@@ -101,37 +80,24 @@ EXPERIMENTS: Final = (
         ),
         measures.kept_on_stream,
         TableLayout(("stream", "density"), _NUMBERS),
-        _CURVES,
-        claims.claims_of_figure10,
-        "The paper does not state the parameters of the gamma distribution: gaps are those of Poisson arrivals. "
-        "Three runs. The stream of independent values is ours.",
-        _GROWS,
+        plots=_CURVES,
+        claims=claims.LENGTHS,
     ),
     Experiment(
-        "threshold-functions/debs",
-        "rows kept of a recording by the length of the interval",
-        "On the DEBS 2012 recording rows are omitted from fewer rows an interval on than on Gamma-Wiener; those kept "
-        "of an interval level off around eight, and fall from 2^7 to 2^11.",
+        TEXTS["debs"],
         Grid({"stream": measures.RECORDING_AND_GENERATED, "density": DENSITIES}),
         measures.kept_on_recording,
         TableLayout(("stream", "density"), _NUMBERS),
-        _CURVES,
-        claims.claims_of_recording,
-        "The first 170 s of the recording, its first sensor of power; Gamma-Wiener of as many rows.",
-        "The recording's slice wanders: rows kept of an interval go on growing.",
+        plots=_CURVES,
+        claims=claims.RECORDING,
         needs_data=True,
     ),
     Experiment(
-        "threshold-functions/dew-point",
-        "alarms of the dew point over three recorded streams",
-        "The motivating alarm of section 1, not measured in the paper: rows are omitted, and no alarm is lost.",
+        TEXTS["dew-point"],
         Grid({"formula": tuple(measures.FORMULAS), "hours": (1, 6, 24)}, quick={"hours": (1, 6)}),
         measures.dew_point_alarms,
         TableLayout(("formula", "hours"), ("kept %", "alarms", "missed", "invented")),
-        (),
-        claims.claims_of_dew_point,
-        "A year of half hours in a forest: humidity, air, and soil as the surface. The dew point itself, and "
-        "the printed formula, which does not give a temperature; no watermark, so nothing expires.",
+        claims=claims.DEW_POINT,
         needs_data=True,
     ),
 )

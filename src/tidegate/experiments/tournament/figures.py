@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from tidegate import policies
 from tidegate.experiments.experiment import Experiment, Grid, Settings
+from tidegate.experiments.figure_text import read_texts
 from tidegate.experiments.plots import HeatMap
 from tidegate.experiments.table_layout import TableLayout
 from tidegate.experiments.tournament import measures
 
+TEXTS: Final = read_texts(Path(__file__).with_suffix(".md"), "tournament")
+
 PERCENTS: Final = (1, 5, 10, 25, 50)
 _POLICIES: Final = tuple(policies.names())
 _PLOT: Final = HeatMap("workload", "policy", "importance", measures.OPTIMUM, "percent")
-_FINDING: Final = "Not in a paper: every policy on every workload, compared with the offline optimum."
 _MAX_PLANNED: Final = 10
 """The largest memory in percent for `flow_expect`. With more, its plans take hours."""
 _NOT_NUMERIC: Final = ("tasks",)
 """Recorded streams whose keys are not numbers, so `heeb_histogram` cannot run."""
-_CHOSEN: Final = (
-    "Memory is in percent of the most rows that an unlimited join buffers, and both sides share it. Policies "
-    "are given by name and learn everything online. Without importance, each row counts 1, so results are "
-    f"counted. `flow_expect` solves a plan in every step; it runs up to {_MAX_PLANNED} % and not on tickers."
-)
 
 
 def _is_possible(settings: Settings) -> bool:
@@ -38,9 +36,7 @@ def _is_possible(settings: Settings) -> bool:
 
 EXPERIMENTS: Final = (
     Experiment(
-        "tournament/synthetic",
-        "all policies on the workloads of the papers",
-        _FINDING,
+        TEXTS["synthetic"],
         Grid(
             {
                 "workload": tuple(measures.CONTESTS),
@@ -54,15 +50,10 @@ EXPERIMENTS: Final = (
         ),
         measures.contest,
         TableLayout(("workload", "percent"), ("importance",), columns="policy"),
-        (_PLOT,),
-        choices=_CHOSEN
-        + " The wide-area workload has five rows per second instead of 50. Its keys match within a band, so "
-        "policies that count keys cannot run. Normal keys have a window of 100 instead of 500 on both sides.",
+        plots=(_PLOT,),
     ),
     Experiment(
-        "tournament/recorded",
-        "all policies on recorded streams",
-        _FINDING,
+        TEXTS["recorded"],
         Grid(
             {"workload": tuple(measures.RECORDED), "percent": PERCENTS, "policy": _POLICIES},
             quick={"percent": (10,), "workload": ("auctions",)},
@@ -70,8 +61,7 @@ EXPERIMENTS: Final = (
         ),
         measures.recorded_contest,
         TableLayout(("workload", "percent"), ("importance",), columns="policy"),
-        (_PLOT,),
-        choices=_CHOSEN,
+        plots=(_PLOT,),
         needs_data=True,
     ),
 )

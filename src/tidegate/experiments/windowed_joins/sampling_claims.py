@@ -1,128 +1,132 @@
-"""The claims of sections 4.3 and 6.2.4 about samples, judged by our measurements."""
+"""The claims of sections 4.3 and 6.2.4 about samples."""
 
 from __future__ import annotations
 
 import itertools
+import operator
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
 
-import numpy as np
-
-from tidegate.experiments.claims import Claim, MeanInterval, judge
+from tidegate.experiments.claims import ALL, Case, Claim, Runs, from_first, part, percent_ahead
 from tidegate.experiments.results import Results
-from tidegate.types import Array
 
 _EQ, _PPS = "EQ-CLUSTER", "PPS-CLUSTER"
-
-
-def _lower(results: Results, one: str, other: str, number: str = "error", **place: object) -> MeanInterval:
-    """How much one method's error is below another's, in percent of their mean, for each run."""
-    first, second = results.paired(number, {"method": one, **place}, {"method": other, **place})
-    return MeanInterval.of(200 * (second - first) / np.maximum(first + second, 1e-12))
-
-
-def claims_of_memory(results: Results) -> tuple[Claim, ...]:
-    """The claims of the paper about Figure 8."""
-    percents = sorted(results.values("percent"))
-    uniforms = _uniforms(results)
-    less, more = percents[0], percents[1:]
-    whole = percents[-1]
-    return (
-        judge(
-            "PPS-CLUSTER's error is below EQ-CLUSTER's",
-            {f"{p} %": _lower(results, _PPS, _EQ, percent=p) for p in percents},
-        ),
-        judge(
-            f"UNIFORM's is below PPS-CLUSTER's at {less} %",
-            {method: _lower(results, method, _PPS, percent=less) for method in uniforms},
-        ),
-        judge(
-            "PPS-CLUSTER's is below UNIFORM's with more memory",
-            {f"{m}, {p} %": _lower(results, _PPS, m, percent=p) for m in uniforms for p in more},
-        ),
-        judge(
-            f"UNIFORM's error is not 0 at {whole} % (above 1 % of mu)",
-            {
-                m: MeanInterval.of(100 * results.runs("of the mean", method=m, percent=whole) - 1)
-                for m in uniforms
-            },
-            unit="points",
-        ),
-    )
-
-
-def claims_of_variance(results: Results) -> tuple[Claim, ...]:
-    """The claims of the paper about Figure 9, where the left rows have the aggregated attribute."""
-    least, *cvs = sorted(results.values("cv"))
-    differences, ratios = {}, {}
-    for cluster, uniform in itertools.product((_EQ, _PPS), _uniforms(results)):
-        errors = {
-            cv: results.paired("error", {"method": cluster, "cv": cv}, {"method": uniform, "cv": cv})
-            for cv in (least, *cvs)
-        }
-        for cv in cvs:
-            case = f"{cluster} and {uniform}, cv {least:g} to {cv:g}"
-            (first, against), (then, against_then) = errors[least], errors[cv]
-            differences[case] = MeanInterval.of(100 * (then - against_then - (first - against)))
-            ratios[case] = MeanInterval.of(then / against_then - first / against)
-    return (
-        judge("cluster samples fall behind UNIFORM as variance grows, in points", differences, unit="points"),
-        judge("and in proportion", ratios, unit="times"),
-    )
 
 
 def _uniforms(results: Results) -> list[str]:
     return [method for method in results.values("method") if method.startswith("UNIFORM")]
 
 
-def claims_of_right_values(results: Results) -> tuple[Claim, ...]:
-    """The claims of section 6.2.4 if the right rows have the aggregated attribute."""
-    return (
-        judge(
-            "cluster samples' error is much below UNIFORM's (by a third)",
-            {
-                f"{cluster} and {uniform}, cv {cv:g}": MeanInterval.of(
-                    -results.percent_ahead(
-                        "error", {"method": cluster, "cv": cv}, {"method": uniform, "cv": cv}, 2 / 3
-                    )
-                )
-                for cv in sorted(results.values("cv"))
-                for cluster in (_EQ, _PPS)
-                for uniform in _uniforms(results)
-            },
-        ),
+def _lower(case: Case, one: str, other: str) -> Runs:
+    """How much one method's error is below another's, in percent of their mean, for each run."""
+    first, second = case("error", method=one), case("error", method=other)
+    return 200 * (second - first) / (first + second).at_least(1e-12)
+
+
+MEMORY: Final = (
+    Claim(
+        "PPS-CLUSTER's error is below EQ-CLUSTER's",
+        lambda case: _lower(case, _PPS, _EQ),
+        {"percent": ALL},
+        "{percent} %",
+    ),
+    Claim(
+        "UNIFORM's is below PPS-CLUSTER's at 10 %",
+        lambda case: _lower(case, case["uniform"], _PPS),
+        {"uniform": _uniforms, "percent": part("percent", 0, 1)},
+        "{uniform}",
+    ),
+    Claim(
+        "PPS-CLUSTER's is below UNIFORM's with more memory",
+        lambda case: _lower(case, _PPS, case["uniform"]),
+        {"uniform": _uniforms, "percent": part("percent", 1)},
+        "{uniform}, {percent} %",
+    ),
+    Claim(
+        "UNIFORM's error is not 0 at 100 % (above 1 % of mu)",
+        lambda case: 100 * case("of the mean", method=case["uniform"]) - 1,
+        {"uniform": _uniforms, "percent": part("percent", -1)},
+        "{uniform}",
+        "points",
+    ),
+)
+
+
+def _falls_behind(case: Case, compare: Callable[[Runs, Runs], Runs]) -> Runs:
+    """How much a cluster sample's error, compared with that of UNIFORM, grows from the lowest variance on."""
+    cluster, uniform = case["methods"]
+    first, then = (
+        compare(case("error", method=cluster, cv=cv), case("error", method=uniform, cv=cv))
+        for cv in case["step"]
     )
+    return then - first
 
 
-def claims_of_wrong_models(results: Results) -> tuple[Claim, ...]:
-    """The claims of section 4.3 about a wrong n(s)."""
-    uniforms = _uniforms(results)
-    printed = [method for method in uniforms if method.endswith("printed")]
-    others = [method for method in results.values("method") if method not in printed]
-    factors = results.values("factor")
-    least, most = min(factors), max(factors)
-    heavier = {}
-    for method in uniforms:
-        first, second = results.paired(
-            "memory", {"method": method, "factor": most}, {"method": method, "factor": 1.0}
-        )
-        heavier[method] = MeanInterval.of(100 * (first - second) / second - 2)
-    return (
-        judge(
-            f"n(s) times {least:g}: UNIFORM as printed misses results (more than 2 %)",
-            {m: MeanInterval.of(-2 - results.runs("bias", method=m, factor=least)) for m in printed},
-        ),
-        judge(f"n(s) times {most:g}: UNIFORM takes more memory (more than 2 %)", heavier),
-        judge(
-            "cluster samples, and UNIFORM as it is here, are unbiased for any n(s) (0 is within the interval)",
-            {
-                f"{m}, times {factor:g}": _zero_margin(results.runs("bias", method=m, factor=factor))
-                for m in others
-                for factor in factors
-            },
-        ),
-    )
+def _clusters_and_uniforms(results: Results) -> Iterable[tuple[str, str]]:
+    return itertools.product((_EQ, _PPS), _uniforms(results))
 
 
-def _zero_margin(bias: Array) -> MeanInterval:
+_by_variance = partial(
+    Claim,
+    each={"methods": _clusters_and_uniforms, "step": from_first("cv")},
+    label="{methods[0]} and {methods[1]}, cv {step[0]:g} to {step[1]:g}",
+)
+# The left rows have the aggregated attribute.
+VARIANCE: Final = (
+    _by_variance(
+        "cluster samples fall behind UNIFORM as variance grows, in points",
+        lambda case: 100 * _falls_behind(case, operator.sub),
+        unit="points",
+    ),
+    _by_variance("and in proportion", lambda case: _falls_behind(case, operator.truediv), unit="times"),
+)
+
+
+def _below_two_thirds(case: Case) -> Runs:
+    cluster, uniform = (case("error", method=method) for method in case["methods"])
+    return -percent_ahead(cluster, uniform, 2 / 3)
+
+
+# The right rows have the aggregated attribute.
+RIGHT_VALUES: Final = (
+    Claim(
+        "cluster samples' error is much below UNIFORM's (by a third)",
+        _below_two_thirds,
+        {"cv": ALL, "methods": _clusters_and_uniforms},
+        "{methods[0]} and {methods[1]}, cv {cv:g}",
+    ),
+)
+
+
+def _heavier(case: Case) -> Runs:
+    most, right = (case("memory", factor=factor) for factor in (case["factor"], 1.0))
+    return 100 * (most - right) / right - 2
+
+
+def _zero_margin(bias: Runs) -> float:
     """How far the interval of a bias extends beyond 0 on its nearer side: one number for all runs."""
-    interval = MeanInterval.of(bias)
-    return MeanInterval.exactly(min(interval.high, -interval.low))
+    return min(bias.interval.high, -bias.interval.low)
+
+
+WRONG_MODELS: Final = (
+    Claim(
+        "n(s) times 0.5: UNIFORM as printed misses results (more than 2 %)",
+        lambda case: -2 - case("bias"),
+        {"method": ("UNIFORM as printed",), "factor": part("factor", 0, 1)},
+        "{method}",
+    ),
+    Claim(
+        "n(s) times 2: UNIFORM takes more memory (more than 2 %)",
+        _heavier,
+        {"method": _uniforms, "factor": part("factor", -1)},
+        "{method}",
+    ),
+    Claim(
+        "cluster samples, and UNIFORM as it is here, are unbiased for any n(s) (0 is within the interval)",
+        lambda case: _zero_margin(case("bias")),
+        {"method": ALL, "factor": ALL},
+        "{method}, times {factor:g}",
+        where=lambda case: case["method"] != "UNIFORM as printed",
+    ),
+)
