@@ -1,114 +1,51 @@
-"""Stream joins within a hard memory budget.
-
-Everything except the vocabulary (`types`) is loaded on first use.
-"""
-
-from __future__ import annotations
+"""Stream joins within a hard memory budget."""
 
 from typing import TYPE_CHECKING
 
 from tidegate.lazy_package import load_on_first_use
-from tidegate.types import Band, Budget, InputError, Last, Report, Window
 
 if TYPE_CHECKING:
-    from tidegate import alerts, caching, checks, importance, models, policies, relations, sampling, streams
-    from tidegate.allocation import allocate, predict_recall
-    from tidegate.caching import simulate_cache
-    from tidegate.engine import SampleReport, simulate, simulate_sample
-    from tidegate.spark import (
-        Pool,
-        alert,
-        configure,
-        estimate,
-        explain_failure,
-        inspect,
-        join,
-        lookup,
-        reservoir,
-        sample,
-    )
-
-    __version__: str
-
-__all__ = [
-    "Band",
-    "Budget",
-    "InputError",
-    "Last",
-    "Pool",
-    "Report",
-    "SampleReport",
-    "Window",
-    "__version__",
-    "alert",
-    "alerts",
-    "allocate",
-    "caching",
-    "checks",
-    "configure",
-    "estimate",
-    "explain_failure",
-    "importance",
-    "inspect",
-    "join",
-    "lookup",
-    "models",
-    "policies",
-    "predict_recall",
-    "relations",
-    "reservoir",
-    "sample",
-    "sampling",
-    "simulate",
-    "simulate_cache",
-    "simulate_sample",
-    "streams",
-]
+    from tidegate import alerts as alerts
+    from tidegate import caching as caching
+    from tidegate import checks as checks
+    from tidegate import importance as importance
+    from tidegate import models as models
+    from tidegate import policies as policies
+    from tidegate import relations as relations
+    from tidegate import sampling as sampling
+    from tidegate import streams as streams
+    from tidegate._version import __version__ as __version__
+    from tidegate.allocation import allocate as allocate
+    from tidegate.allocation import predict_recall as predict_recall
+    from tidegate.caching import simulate_cache as simulate_cache
+    from tidegate.engine import SampleReport as SampleReport
+    from tidegate.engine import simulate as simulate
+    from tidegate.engine import simulate_sample as simulate_sample
+    from tidegate.spark import Pool as Pool
+    from tidegate.spark import alert as alert
+    from tidegate.spark import configure as configure
+    from tidegate.spark import estimate as estimate
+    from tidegate.spark import explain_failure as explain_failure
+    from tidegate.spark import inspect as inspect
+    from tidegate.spark import join as join
+    from tidegate.spark import lookup as lookup
+    from tidegate.spark import reservoir as reservoir
+    from tidegate.spark import sample as sample
+    from tidegate.types import Band as Band
+    from tidegate.types import Budget as Budget
+    from tidegate.types import InputError as InputError
+    from tidegate.types import Last as Last
+    from tidegate.types import Report as Report
+    from tidegate.types import Window as Window
 
 
-_PACKAGES = (
-    "alerts",
-    "caching",
-    "checks",
-    "importance",
-    "models",
-    "policies",
-    "relations",
-    "sampling",
-    "streams",
-)
-_ON_SPARK = (
-    "Pool",
-    "alert",
-    "configure",
-    "estimate",
-    "explain_failure",
-    "inspect",
-    "join",
-    "lookup",
-    "reservoir",
-    "sample",
-)
-
-
-def _missing(name: str, error: ModuleNotFoundError) -> None:
+def _missing(where: str, error: ModuleNotFoundError) -> None:
     """Name the package to install if a Spark function is used without Spark."""
-    if name in _ON_SPARK and error.name in ("pyspark", "pandas", "sqlglot"):
+    if where.startswith("tidegate.spark.") and error.name in ("pyspark", "pandas", "sqlglot"):
+        from tidegate.types import InputError  # noqa: PLC0415 - where it is needed
+
+        name = where.rpartition(".")[2]
         raise InputError(f"tidegate.{name} needs {error.name}; run: pip install 'tidegate[spark]'") from error
 
 
-load_on_first_use(
-    __name__,
-    {name: f".{name}" for name in _PACKAGES}
-    | dict.fromkeys(_ON_SPARK, "spark")
-    | {
-        "SampleReport": "engine.simulate_sample",
-        "__version__": "_version",
-        "allocate": "allocation",
-        "predict_recall": "allocation",
-        "simulate": "engine.simulate",
-        "simulate_cache": "caching",
-        "simulate_sample": "engine.simulate_sample",
-    },
-    _missing,
-)
+__all__ = load_on_first_use(__name__, _missing)

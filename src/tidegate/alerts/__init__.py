@@ -38,56 +38,23 @@ from typing import TYPE_CHECKING
 from tidegate.lazy_package import load_on_first_use
 
 if TYPE_CHECKING:
-    from tidegate.alerts.certification.certificate import Certificate, InputCertificate, certify
-    from tidegate.alerts.certification.grid import Counterexample
-    from tidegate.alerts.edge import Edge
-    from tidegate.alerts.expressions.condition import Condition
-    from tidegate.alerts.search.alarm_finder import AlarmFinder, Alarms
-    from tidegate.alerts.search.keyed_finder import KeyedAlarmFinder, KeyedAlarms, KeyedRows
-    from tidegate.alerts.stores.bracket_store import BracketStore, ClosedEnds, RetainedRows, Shape
-    from tidegate.alerts.topology import Omission, Topology, omittable
+    from tidegate.alerts.certification.certificate import Certificate as Certificate
+    from tidegate.alerts.certification.certificate import InputCertificate as InputCertificate
+    from tidegate.alerts.certification.certificate import certify as certify
+    from tidegate.alerts.certification.grid import Counterexample as Counterexample
+    from tidegate.alerts.edge import Edge as Edge
+    from tidegate.alerts.expressions.condition import Condition as Condition
+    from tidegate.alerts.search.alarm_finder import AlarmFinder as AlarmFinder
+    from tidegate.alerts.search.alarm_finder import Alarms as Alarms
+    from tidegate.alerts.search.keyed_finder import KeyedAlarmFinder as KeyedAlarmFinder
+    from tidegate.alerts.search.keyed_finder import KeyedAlarms as KeyedAlarms
+    from tidegate.alerts.search.keyed_finder import KeyedRows as KeyedRows
+    from tidegate.alerts.stores.bracket_store import BracketStore as BracketStore
+    from tidegate.alerts.stores.bracket_store import ClosedEnds as ClosedEnds
+    from tidegate.alerts.stores.bracket_store import RetainedRows as RetainedRows
+    from tidegate.alerts.stores.bracket_store import Shape as Shape
+    from tidegate.alerts.topology import Omission as Omission
+    from tidegate.alerts.topology import Topology as Topology
+    from tidegate.alerts.topology import omittable as omittable
 
-__all__ = [
-    "AlarmFinder",
-    "Alarms",
-    "BracketStore",
-    "Certificate",
-    "ClosedEnds",
-    "Condition",
-    "Counterexample",
-    "Edge",
-    "InputCertificate",
-    "KeyedAlarmFinder",
-    "KeyedAlarms",
-    "KeyedRows",
-    "Omission",
-    "RetainedRows",
-    "Shape",
-    "Topology",
-    "certify",
-    "omittable",
-]
-
-load_on_first_use(
-    __name__,
-    {
-        "AlarmFinder": "search.alarm_finder",
-        "Alarms": "search.alarm_finder",
-        "BracketStore": "stores.bracket_store",
-        "Certificate": "certification.certificate",
-        "ClosedEnds": "stores.bracket_store",
-        "Condition": "expressions.condition",
-        "Counterexample": "certification.grid",
-        "Edge": "edge",
-        "InputCertificate": "certification.certificate",
-        "KeyedAlarmFinder": "search.keyed_finder",
-        "KeyedAlarms": "search.keyed_finder",
-        "KeyedRows": "search.keyed_finder",
-        "Omission": "topology",
-        "RetainedRows": "stores.bracket_store",
-        "Shape": "stores.bracket_store",
-        "Topology": "topology",
-        "certify": "certification.certificate",
-        "omittable": "topology",
-    },
-)
+__all__ = load_on_first_use(__name__)

@@ -16,38 +16,15 @@ from typing import TYPE_CHECKING
 from tidegate.lazy_package import load_on_first_use
 
 if TYPE_CHECKING:
-    from tidegate.engine.join_state import StepOutcome
-    from tidegate.engine.operator import Join, Operator, collected
-    from tidegate.engine.reservoir_join import ReservoirReport, simulate_reservoir
-    from tidegate.engine.sampling_operator import SamplingOperator
-    from tidegate.engine.simulate import simulate
-    from tidegate.engine.simulate_sample import SampleReport, simulate_sample
+    from tidegate.engine.join_state import StepOutcome as StepOutcome
+    from tidegate.engine.operator import Join as Join
+    from tidegate.engine.operator import Operator as Operator
+    from tidegate.engine.operator import collected as collected
+    from tidegate.engine.reservoir_join import ReservoirReport as ReservoirReport
+    from tidegate.engine.reservoir_join import simulate_reservoir as simulate_reservoir
+    from tidegate.engine.sampling_operator import SamplingOperator as SamplingOperator
+    from tidegate.engine.simulate import simulate as simulate
+    from tidegate.engine.simulate_sample import SampleReport as SampleReport
+    from tidegate.engine.simulate_sample import simulate_sample as simulate_sample
 
-__all__ = [
-    "Join",
-    "Operator",
-    "ReservoirReport",
-    "SampleReport",
-    "SamplingOperator",
-    "StepOutcome",
-    "collected",
-    "simulate",
-    "simulate_reservoir",
-    "simulate_sample",
-]
-
-load_on_first_use(
-    __name__,
-    {
-        "Join": "operator",
-        "Operator": "operator",
-        "ReservoirReport": "reservoir_join",
-        "SampleReport": "simulate_sample",
-        "SamplingOperator": "sampling_operator",
-        "StepOutcome": "join_state",
-        "collected": "operator",
-        "simulate": "simulate",
-        "simulate_reservoir": "reservoir_join",
-        "simulate_sample": "simulate_sample",
-    },
-)
+__all__ = load_on_first_use(__name__)

@@ -18,49 +18,20 @@ Folders and modules:
 - `grid`: the cells of an experiment as Spark jobs.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from tidegate.lazy_package import load_on_first_use
 
 if TYPE_CHECKING:
-    from tidegate.spark.alert.alert import alert
-    from tidegate.spark.join.join import join
-    from tidegate.spark.lookup.lookup import lookup
-    from tidegate.spark.pool.pool import Pool
-    from tidegate.spark.sample.estimate import estimate
-    from tidegate.spark.sample.reservoir import reservoir
-    from tidegate.spark.sample.sample import sample
-    from tidegate.spark.session.configuration import configure
-    from tidegate.spark.session.spark_errors import explain_failure
-    from tidegate.spark.state.inspection import inspect
+    from tidegate.spark.alert.alert import alert as alert
+    from tidegate.spark.join.join import join as join
+    from tidegate.spark.lookup.lookup import lookup as lookup
+    from tidegate.spark.pool.pool import Pool as Pool
+    from tidegate.spark.sample.estimate import estimate as estimate
+    from tidegate.spark.sample.reservoir import reservoir as reservoir
+    from tidegate.spark.sample.sample import sample as sample
+    from tidegate.spark.session.configuration import configure as configure
+    from tidegate.spark.session.spark_errors import explain_failure as explain_failure
+    from tidegate.spark.state.inspection import inspect as inspect
 
-__all__ = [
-    "Pool",
-    "alert",
-    "configure",
-    "estimate",
-    "explain_failure",
-    "inspect",
-    "join",
-    "lookup",
-    "reservoir",
-    "sample",
-]
-
-load_on_first_use(
-    __name__,
-    {
-        "Pool": "pool.pool",
-        "alert": "alert.alert",
-        "configure": "session.configuration",
-        "estimate": "sample.estimate",
-        "explain_failure": "session.spark_errors",
-        "inspect": "state.inspection",
-        "join": "join.join",
-        "lookup": "lookup.lookup",
-        "reservoir": "sample.reservoir",
-        "sample": "sample.sample",
-    },
-)
+__all__ = load_on_first_use(__name__)
