@@ -23,6 +23,7 @@ from rich.table import Table
 
 import tidegate as tg
 from tidegate.spark.session.configuration import PROVIDER
+from tidegate.spark.session.daemon import MODULE
 from tidegate.spark.session.local import local_session
 from tidegate.spark.state.values import CHUNKS
 
@@ -214,10 +215,15 @@ def _descendants(process: int) -> Iterator[int]:
                 yield from _descendants(child)
 
 
+def is_daemon(command: Sequence[str]) -> bool:
+    """Whether a process is the daemon of Spark's Python workers, or one of the workers that it forked."""
+    return "pyspark.daemon" in command or MODULE in command
+
+
 def _resident(process: int) -> int:
     """The largest resident size of a Python worker so far, in bytes; 0 for other processes."""
     with contextlib.suppress(OSError, StopIteration):
-        if b"pyspark.daemon" not in Path(f"/proc/{process}/cmdline").read_bytes():
+        if not is_daemon(Path(f"/proc/{process}/cmdline").read_bytes().decode().split("\0")):
             return 0
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 import tidegate as tg
 from tests.spark import streams
 from tests.spark.streams import HOWS
+from tidegate.spark.frames.explained_plan import analyzed_plan
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -191,3 +192,13 @@ def test_user_metadata_is_kept(spark: SparkSession) -> None:
     joined = tg.join(left, left, on="id", time="t", window=WINDOW)
     assert joined.schema["t"].metadata == {"unit": "s"}
     assert joined.columns == ["id", "t", "t_right"]
+
+
+@pytest.mark.parametrize(("kind", "functions"), [("string", 2), ("array<int>", 3)])
+def test_only_nested_results_are_unpacked_by_another_function(
+    spark: SparkSession, kind: str, functions: int
+) -> None:
+    schema = f"k long, t timestamp, v {kind}"
+    left, right = (spark.createDataFrame([], schema) for _ in range(2))
+    joined = tg.join(left, right, on="k", time="t", window=WINDOW)
+    assert analyzed_plan(joined).count("MapInArrow") == functions

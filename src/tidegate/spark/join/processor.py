@@ -18,7 +18,8 @@ from tidegate.spark.packing.packed_rows import (
     pack_result,
     read_arrow_packs,
     read_pandas_packs,
-    to_bytes,
+    to_frame,
+    to_packed_frame,
     unpack_by_side,
 )
 from tidegate.spark.pool.folder import PoolClient
@@ -35,10 +36,19 @@ if TYPE_CHECKING:
 
 
 class JoinProcessor:
-    """Runs a query's buckets (see `DeferredProcessor`)."""
+    """Runs a query's buckets (see `DeferredProcessor`).
 
-    def __init__(self, plan: QueryPlan) -> None:
+    Parameters
+    ----------
+    plan
+        The plan of the query.
+    packs
+        Whether each batch of results becomes one row, for `unpack`.
+    """
+
+    def __init__(self, plan: QueryPlan, *, packs: bool) -> None:
         self._plan = plan
+        self._to_frame = to_packed_frame if packs else to_frame
 
     def start(self, handle: StatefulProcessorHandle, values: SparkValueStore) -> None:
         """Start a task."""
@@ -76,9 +86,9 @@ class JoinProcessor:
             bucket.request_grant(self._pool)
         for tables in steps:
             for batch in bucket.step(tables, watermark):
-                yield pd.DataFrame({"payload": [to_bytes(batch)]})
+                yield self._to_frame(batch)
         for batch in bucket.end_batch():
-            yield pd.DataFrame({"payload": [to_bytes(batch)]})
+            yield self._to_frame(batch)
         self._set_timer(bucket, watermark)
         save(bucket, log)
 
@@ -93,14 +103,18 @@ class JoinProcessor:
             self._handle.registerTimer(due)
 
 
-def batch_job(plan: QueryPlan, size: int) -> BatchJob:
+def batch_job(plan: QueryPlan, size: int, *, packs: bool) -> BatchJob:
     """The function that runs one bucket of a batch query: all rows in order of time, in steps of `size` rows."""
 
-    def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        bucket = BucketJoin(plan.of(key[0].as_py()))
+    def results(key: pa.Scalar, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        bucket = BucketJoin(plan.of(key.as_py()))
         for tables in unpack_by_side(read_arrow_packs(batches), SIDES, NO_LIMIT):
             for part in bucket.intake.divide_into_steps(tables, size):
-                yield from map(pack_result, bucket.step(part, None))
-        yield from map(pack_result, bucket.finish())
+                yield from bucket.step(part, None)
+        yield from bucket.finish()
+
+    def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = results(key[0], batches)
+        return map(pack_result, found) if packs else found
 
     return run

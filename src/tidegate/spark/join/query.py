@@ -15,7 +15,7 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Struc
 
 from tidegate.engine.operator import Join
 from tidegate.spark.frames.explained_plan import analyzed_plan
-from tidegate.spark.frames.side import JoinKey, On, SideFrame, check_frame, join_key, quoted
+from tidegate.spark.frames.side import JoinKey, On, SideFrame, check_frame, join_key
 from tidegate.spark.join.computable import computable_forms
 from tidegate.spark.join.equalities import has_comparison, read_key_pairs
 from tidegate.spark.join.importance import computed_columns
@@ -36,6 +36,7 @@ from tidegate.spark.join.where import SPARK, TwoSidedExpressionError, check_type
 from tidegate.spark.packing.buckets import bucket_count
 from tidegate.spark.packing.columns import transport_type
 from tidegate.spark.packing.packed_rows import PACKED, RESULTS, RowPacker, unpack
+from tidegate.spark.packing.type_encoding import encoding_of, is_atomic
 from tidegate.spark.pool.pool import PoolMember
 from tidegate.spark.sample.bucket_reservoir import merge_packed
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
@@ -47,7 +48,6 @@ from tidegate.spark.state.start_listener import count_sources, watch_starts
 from tidegate.types import SIDES, Condition, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from datetime import timedelta
     from pathlib import Path
 
@@ -194,17 +194,24 @@ class JoinQuery:
             for number, side in enumerate(SIDES)
         ]
         grouped = packed[0].union(packed[1]).groupBy("bucket")
+        transport_schema = _transport_schema(schema, len(output))
+        reservoir = sampling is not None and sampling.reservoir is not None
+        packs = reservoir or not all(is_atomic(field.dataType) for field in transport_schema)
+        written: StructType | str = RESULTS if packs else transport_schema
         if self.streaming:
-            processor = DeferredProcessor(JoinProcessor(plan))
-            results = grouped.transformWithStateInPandas(processor, RESULTS, "Append", "EventTime")
+            processor = DeferredProcessor(JoinProcessor(plan, packs=packs))
+            results = grouped.transformWithStateInPandas(processor, written, "Append", "EventTime")
         else:
-            results = grouped.applyInArrow(batch_job(plan, self.step), RESULTS)
-        if sampling and sampling.reservoir:
+            results = grouped.applyInArrow(batch_job(plan, self.step, packs=packs), written)
+        if reservoir:
             # In one partition: the sample depends on the reservoirs of all buckets.
-            return _unpack_results(
-                results.repartition(1), merge_packed, schema, frames, output, result_filter
-            )
-        return _unpack_results(results, unpack, schema, frames, output, result_filter)
+            results = results.repartition(1).mapInArrow(merge_packed, transport_schema)
+        elif packs:
+            results = results.mapInArrow(unpack, transport_schema)
+        decoded = _decode(results, schema)
+        if result_filter is None:
+            return decoded
+        return decoded.where(_rewrite_for_results(result_filter, frames, schema, output))
 
 
 def _continued(checkpoint: str | Path, plan: QueryPlan, frames: dict[Side, SideFrame]) -> QueryPlan:
@@ -429,43 +436,24 @@ def _computable(
     return forms
 
 
-def _unpack_results(
-    results: DataFrame,
-    unpack: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: StructType,
-    frames: dict[Side, SideFrame],
-    output: tuple[OutputColumn, ...],
-    result_filter: exp.Expression | None,
-) -> DataFrame:
-    """Unpack results, with the user's names and types."""
-    owners = [frames["left"] if out.left is not None else frames["right"] for out in output]
-    sources = [out.left or out.right or "" for out in output]
-    encodings = [owner.encoding(source) for owner, source in zip(owners, sources, strict=True)]
-    if not any(encodings):
-        frame = results.mapInArrow(unpack, schema)
-    else:
-        encoded_schema = StructType(
-            [
-                StructField(
-                    f.name,
-                    owners[i].transport_type(f) if i < len(output) else f.dataType,
-                    f.nullable,
-                    f.metadata,
-                )
-                for i, f in enumerate(schema.fields)
-            ]
-        )
-        frame = results.mapInArrow(unpack, encoded_schema)
-        expressions = []
-        not_encoded = [None] * (len(schema.fields) - len(encodings))
-        for field, encoding in zip(schema.fields, [*encodings, *not_encoded], strict=True):
-            column = F.col(quoted(field.name))
-            decoded = encoding.decode(column, nullable=field.nullable) if encoding else column
-            expressions.append(decoded.alias(field.name, metadata=field.metadata))
-        frame = frame.select(*expressions)
-    if result_filter is None:
-        return frame
-    return frame.where(_rewrite_for_results(result_filter, frames, schema, output))
+def _transport_schema(schema: StructType, from_rows: int) -> StructType:
+    """The columns that leave a bucket: `ResultWriter` names those `from_rows`, and encoded ones have other types."""
+    fields = []
+    for i, field in enumerate(schema.fields):
+        encoding = encoding_of(field.dataType, field.name)
+        name = f"o{i}" if i < from_rows else field.name
+        fields.append(StructField(name, encoding.type if encoding else field.dataType, field.nullable))
+    return StructType(fields)
+
+
+def _decode(results: DataFrame, schema: StructType) -> DataFrame:
+    """Results with the user's names, types and metadata."""
+    columns = []
+    for name, field in zip(results.columns, schema.fields, strict=True):
+        encoding, column = encoding_of(field.dataType, field.name), F.col(name)
+        decoded = encoding.decode(column, nullable=field.nullable) if encoding else column
+        columns.append(decoded.alias(field.name, metadata=field.metadata))
+    return results.select(*columns)
 
 
 def _rewrite_for_results(

@@ -141,6 +141,29 @@ class RowPacker:
         return hashes.view(np.int64)
 
 
+def to_frame(batch: pa.RecordBatch) -> pd.DataFrame:
+    """Rows as a pandas DataFrame whose columns are those of Arrow: Spark sends them without a conversion.
+
+    This holds for atomic types. Spark converts values of nested types one by one.
+
+    Examples
+    --------
+    >>> to_frame(pa.record_batch({"n": [1, None], "s": ["a", "b"]})).dtypes.to_list()
+    [int64[pyarrow], string[pyarrow]]
+    """
+    import pandas as pd  # noqa: PLC0415 - only the workers of a streaming query need it
+
+    frame: pd.DataFrame = pa.Table.from_batches([batch]).to_pandas(types_mapper=pd.ArrowDtype)
+    return frame
+
+
+def to_packed_frame(batch: pa.RecordBatch) -> pd.DataFrame:
+    """Rows of any types as a pandas DataFrame of one row, which `unpack` unpacks."""
+    import pandas as pd  # noqa: PLC0415 - as above
+
+    return pd.DataFrame({"payload": [to_bytes(batch)]})
+
+
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Unpack results, batch by batch."""
     freeze_imports()

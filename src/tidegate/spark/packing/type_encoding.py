@@ -21,14 +21,18 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import (
     ArrayType,
+    AtomicType,
     CalendarIntervalType,
     DataType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     MapType,
     StringType,
     StructField,
     StructType,
     UserDefinedType,
+    VariantType,
     YearMonthIntervalType,
 )
 
@@ -41,6 +45,8 @@ _INTERMEDIATE_TYPES: Final[_TypeReplacements] = {
     CalendarIntervalType: StringType(),
     YearMonthIntervalType: _MONTH,
 }
+_WITH_PARTS: Final = (VariantType, GeographyType, GeometryType)
+"""The types that Spark calls atomic, and sends as structs."""
 _ENCODED_TYPES: Final[_TypeReplacements] = {
     CalendarIntervalType: StringType(),
     YearMonthIntervalType: IntegerType(),
@@ -89,6 +95,11 @@ def encoding_of(kind: DataType, name: str) -> TypeEncoding | None:
 def contains_type(kind: DataType, *kinds: type[DataType]) -> bool:
     """Whether the type is, or contains, one of these types."""
     return isinstance(kind, kinds) or any(contains_type(inner, *kinds) for inner in _inner(kind))
+
+
+def is_atomic(kind: DataType) -> bool:
+    """Whether values of this type have no parts."""
+    return isinstance(kind, AtomicType) and not isinstance(kind, _WITH_PARTS)
 
 
 def without_watermark(field: StructField) -> StructField:
