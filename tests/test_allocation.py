@@ -48,6 +48,16 @@ def test_alloc_is_never_below_prop(joins: list[Payoff], weights: list[float], to
         assert best.level >= allocate(joins, total, given_weights, scheme="prop").level - 1e-9
 
 
+@pytest.mark.parametrize("results", [2.5e-323, 1e-310, 1.0, 1e300])
+def test_recalls_do_not_depend_on_the_unit_of_results(results: float) -> None:
+    joins = [Payoff([0, 1], [0, 0]), Payoff([0, 5], [0, results]), Payoff([0, 2, 7], [0, results, results])]
+    for scheme, memory in (("alloc", [1, 4, 2]), ("prop", [1, 4, 2])):
+        found = allocate(joins, 7, scheme=scheme)  # type: ignore[arg-type]
+        assert (found.memory, found.level, found.achieved) == (memory, 0.8, [1, 0.8, 1])
+    assert joins[1].recall(np.arange(6.0)) == pytest.approx(np.arange(6) / 5, rel=1e-12)
+    assert joins[1].memory_for(np.array([0.1, 0.5, 1, 1.1])) == pytest.approx([0.5, 2.5, 5, np.inf], rel=1e-12)
+
+
 @given(st.lists(payoffs(6), min_size=2, max_size=3), WEIGHTS, st.integers(3, 9))
 def test_no_division_has_a_higher_lowest_recall(
     joins: list[Payoff], weights: list[float], total: int

@@ -104,7 +104,7 @@ def test_the_priority_keeps_the_shape_of_its_argument() -> None:
     curve = unit(EXAMPLE_3_4)
     assert isinstance(curve.priority(1), float)
     assert curve.priority(np.array([[0, 1], [2, 3]])).tolist() == [[3, 1], [2, 0]]
-    assert curve.priority(np.array([-5, 7, np.nan, np.inf])).tolist() == [3, 0, 0, 0]
+    assert curve.priority(np.array([-5, 7, np.nan, np.inf])).tolist() == [5 / 8, 0, 0, 0]
     assert curve.priority(np.array([])).tolist() == []
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _EQUAL = 1e-9  # slopes are differences of rounded sums: within this fraction of the steepest they are equal
+_SCALE = 2.0**900  # a power of two, so that it rounds nothing
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -121,6 +122,11 @@ class Payoff(ValueObject):
         """The least memory with full results."""
         return float(self.memory[np.searchsorted(self.results, self.full)])
 
+    @cached_property
+    def _scaled(self) -> Array:
+        """The results in a unit in which fractions of them are not rounded to subnormal numbers."""
+        return self.results * _SCALE if self.full < 1 / _SCALE else self.results
+
     @overload
     def at(self, memory: float) -> float: ...
     @overload
@@ -144,7 +150,10 @@ class Payoff(ValueObject):
     def recall(self, memory: Array) -> Array: ...
     def recall(self, memory: float | Array) -> float | Array:
         """The fraction of the full results; 1 if there are none."""
-        return self.at(memory) / self.full if self.full else like(memory, np.ones(np.shape(memory)))
+        if not self.full:
+            return like(memory, np.ones(np.shape(memory)))
+        results = self._scaled
+        return like(memory, np.interp(memory, self.memory, results) / results[-1])
 
     @overload
     def memory_for(self, recall: float) -> float: ...
@@ -152,7 +161,8 @@ class Payoff(ValueObject):
     def memory_for(self, recall: Array) -> Array: ...
     def memory_for(self, recall: float | Array) -> float | Array:
         """The least memory with this recall; infinite above 1."""
-        least = self.needed(np.asarray(recall) * self.full)
+        growing, results = self.memory <= self.ample, self._scaled
+        least = np.interp(np.asarray(recall) * results[-1], results[growing], self.memory[growing])
         return like(recall, np.where(np.asarray(recall) > 1, np.inf, least))
 
     def shared(self, other: Payoff) -> Payoff:
