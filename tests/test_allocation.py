@@ -55,7 +55,9 @@ def test_recalls_do_not_depend_on_the_unit_of_results(results: float) -> None:
         found = allocate(joins, 7, scheme=scheme)  # type: ignore[arg-type]
         assert (found.memory, found.level, found.achieved) == (memory, 0.8, [1, 0.8, 1])
     assert joins[1].recall(np.arange(6.0)) == pytest.approx(np.arange(6) / 5, rel=1e-12)
-    assert joins[1].memory_for(np.array([0.1, 0.5, 1, 1.1])) == pytest.approx([0.5, 2.5, 5, np.inf], rel=1e-12)
+    assert joins[1].memory_for(np.array([0.1, 0.5, 1, 1.1])) == pytest.approx(
+        [0.5, 2.5, 5, np.inf], rel=1e-12
+    )
 
 
 @given(st.lists(payoffs(6), min_size=2, max_size=3), WEIGHTS, st.integers(3, 9))

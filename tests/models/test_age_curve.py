@@ -108,6 +108,14 @@ def test_the_priority_keeps_the_shape_of_its_argument() -> None:
     assert curve.priority(np.array([])).tolist() == []
 
 
+@pytest.mark.parametrize(("width", "buckets"), [(0.1, 3), (0.1, 14), (0.7, 31), (1 / 3, 32), (25, 9)])
+def test_a_row_exactly_at_an_edge_is_in_the_bucket_that_begins_there(width: float, buckets: int) -> None:
+    # For some widths the number of the bucket, computed as a product, is rounded down there.
+    curve = AgeCurve(np.arange(buckets + 1) * width, np.arange(buckets, 0, -1))
+    assert curve.tables.buckets_per_age > 0
+    assert curve.priority(curve.edges[:-1]) == pytest.approx(curve.density, rel=1e-9)
+
+
 def test_rounding_does_not_change_the_best_age() -> None:
     widths = np.array([0.1, 0.3, 0.7, 0.1, 0.2])
     level = AgeCurve(np.append(0, np.cumsum(widths)), widths * 3)

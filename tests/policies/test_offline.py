@@ -99,6 +99,22 @@ def test_results_are_weighed_by_what_they_are_worth_when_they_are_found() -> Non
         assert report.importance == best
 
 
+def test_a_redefinition_holds_for_the_row_that_arrives_first_after_it() -> None:
+    left = {"key": [1, 2], "time": [0, 0], "topic": ["a", "b"]}
+    right = {"key": [2, 1], "time": [5, 9], "topic": ["b", "a"]}
+    first = tg.importance.Categories("topic", {"a": 9, "b": 1})
+    then = tg.importance.Categories("topic", {"a": 2, "b": 9})
+    report = tg.simulate(
+        left,
+        right,
+        window=(10, 0),
+        budget=1,
+        policy=Offline(weigh="importance"),
+        importance={0: first, 5: then},
+    )
+    assert report.importance == 9
+
+
 @pytest.mark.parametrize(
     ("policy", "message"),
     [

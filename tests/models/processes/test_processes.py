@@ -287,3 +287,15 @@ def test_shares_by_value_and_speeds_that_are_whole() -> None:
     assert Stationary(([2, 1], [0.25, 0.75])).by_value() == {1: 0.75, 2: 0.25}
     speeds = (1, -3.0, 0, 0.5)
     assert [LinearTrend(speed, 0, Noise(1)).moves_whole() for speed in speeds] == [True, True, False, False]
+
+
+def test_of_equally_narrow_trends_the_one_with_a_whole_speed_is_fitted() -> None:
+    rng = np.random.default_rng(0)
+    for speed, bound, rows in [(1, 0, 7), (2, 1, 30), (3, 3, 50), (-2, 2, 40), (7, 1, 200)]:
+        noise = rng.integers(-bound, bound + 1, rows)
+        noise[[0, -1]] = bound
+        noise[[1, -2]] = -bound
+        fitted = LinearTrend.fit(speed * np.arange(rows) + noise)
+        assert fitted.moves_whole(), fitted
+        assert fitted.speed == speed
+        assert fitted.noise.bound == pytest.approx(bound)

@@ -18,6 +18,7 @@ from tidegate import Budget, InputError, Window
 from tidegate.checks import LAWS, Law
 from tidegate.engine import Join
 from tidegate.engine.encode import encode
+from tidegate.engine.one_loop import run as one_loop_run
 from tidegate.engine.operator import Operator, collected
 from tidegate.models import (
     AR1,
@@ -532,3 +533,25 @@ def test_what_is_wrong_is_named() -> None:
         Heeb(survival=Fixed(3))
     with pytest.raises(InputError, match="ahead is 0"):
         Heeb(ahead=0)
+
+
+@pytest.mark.parametrize(("begin", "compiled"), [(2**53 - 200, True), (2**53 - 20, False), (2**53, False)])
+def test_times_that_floats_round_are_not_ranked_beforehand(begin: int, compiled: bool) -> None:  # noqa: FBT001 - a case
+    """The compiled loop computes positions from times as floats, so it must not run at times that they round."""
+    rng = np.random.default_rng(2)
+    time = begin + np.arange(60)
+    left, right = ({"time": time, "key": time + rng.integers(-6, 7, 60)} for _ in range(2))
+    trend = LinearTrend(1, 0, Noise(6))
+    policy, ran = Heeb(left=trend, right=trend, survival=Exponential(5.0)), list[bool]()
+
+    def observed(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - as it is called
+        ran.append((found := one_loop_run(*args, **options)) is not None)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.engine.one_loop.run", observed)
+        settings_: dict[str, Any] = {"window": (None, None), "budget": 6, "step": "instant", "policy": policy}
+        results = tg.simulate(left, right, **settings_).results
+        patch.setattr("tidegate.engine.one_loop.run", lambda *_, **__: None)
+        assert tg.simulate(left, right, **settings_).results == results
+    assert ran == [compiled]

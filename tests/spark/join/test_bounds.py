@@ -217,6 +217,21 @@ class TestOneBucket:
         hand.step({}, 1_000)
         assert texts(hand) == Counter([("a", "b"), ("c", None), ("d", None)])
 
+    def test_an_idle_outer_join_wakes_up_for_the_unmatched_row_that_leaves_first(self) -> None:
+        for left, right, first in ((3, 8, 3 + 10), (30, 8, 8 + 20)):
+            hand = Hand(by_hand.plan((10, 20), 5, how="full"))
+            assert hand.bucket.next_expiry() is None
+            hand.step({"left": [Arrival(1, left, "l")], "right": [Arrival(2, right, "r")]})
+            assert hand.bucket.next_expiry() == first
+            hand.step({}, first)
+            assert not hand.results
+            hand.step({}, first + 1)
+            assert len(hand.results) == 1
+            assert (
+                hand.bucket.next_expiry()
+                == ({3 + 10, 30 + 10, 8 + 20} & {left + 10, right + 20} - {first}).pop()
+            )
+
     def test_another_layout_is_refused(self) -> None:
         hand = Hand(by_hand.plan(layout={"buckets": 2}))
         with pytest.raises(tg.InputError, match=r"(?s)buckets=2.*now has 4.*new checkpointLocation"):

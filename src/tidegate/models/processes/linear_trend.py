@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _HALVINGS: Final = 200
+_WHOLE: Final = 1e-9
+"""A computed speed as close as this to a whole number is that number, but for rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,9 @@ class LinearTrend(Process):
             raise InputError(f"{len(observed)} values show no trend; give at least 2")
         times = np.arange(len(observed))
         speed, offset = np.polyfit(times, observed, 1).tolist()
+        if abs(speed - round(speed)) < _WHOLE:
+            speed = float(round(speed))
+            offset = float(np.mean(observed - speed * times))
         normal = cls(speed, offset, Noise.fit(observed - speed * times - offset))
         uniform = cls._narrowest(times, observed)
         return max(uniform, normal, key=lambda trend: trend.noise.likelihood(observed - trend.centre(times)))
@@ -83,8 +88,9 @@ class LinearTrend(Process):
                 high -= third
             else:
                 low += third
-        # Most exact trends have a whole speed, which the search only approximates.
-        near = [(low + high) / 2, float(round((low + high) / 2))]
+        # Most exact trends have a whole speed, which the search only approximates. Of equals, the first is chosen.
+        found = (low + high) / 2
+        near = [float(round(found)), found]
         speed = min(near, key=lambda at: round(float(np.ptp(values - at * times)), 9))
         residuals = values - speed * times
         middle = float(residuals.max() + residuals.min()) / 2
