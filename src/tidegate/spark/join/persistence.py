@@ -221,7 +221,8 @@ def load(plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None
         bucket.operator.restore(saved.operator_arrays, policy=same_policy)
     progress = saved.progress
     bucket.intake.counts, bucket.clock = replace(progress.counts), replace(progress.clock)
-    bucket.clocks, bucket.timer = progress.clocks, progress.timer
+    # A copy: a micro-batch that is run again starts from the same saved clocks.
+    bucket.clocks, bucket.timer = SideClocks.from_dict(progress.clocks.to_dict()), progress.timer
     bucket.grant = saved.grant
     for side, store in saved.payload.items():
         convert = plan_migration(
