@@ -15,7 +15,7 @@ import tidegate as tg
 from tests.policies.plans import Row, most_results
 from tidegate.policies import Offline, Size, find, names
 from tidegate.policies.min_cost_flow import least_cost_flow
-from tidegate.types import Array, Budget, InputError, Setting, StepSize, Window
+from tidegate.types import Array, Budget, InputError, Setting, Side, StepSize, Window
 
 ROW = st.tuples(st.integers(0, 7), st.integers(0, 2))
 STREAM = st.lists(ROW, max_size=6)
@@ -127,6 +127,20 @@ def test_what_cannot_be_weighed(policy: Callable[[], Offline], message: str) -> 
         tg.simulate(
             {"key": [1], "time": [0]}, {"key": [1], "time": [0]}, window=(1, 1), budget=1, policy=policy()
         )
+
+
+@pytest.mark.parametrize("lead", [5, 12, 30, 100])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_no_policy_gets_more_where_one_side_is_ahead(side: Side, lead: int) -> None:
+    rng = np.random.default_rng(lead)
+    sides = [{"key": rng.zipf(1.5, 150) % 40, "time": np.arange(150)} for _ in range(2)]
+    for budget, step in ((2, 1), (8, 3)):
+        run: dict[str, Any] = {"window": (12, 9), "budget": budget, "step": step, "ahead": (side, lead)}
+        found = {
+            name: tg.simulate(*sides, policy=name, **run).results
+            for name in ("offline", "age", "prob", "size", "until_expiry")
+        }
+        assert found["offline"] == max(found.values()), found
 
 
 @settings(max_examples=60, deadline=None)

@@ -136,11 +136,25 @@ def _groups(setting: Setting, future: Future) -> Array:
     sides = future.left, future.right
     closed = all(setting.window.length(side) >= 0 for side in SIDES)
     groups = np.arange(len(future.steps))
-    if setting.condition == "=" and closed:
+    if (
+        setting.condition == "="
+        and closed
+        and not any(_waits(setting, *pair) for pair in (sides, sides[::-1]))
+    ):
         keys = np.unique(np.concatenate([rows.key for rows in sides]), return_inverse=True)[1]
         groups[future.left.id] = 2 * keys[: len(future.left)]
         groups[future.right.id] = 2 * keys[len(future.left) :] + 1
     return groups
+
+
+def _waits(setting: Setting, rows: Rows, others: Rows) -> bool:
+    """Whether a row arrives before a row of the other side that is too old for it, which an older row matches."""
+    if setting.window.counted:
+        return False
+    later = np.searchsorted(others.id, rows.id)
+    before = later < len(others)
+    oldest = rows.time[before] - setting.window.length(others.side)
+    return bool((others.time[later[before]] < oldest).any())
 
 
 def _whole(importance: Array) -> Array:
