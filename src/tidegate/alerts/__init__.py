@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tidegate.alerts.edge import Edge as Edge
     from tidegate.alerts.expressions.condition import Condition as Condition
     from tidegate.alerts.search.alarm_finder import AlarmFinder as AlarmFinder
-    from tidegate.alerts.search.alarm_finder import Alarms as Alarms
+    from tidegate.alerts.search.alarm_search import Alarms as Alarms
     from tidegate.alerts.search.keyed_finder import KeyedAlarmFinder as KeyedAlarmFinder
     from tidegate.alerts.search.keyed_finder import KeyedAlarms as KeyedAlarms
     from tidegate.alerts.search.keyed_finder import KeyedRows as KeyedRows

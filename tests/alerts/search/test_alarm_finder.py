@@ -46,19 +46,19 @@ def columns(step: list[Arrival], name: str) -> tuple[list[float], list[float]]:
 
 
 def run_steps(finder: AlarmFinder, steps: list[list[Arrival]]) -> list[Alarms]:
-    names = finder.topology.streams
+    names = finder.search.topology.streams
     return [finder.step({name: columns(step, name) for name in names}) for step in steps]
 
 
 def check(finder: AlarmFinder, steps: list[list[Arrival]], joined: Joined, f: Callable[..., float]) -> None:
     """Check that every arrival raises an alarm exactly if it does without omission, and of the same height."""
-    names = finder.topology.streams
+    names = finder.search.topology.streams
     arrivals = arrivals_of(steps, names)
     best = best_of_arrivals(arrivals, names, joined, f)
     wanted = [
         (names.index(name), time, value, level)
         for (name, time, value), level in zip(arrivals, best, strict=True)
-        if level is not None and level > finder.threshold
+        if level is not None and level > finder.search.threshold
     ]
     alarms = run_steps(finder, steps)
     raised = []

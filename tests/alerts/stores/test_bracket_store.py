@@ -153,6 +153,18 @@ def test_a_snapshot_continues_unchanged() -> None:
     assert (one.shed, one.miss_probability, one.arrived) == (two.shed, two.miss_probability, two.arrived)
 
 
+def test_a_store_resumes_with_the_rows_that_another_has_kept() -> None:
+    rng = np.random.default_rng(6)
+    one, two, times, values = BracketStore(20), BracketStore(20), rng.random(900) * 1000, rng.random(900)
+    one.extend(times[:500], values[:500])
+    two.resume(*(column.copy() for column in one.retained()))
+    assert two.ids.tolist() == list(range(len(one)))
+    for store in (one, two):
+        store.extend(times[500:], values[500:])
+    assert pairs(one) == pairs(two)
+    assert two.arrived > two.ids.max()
+
+
 def test_mixed_times_and_timestamps() -> None:
     store = BracketStore(2)
     store.extend([0, 1], [0.0, 1.0])

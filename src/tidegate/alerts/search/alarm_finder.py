@@ -3,51 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from tidegate.alerts.search.combinations import CandidateRows, JoinRule, SearchState, find_combinations
-from tidegate.alerts.search.search_plan import SearchPlan, plan_search, plan_upper_bound
-from tidegate.alerts.stores.bracket_store import BracketStore, ClosedEnds
-from tidegate.alerts.validation import check_columns, check_duration
-from tidegate.types import Array, InputError, Time, check_choice
+from tidegate.alerts.search.alarm_search import AlarmFunction, Alarms, AlarmSearch, NewRows
+from tidegate.alerts.stores.bracket_store import ClosedEnds
+from tidegate.alerts.validation import check_columns
+from tidegate.types import Array, InputError, Time
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from tidegate.alerts.topology import Topology
-
-_GROUP: Final = 512
-"""The arrivals that are matched together, before the stores get them: among these no row is omitted yet."""
-AlarmFunction: TypeAlias = Callable[[dict[str, Array]], "ArrayLike"]
-"""A column of values by stream, to a column of numbers or truth values."""
-
-
-@dataclass(frozen=True)
-class Alarms:
-    """Alarms as columns, in the order in which they were raised.
-
-    Parameters
-    ----------
-    stream
-        The stream of the arrival that raised the alarm: a position in the topology's streams.
-    level
-        The value of the function.
-    time, value, id
-        By stream: its row of the combination. The id of a row is its number among the arrivals of its stream.
-    """
-
-    stream: Array
-    level: Array
-    time: dict[str, Array]
-    value: dict[str, Array]
-    id: dict[str, Array]
-
-    def __len__(self) -> int:
-        return len(self.level)
 
 
 class AlarmFinder:
@@ -108,42 +77,11 @@ class AlarmFinder:
         closed: ClosedEnds = "both",
         budget: int | None = None,
     ) -> None:
-        check_choice(closed, ClosedEnds, "closed")
-        if closed not in (("both", "left") if hop is not None else ("both", "neither")):
-            raise InputError(
-                f"closed={closed!r} is not supported here; give 'both', or 'left' with hop= and 'neither' without it"
-            )
-        streams = topology.streams
-        if hop is not None:
-            check_duration(hop, "hop")
-            if any(len(topology.partners(name)) < len(streams) - 1 for name in streams):
-                raise InputError(
-                    "hop needs all streams to be joined to each other; use Topology.clique, or no hop"
-                )
-        self.topology, self.function, self.threshold, self.hop = topology, function, threshold, hop
-        self.closed: ClosedEnds = closed
+        self.search = AlarmSearch(topology, function, threshold=threshold, hop=hop, closed=closed)
+        self.stores = self.search.new_stores(budget)
         self.watermark: Time | None = None
-        self.arrived, self.late, self.nan = (dict.fromkeys(streams, 0) for _ in range(3))
+        self.arrived, self.late, self.nan = (dict.fromkeys(self.stores, 0) for _ in range(3))
         self.undefined = 0
-        self.stores = {name: self._new_store(name, budget) for name in streams}
-        self.reach: dict[str, Time] = {
-            name: topology.within * (1 if hop is not None else max(topology.distances(name).values()))
-            for name in streams
-        }
-        """The maximal time between a row of each stream and any other row of its alarm."""
-        self._plan = plan_search(topology)
-        self._upper_bound_plan = plan_upper_bound(topology, self._plan)
-        self._joined = np.array([[other in topology.partners(name) for other in streams] for name in streams])
-
-    def _new_store(self, name: str, budget: int | None) -> BracketStore:
-        omission = self.topology.omission(name)
-        if omission.omega is None:
-            return BracketStore(self.topology.within, "any", budget=budget)
-        if self.hop is not None:
-            return BracketStore(self.topology.within, omission.shape, budget=budget)
-        # The rows that can be joined to one row of the partner lie in an open interval of length 2 * within.
-        strict = self.closed == "neither" and len(self.topology.partners(name)) == 1
-        return BracketStore(omission.omega, omission.shape, "neither" if strict else "both", budget=budget)
 
     @property
     def miss_probability(self) -> float:
@@ -164,21 +102,16 @@ class AlarmFinder:
         unknown = [name for name in rows if name not in self.stores]
         if unknown:
             raise InputError(f"there is no stream {unknown[0]!r}; the streams are: {', '.join(self.stores)}")
-        parts = [self._accept(name, *rows.get(name, ((), ()))) for name in self.stores]
-        own = np.repeat(np.arange(len(parts)), [len(when) for when, _, _ in parts])
-        when, value, ids = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        order = np.lexsort((own, when))
-        alarms = [
-            self._match(own[some], when[some], value[some], ids[some])
-            for some in np.array_split(order, range(_GROUP, len(order), _GROUP))
-        ]
+        arrivals = {name: self._accept(name, *rows.get(name, ((), ()))) for name in self.stores}
+        alarms, undefined = self.search.find(self.stores, arrivals)
+        self.undefined += undefined
         if watermark is not None and (self.watermark is None or watermark > self.watermark):
             self.watermark = watermark
             for name, store in self.stores.items():
-                store.trim(watermark - self.reach[name])
-        return _concatenate(list(self.stores), alarms)
+                store.trim(watermark - self.search.reach[name])
+        return alarms
 
-    def _accept(self, name: str, times: ArrayLike, values: ArrayLike) -> tuple[Array, Array, Array]:
+    def _accept(self, name: str, times: ArrayLike, values: ArrayLike) -> NewRows:
         """Check and count arrivals; return times, values and ids of those that are neither late nor NaN."""
         when, value = check_columns(times, values)
         ids = np.arange(self.arrived[name], self.arrived[name] + len(when))
@@ -188,99 +121,7 @@ class AlarmFinder:
         self.late[name] += int(late.sum())
         self.nan[name] += int(nan.sum())
         accepted = ~(late | nan)
-        return when[accepted], value[accepted], ids[accepted]
-
-    def _match(self, own: Array, when: Array, value: Array, ids: Array) -> Alarms:
-        """Match arrivals in their order, then offer them to their stores."""
-        candidates, times, candidate_ids = self._candidates(own, when, value, ids)
-        streams = list(self.stores)
-        best, level = np.empty((0, len(streams) + 1), np.int64), np.empty(0)
-        if len(when) and np.diff(candidates.offsets).all():
-            best, level = self._highest_alarms(own, candidates)
-        for at, name in enumerate(streams):
-            arrivals = own == at
-            self.stores[name].extend(when[arrivals], value[arrivals], ids[arrivals])
-        return Alarms(
-            own[best[:, -1]],
-            level,
-            *(
-                {name: column[best[:, at]] for at, name in enumerate(streams)}
-                for column in (times, candidates.value, candidate_ids)
-            ),
-        )
-
-    def _highest_alarms(self, own: Array, candidates: CandidateRows) -> tuple[Array, Array]:
-        """The highest combination of each arrival that raises an alarm, and its level."""
-        rule = self._join_rule(candidates)
-        arrivals = np.flatnonzero(candidates.rank >= 0)
-        places = np.empty(len(own), np.int64)
-        places[candidates.rank[arrivals]] = arrivals
-        ranks = np.arange(len(own))
-        if self._upper_bound_plan is not None:
-            # Only arrivals whose upper bound exceeds the threshold, or is undefined, are searched.
-            possible = [
-                found[~(self._levels(found, candidates) <= self.threshold), -1]
-                for found in _combinations(ranks, own, places, candidates, rule, self._upper_bound_plan)
-            ]
-            ranks = np.unique(np.concatenate(possible))
-        parts = [(np.empty((0, len(self.stores) + 1), np.int64), np.empty(0))]
-        for found in _combinations(ranks, own, places, candidates, rule, self._plan):
-            level = self._levels(found, candidates)
-            self.undefined += int(np.isnan(level).sum())
-            best = _highest(found[:, -1], level)
-            best = best[level[best] > self.threshold]
-            parts.append((found[best], level[best]))
-        found, level = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        # An arrival with very many combinations occurs in several parts.
-        first = _highest(found[:, -1], level)
-        return found[first], level[first]
-
-    def _candidates(
-        self, own: Array, when: Array, value: Array, ids: Array
-    ) -> tuple[CandidateRows, Array, Array]:
-        """The arrivals and the kept rows that they can reach; also their times and ids."""
-        parts = []
-        for at, (name, store) in enumerate(self.stores.items()):
-            kept = store.retained()
-            some = _reachable(kept.time, when, self.reach[name])
-            arrivals = np.flatnonzero(own == at)
-            time = np.concatenate((kept.time[some], when[arrivals]))
-            order = np.argsort(time, kind="stable")
-            rank = np.concatenate((np.full(len(time) - len(arrivals), -1), arrivals))
-            parts.append(
-                (
-                    time[order],
-                    np.concatenate((kept.value[some], value[arrivals]))[order],
-                    rank[order],
-                    np.concatenate((store.ids[some], ids[arrivals]))[order],
-                )
-            )
-        time, values, rank, all_ids = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
-        integers = time.dtype.kind == "i" and float(self.hop or 0).is_integer()
-        searched = time if integers else time.astype(np.float64)
-        return CandidateRows(searched, values, rank, offsets), time, all_ids
-
-    def _join_rule(self, candidates: CandidateRows) -> JoinRule:
-        """When rows are joined; in integers if times are integers, so that nothing is rounded."""
-        within, hop, strict = self.topology.within, self.hop or 0, self.closed != "both"
-        if candidates.time.dtype.kind == "f":
-            return JoinRule(self._joined, float(within), strict, float(hop))
-        bound = math.ceil(within) - 1 if strict else math.floor(within)
-        return JoinRule(self._joined, bound, strict=False, hop=int(hop))
-
-    def _levels(self, found: Array, candidates: CandidateRows) -> Array:
-        """The value of the function for each combination."""
-        if not len(found):
-            return np.empty(0)
-        columns = {name: candidates.value[found[:, at]] for at, name in enumerate(self.stores)}
-        level = np.asarray(self.function(columns), np.float64)
-        if level.shape != (len(found),):
-            raise InputError(
-                f"the function returned shape {level.shape} for columns of {len(found)} values; it must return one "
-                "number per row"
-            )
-        return level
+        return NewRows(when[accepted], value[accepted], ids[accepted])
 
     def snapshot(self) -> dict[str, Array]:
         """The complete state, as arrays."""
@@ -312,41 +153,3 @@ class AlarmFinder:
         self.undefined = int(state["undefined"][0])
         self.watermark = state["watermark"][0].item() if len(state["watermark"]) else None
         return self
-
-
-def _reachable(kept: Array, when: Array, reach: Time) -> slice:
-    """The kept rows that may be within reach of the arrivals; both are in order of time."""
-    if not len(when):
-        return slice(0, 0)
-    # A little more than reach: rounding must not exclude a row.
-    far = math.ceil(reach) if when.dtype.kind == "i" else np.nextafter(reach, np.inf) * (1 + 1e-15)
-    first = np.searchsorted(kept, when[0] - far, side="left")
-    return slice(int(first), int(np.searchsorted(kept, when[-1] + far, side="right")))
-
-
-def _combinations(
-    ranks: Array, own: Array, places: Array, candidates: CandidateRows, rule: JoinRule, plan: SearchPlan
-) -> Iterator[Array]:
-    """The combinations of the arrivals with these ranks, in parts: a position by stream, and the rank."""
-    width = len(candidates.offsets)
-    search = SearchState.begin(width - 1)
-    while search.at[0] < len(ranks):
-        flat, size = find_combinations(search, ranks, own, places, candidates, rule, plan)
-        yield flat[: size * width].reshape(size, width)
-
-
-def _highest(rank: Array, level: Array) -> Array:
-    """The position of the highest level of each rank, in order of rank."""
-    order = np.lexsort((np.where(np.isnan(level), np.inf, -level), rank))
-    return order[np.flatnonzero(np.diff(rank[order], prepend=-1))]
-
-
-def _concatenate(names: list[str], alarms: list[Alarms]) -> Alarms:
-    return Alarms(
-        np.concatenate([some.stream for some in alarms]),
-        np.concatenate([some.level for some in alarms]),
-        *(
-            {name: np.concatenate([getattr(some, part)[name] for some in alarms]) for name in names}
-            for part in ("time", "value", "id")
-        ),
-    )

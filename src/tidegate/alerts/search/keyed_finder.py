@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 
 from tidegate.alerts.certification.certificate import Certificate
-from tidegate.alerts.search.alarm_finder import AlarmFinder, Alarms
+from tidegate.alerts.search.alarm_search import Alarms, AlarmSearch, NewRows
 from tidegate.alerts.stores.bracket_store import BracketStore, ClosedEnds, Shape, miss_probability
 from tidegate.alerts.topology import Topology
 from tidegate.types import FAR, Array, InputError, Time
@@ -108,7 +108,7 @@ class KeyedAlarmFinder:
             )
         self.certificate, self.hop, self.closed, self.budget = certificate, hop, closed, budget
         self.topology = replace(topology, shapes=certificate.shapes())
-        self._reach = self._new_finder(frozenset()).reach  # also raises its errors now
+        self._search = self._new_search(frozenset())
         self.undefined = 0
         self.counts = {name: dict.fromkeys(STREAM_COUNTS, 0) for name in self.topology.streams}
         self.lost_time = {name: np.zeros(3) for name in self.topology.streams}
@@ -118,7 +118,7 @@ class KeyedAlarmFinder:
         """The positions of the kept rows before the last step: among the rows kept then, followed by the arrivals."""
         within = int(np.ceil(topology.within))
         # Longer than any bracket, and than the time between any two rows of an alarm.
-        self._gap = 2 * within + int(np.ceil(max(self._reach.values()))) + (hop or 0)
+        self._gap = 2 * within + int(np.ceil(max(self._search.reach.values()))) + (hop or 0)
         # Shifts by multiples of this change neither the windows nor which of equal values counts as the extreme.
         self._unit = hop or 2 * within
 
@@ -146,15 +146,15 @@ class KeyedAlarmFinder:
             share = None
             if self.budget is not None:
                 share = max(1, self.budget * sum(map(len, places.values())) // max(1, total))
-            finder = self._new_finder(outside, share)
-            raised.append(self._search(finder, pools, axis.time, places))
-            for name, store in finder.stores.items():
+            search = self._new_search(outside) if outside else self._search
+            stores = search.new_stores(share)
+            raised.append(self._find(search, stores, pools, axis.time, places))
+            for name, store in stores.items():
                 if self.budget is not None:
                     shed_blindly[name] += self._record_lost_time(name, store, axis.time[name], places[name])
                 kept_parts[name].append(places[name][store.ids])
                 self.counts[name]["shed"] += store.shed
                 self.counts[name]["omitted"] += len(places[name]) - len(store) - store.shed
-            self.undefined += finder.undefined
         for name, parts in kept_parts.items():
             positions = np.concatenate(parts)
             if len(parts) > 1:
@@ -250,54 +250,39 @@ class KeyedAlarmFinder:
             streams = frozenset(name for bit, name in enumerate(pools) if number >> bit & 1)
             yield streams, {name: np.flatnonzero(each == number) for name, each in numbers.items()}
 
-    def _new_finder(self, outside: frozenset[str], budget: int | None = None) -> AlarmFinder:
-        """A finder for keys with values outside of the domain in these streams."""
+    def _new_search(self, outside: frozenset[str]) -> AlarmSearch:
+        """The search for keys with values outside of the domain in these streams."""
         sharing_a_term = [set(term.inputs) for term in self.certificate.terms if outside & set(term.inputs)]
         affected = outside.union(*sharing_a_term)
         shapes: dict[str, Shape] = {
             name: "any" if name in affected else shape for name, shape in self.topology.shapes.items()
         }
-        return AlarmFinder(
+        condition = self.certificate.condition
+        return AlarmSearch(
             replace(self.topology, shapes=shapes),
-            self.certificate.condition.margin,
-            threshold=self.certificate.condition.threshold,
+            condition.margin,
+            threshold=condition.threshold,
             hop=self.hop,
             closed=self.closed,
-            budget=budget,
         )
 
-    def _search(
+    def _find(
         self,
-        finder: AlarmFinder,
+        search: AlarmSearch,
+        stores: Mapping[str, BracketStore],
         pools: Mapping[str, KeyedRows],
         times: Mapping[str, Array],
         places: Mapping[str, Array],
     ) -> KeyedAlarms:
-        """Fill the stores of a finder with the kept rows of a group, numbered in order, and process its arrivals."""
-        state: dict[str, Array] = {}
-        old = {name: int(np.searchsorted(places[name], len(self.rows[name].key))) for name in pools}
-        for name, pool in pools.items():
-            kept = places[name][: old[name]]
-            state |= {
-                f"{name}.time": times[name][kept],
-                f"{name}.value": pool.value[kept],
-                f"{name}.id": np.arange(old[name]),
-                f"{name}.counts": np.array([old[name], 0]),
-                f"{name}.moved": np.array([0.0, 0.0, np.inf, -np.inf]),
-            }
-        zeros = [0] * len(pools)
-        finder.restore(
-            state
-            | {
-                "counts": np.array([list(old.values()), zeros, zeros]),
-                "undefined": np.array([0]),
-                "watermark": np.empty(0),
-            }
-        )
-        arrivals = {name: places[name][old[name] :] for name in pools}
-        alarms = finder.step(
-            {name: (times[name][some], pools[name].value[some]) for name, some in arrivals.items()}
-        )
+        """Fill the stores with the kept rows of a group, numbered in order, and match its arrivals."""
+        arrivals = {}
+        for name, store in stores.items():
+            time, value = times[name][places[name]], pools[name].value[places[name]]
+            old = int(np.searchsorted(places[name], len(self.rows[name].key)))
+            store.resume(time[:old], value[:old])
+            arrivals[name] = NewRows(time[old:], value[old:], np.arange(old, len(time)))
+        alarms, undefined = search.find(stores, arrivals)
+        self.undefined += undefined
         return self._with_keys(alarms, pools, places)
 
     def _with_keys(
@@ -319,7 +304,7 @@ class KeyedAlarmFinder:
 
     def _expire(self, watermark: Time) -> None:
         for name, pool in self.rows.items():
-            alive = np.flatnonzero(pool.time >= watermark - self._reach[name])
+            alive = np.flatnonzero(pool.time >= watermark - self._search.reach[name])
             self.counts[name]["expired"] += len(pool.key) - len(alive)
             self.rows[name] = pool.take(alive)
             self.previous_positions[name] = self.previous_positions[name][alive]

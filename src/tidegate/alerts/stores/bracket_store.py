@@ -207,6 +207,15 @@ class BracketStore:
         self._pending = ([], [])
         return self
 
+    def resume(self, times: Array, values: Array) -> None:
+        """Continue with rows that a store has kept, in order of time; their ids are their positions.
+
+        The arrays become the store's own.
+        """
+        self._columns = {"time": times, "value": values, "id": np.arange(len(times))}
+        self._begin, self._end = 0, len(times)
+        self._arrived = len(times)
+
     def _column(self, name: str) -> Array:
         return self._columns[name][self._begin : self._end]
 
