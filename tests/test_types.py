@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate import Band, Budget, InputError, Last, Window
-from tidegate.types import FOREVER, Report, Rows, WindowSpan
+from tidegate.engine.report import Report
+from tidegate.types import FOREVER, Rows, WindowSpan
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidegate.engine import SampleReport as SampleReport
     from tidegate.engine import simulate as simulate
     from tidegate.engine import simulate_sample as simulate_sample
+    from tidegate.engine.report import Report as Report
     from tidegate.spark import Pool as Pool
     from tidegate.spark import alert as alert
     from tidegate.spark import configure as configure
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from tidegate.types import Budget as Budget
     from tidegate.types import InputError as InputError
     from tidegate.types import Last as Last
-    from tidegate.types import Report as Report
     from tidegate.types import Window as Window
 
 

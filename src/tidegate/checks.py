@@ -25,9 +25,10 @@ from tidegate.streams import Trace
 from tidegate.types import SIDES, Budget, Window
 
 if TYPE_CHECKING:
+    from tidegate.engine.report import Report
     from tidegate.policies import Policy
     from tidegate.sampling import Sampler
-    from tidegate.types import Order, Report, Split, StepSize
+    from tidegate.types import Order, Split, StepSize
 
 Law: TypeAlias = "Callable[[Policy], None]"
 SamplerLaw: TypeAlias = "Callable[[Sampler], None]"

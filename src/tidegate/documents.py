@@ -45,7 +45,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     {'a': {'b': [1, 2]}}
     >>> parse_toml("a = " + "[" * 1000)
     Traceback (most recent call last):
-    tidegate.types.InputError: line 1: nested more than 64 deep; use fewer levels
+    tidegate.InputError: line 1: nested more than 64 deep; use fewer levels
     """
     # Some editors write a byte order mark.
     text = text.removeprefix("\ufeff")

@@ -13,12 +13,12 @@ from numba import vectorize
 from tidegate.compiled import kernel
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Setting
+    from tidegate.types import Array
 
 
-def salt(setting: Setting) -> int:
-    """The salt of a join and partition, which makes its draws independent of others."""
-    mixed = mix(mix(np.uint64(int(setting.seed) % 2**64)) ^ np.uint64(setting.partition))
+def salt(seed: int, partition: int = 0) -> int:
+    """The salt of a seed and a partition, which makes its draws independent of others."""
+    mixed = mix(mix(np.uint64(int(seed) % 2**64)) ^ np.uint64(partition))
     return int(mixed >> np.uint64(1))
 
 

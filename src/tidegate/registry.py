@@ -28,7 +28,7 @@ def find_class(name: object, known: dict[str, type[T]], what: str) -> type[T]:
     --------
     >>> find_class("floot", {"int": int, "float": float}, "number")
     Traceback (most recent call last):
-    tidegate.types.InputError: number 'floot' is not known; use one of float, int; did you mean 'float'?
+    tidegate.InputError: number 'floot' is not known; use one of float, int; did you mean 'float'?
     """
     refuse_class(name, what, "")
     if not isinstance(name, str) or name not in known:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.engine.brute_force import Spans
 from tests.engine.cases import WINDOWS, Streams, drawn_streams, streams
 from tidegate.engine import nested_loop
-from tidegate.types import Order, Report, Split, StepSize
+from tidegate.engine.report import Report
+from tidegate.types import Order, Split, StepSize
 
 
 def fields_of(report: Report) -> dict[str, object]:

@@ -11,9 +11,10 @@ import pytest
 
 import tidegate as tg
 from tests.engine.test_bounded import both_ways
+from tidegate.engine.report import Report
 from tidegate.models import LearnedFrequency
 from tidegate.policies import Prob, Size
-from tidegate.types import InputError, Report
+from tidegate.types import InputError
 
 
 def zipf(rows: int, seed: int, rate: float = 1.0) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tidegate.arrow_columns import row_sizes
 from tidegate.engine.operator import Join
 from tidegate.spark.join.bucket import BucketJoin
 from tidegate.spark.join.persistence import SavedBucket, load, save
 from tidegate.spark.join.plan import BucketPlan, OutputColumn, SideColumns
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.values import DictValueStore
-from tidegate.streams.row_sizes import row_sizes
 from tidegate.types import SIDES, Band, Window
 
 if TYPE_CHECKING:

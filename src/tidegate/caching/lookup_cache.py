@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.arrow_columns import row_sizes
 from tidegate.caching.key_codes import key_codes
 from tidegate.caching.policies import CacheRanking, LookupPolicy, start_ranking
 from tidegate.caching.store import ENTRY_BYTES, NOT_FOUND, CacheStore, take_rows
 from tidegate.policies.selection import best
-from tidegate.streams.row_sizes import row_sizes
 from tidegate.types import Budget, InputError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ Which file has what:
   `clocks` follows how far each side has come, `snapshot` writes state as bytes;
 - recorded streams: `simulate`, `simulate_sample` and `reservoir_join`. `encode` makes rows of traces (`valuing`
   with their importance), `arrivals` cuts them into steps, and `one_loop` runs steps of few rows, with the scores of
-  `loop_scores`.
+  `loop_scores`. `report` is what was measured.
 """
 
 from typing import TYPE_CHECKING

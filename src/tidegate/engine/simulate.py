@@ -12,12 +12,13 @@ from tidegate.engine.arrivals import step_ends
 from tidegate.engine.combining import COMBINES, importances
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.report import Report
 from tidegate.engine.tally import Measured, Tally
 from tidegate.engine.valuing import Redefined, value
 from tidegate.policies import find
 from tidegate.policies.policy import check_rows
 from tidegate.streams import Trace
-from tidegate.types import SIDES, Budget, Future, InputError, Pairs, Report, Window
+from tidegate.types import SIDES, Budget, Future, InputError, Pairs, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

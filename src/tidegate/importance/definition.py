@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tidegate.streams.trace import one_chunk
+from tidegate.arrow_columns import one_chunk
 from tidegate.types import SIDES, InputError, refuse_class
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def evaluate_importance(definition: Definition, rows: Attributes) -> Array:
     array([3. , 0.5])
     >>> evaluate_importance(Definition.of("price"), Attributes("left", 2, {"price": pa.array([3, None])}))
     Traceback (most recent call last):
-    tidegate.types.InputError: importance: left.price is null or NaN; fill it (coalesce), or give a default=
+    tidegate.InputError: importance: left.price is null or NaN; fill it (coalesce), or give a default=
     """
     importance = definition.on(rows.side).evaluate(rows)
     check_importance(importance, f"{definition!r} on the {rows.side}")

@@ -172,7 +172,7 @@ def find(policy: str | Policy) -> Policy:
     Fifo()
     >>> find("fifi")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tidegate.types.InputError: policy 'fifi' is not known; use one of age, fifo, ...; did you mean 'fifo'?
+    tidegate.InputError: policy 'fifi' is not known; use one of age, fifo, ...; did you mean 'fifo'?
     """
     if isinstance(policy, Policy):
         return policy

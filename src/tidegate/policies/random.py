@@ -64,7 +64,7 @@ class Random(Policy):
 
     def start(self, setting: Setting) -> RunningPolicy:
         """Draw from the join's seed unless one was given."""
-        seeded = self if self.seed is not None else replace(self, seed=salt(setting))
+        seeded = self if self.seed is not None else replace(self, seed=salt(setting.seed, setting.partition))
         limits = TrendLimits.of(self.left, self.right, setting)
         return seeded if limits is None else TrendRandom(seeded, limits)
 

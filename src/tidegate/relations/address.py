@@ -34,7 +34,7 @@ def as_relation(relation: Relation | str | Path, table: TableName | None = None)
     PostgreSQL(table='users')
     >>> as_relation("users.csv", "users")
     Traceback (most recent call last):
-    tidegate.types.InputError: 'users.csv' is not a relation; give 'postgresql://...', a file that ends in .duckdb,
+    tidegate.InputError: 'users.csv' is not a relation; give 'postgresql://...', a file that ends in .duckdb,
     .ddb, .sqlite, .sqlite3, .db, or a relation such as tidegate.relations.DuckDB(...)
     """
     if isinstance(relation, Relation):

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
+from tidegate.arrow_columns import one_chunk
 from tidegate.types import FAR, InputError, first_missing
 
 if TYPE_CHECKING:
@@ -138,12 +139,6 @@ def _array(column: object, what: str) -> pa.Array | pa.ChunkedArray:
         raise InputError(
             f"{what} cannot be read as a column: {error}; give one flat array of one type"
         ) from error
-
-
-def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    joined = column.combine_chunks()
-    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 
 
 def times_of(column: pa.ChunkedArray, what: str) -> Array:

@@ -21,13 +21,13 @@ import tidegate as tg
 from tests.alerts.brute_force import best_of_arrivals
 from tests.spark import streams
 from tests.spark.streams import at
+from tidegate.arrow_columns import row_sizes
 from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
 from tidegate.spark.alert.inspection import _read_counts
 from tidegate.spark.alert.persistence import SavedAlert, load, save
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.values import DictValueStore
-from tidegate.streams.row_sizes import row_sizes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

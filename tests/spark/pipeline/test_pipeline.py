@@ -426,7 +426,7 @@ def test_examples_are_valid() -> None:
                 "Lost task 0.0 in stage 1.0 (TID 2) (host executor driver): "
                 "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
                 '  File "worker.py", line 1, in main\n    process()\n'
-                "tidegate.types.InputError: the checkpoint has 2 buckets\nand the query 5\n\n"
+                "tidegate.InputError: the checkpoint has 2 buckets\nand the query 5\n\n"
                 "\tat org.apache.spark.api.python.BasePythonRunner.x(PythonRunner.scala:1)\nDriver stacktrace:"
             ),
             "the checkpoint has 2 buckets\nand the query 5",

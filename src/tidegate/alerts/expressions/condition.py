@@ -49,7 +49,7 @@ class Condition:
     array([0.655, 1.243])
     >>> Condition.parse("a < 2 or b >= 3")
     Traceback (most recent call last):
-    tidegate.types.InputError: 'a < 2 OR b >= 3' mixes strict and non-strict comparisons; use only < and >,
+    tidegate.InputError: 'a < 2 OR b >= 3' mixes strict and non-strict comparisons; use only < and >,
     or only <= and >=
 
     Deviations

@@ -65,7 +65,7 @@ def parse(text: str) -> Node:
          Call(function='*', arguments=(Number(value=2.0), Name(name='b')))))
     >>> parse("a ^ 2 > 0")
     Traceback (most recent call last):
-    tidegate.types.InputError: 'a ^ 2 > 0', at character 3 ('^'): ^ is a bitwise operation in Spark; write pow(x, 2)
+    tidegate.InputError: 'a ^ 2 > 0', at character 3 ('^'): ^ is a bitwise operation in Spark; write pow(x, 2)
     """
     if not isinstance(text, str):
         raise InputError(f"{text!r} is not an expression; write it as text, e.g. 'a - b > 1'")

@@ -8,12 +8,13 @@ from typing import Final, get_args
 
 import numpy as np
 
+from tidegate.engine.report import Report
 from tidegate.engine.simulate import simulate
 from tidegate.experiments.datasets import RecordedStreams, mentions
 from tidegate.policies import Heeb, IJoin, Importance, Offline, Policy, Prob
 from tidegate.policies.ijoin import Recompute
 from tidegate.streams import Trace, Zipf
-from tidegate.types import InputError, Order, Report, Split, StepSize, Window
+from tidegate.types import InputError, Order, Split, StepSize, Window
 
 EXACT: Final = "EXACT"
 """The scheme without a memory limit, which evicts nothing."""

@@ -126,7 +126,10 @@ class RunningHeebHistogram(RunningPolicy):
         self._positions: dict[Side, float] = dict.fromkeys(SIDES, np.nan)
         spans = setting.window.lifetimes()
         self._tracked: dict[Side, TrackedArrivals] = {
-            side: TrackedArrivals(_TRACKED, salt(setting), config.term, float(spans[side])) for side in SIDES
+            side: TrackedArrivals(
+                _TRACKED, salt(setting.seed, setting.partition), config.term, float(spans[side])
+            )
+            for side in SIDES
         }
         self._benefits: dict[Side, BenefitHistogram] = {side: BenefitHistogram(config) for side in SIDES}
         self._lifetime = Lifetime(_HORIZON)

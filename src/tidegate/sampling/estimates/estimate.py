@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.arrow_columns import one_chunk
 from tidegate.sampling.estimates.aggregate import Aggregate
 from tidegate.sampling.estimates.intervals import check_level, of_mean, of_total
 from tidegate.sampling.estimates.moments import OrderedDraws
 from tidegate.sampling.estimates.quantiles import quantiles
 from tidegate.sampling.estimates.sample_design import Design, GroupCodes, SampleDesign, column, listed
 from tidegate.sampling.estimates.time_windows import WindowRows, windowed
-from tidegate.streams.trace import columnar, one_chunk, times_of
+from tidegate.streams.trace import columnar, times_of
 from tidegate.types import Array, InputError, Time
 
 

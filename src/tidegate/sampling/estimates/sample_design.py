@@ -9,7 +9,7 @@ from typing import Final, Literal, Self
 import numpy as np
 import pyarrow as pa
 
-from tidegate.streams.trace import one_chunk
+from tidegate.arrow_columns import one_chunk
 from tidegate.types import Array, InputError, check_choice, first_missing
 
 Method = Literal["uniform", "eq_cluster", "pps_cluster", "reservoir", "progressive"]

@@ -12,7 +12,7 @@ from tidegate.compiled import kernel
 from tidegate.draws import draw_one, salt
 from tidegate.models.validation import at_least_one
 from tidegate.sampling.reservoirs.slots import Sample, SlotChanges, Slots, length_of
-from tidegate.types import Array, InputError, Setting, Window, as_part, parts_of
+from tidegate.types import Array, InputError, as_part, parts_of
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class RunningReservoir:
 
 def salt_of(seed: int, partition: int) -> int:
     """The salt of a reservoir's draws."""
-    return salt(Setting(Window(0, 0), seed=seed, partition=partition))
+    return salt(seed, partition)
 
 
 @kernel

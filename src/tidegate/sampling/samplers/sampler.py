@@ -28,7 +28,8 @@ from tidegate.sampling.samplers.match_forecaster import MatchForecaster, Model, 
 from tidegate.sampling.samplers.memory_model import MemoryModel, check_overflow
 from tidegate.sampling.samplers.probability_control import ProbabilityControl
 from tidegate.sampling.samplers.probability_levels import STEPS, probability_at, uniform_draws
-from tidegate.types import SIDES, InputError, Sampled, Setting, Window, as_part, parts_of
+from tidegate.sampling.samplers.sampled import Sampled
+from tidegate.types import SIDES, InputError, Setting, as_part, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +82,7 @@ class RunningSampler(ABC):
 
     def __init__(self, config: Sampler, setting: Setting, *, base: float, highest: int = 0) -> None:
         self.config = config
-        self.salt = salt(setting)
+        self.salt = salt(setting.seed, setting.partition)
         self.base = base
         model = config.model or (default_model(setting.condition) if self.needs_forecast else None)
         self.forecaster = MatchForecaster(model, config.rates, setting, self.salt)
@@ -228,7 +229,7 @@ def thin(sample: Sampled, p: float | None = None, seed: int = 0) -> Sampled:
         raise InputError(
             f"p must be above 0 and at most {least:g}, the lowest probability of the sample; got {p!r}"
         )
-    drawn = uniform_draws(salt(Setting(Window(0, 0), seed)) ^ _THINNING_SALT, sample.left, sample.right)
+    drawn = uniform_draws(salt(seed) ^ _THINNING_SALT, sample.left, sample.right)
     stays = np.flatnonzero(drawn * sample.probability < p)
     even = sample.take(stays)
     even.probability = np.full(len(stays), p)
@@ -249,7 +250,7 @@ def find(sampler: str | Sampler) -> Sampler:
     EqCluster(p=None, model=None, rates=None, overflow=0.01)
     >>> find("eq")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tidegate.types.InputError: sampler 'eq' is not known; use one of ...
+    tidegate.InputError: sampler 'eq' is not known; use one of ...
     """
     if isinstance(sampler, Sampler):
         return sampler

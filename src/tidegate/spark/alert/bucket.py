@@ -17,13 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.alerts import KeyedAlarmFinder, KeyedAlarms, KeyedRows
+from tidegate.arrow_columns import one_chunk, row_sizes
 from tidegate.spark.packing.columns import column, micros, to_transport_types
 from tidegate.spark.packing.packed_rows import CHECK, KEY
 from tidegate.spark.state.clock import Clock
 from tidegate.spark.state.numbered_rows import NumberedRows
 from tidegate.spark.state.task import task_buckets
-from tidegate.streams.row_sizes import row_sizes
-from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError
 
 if TYPE_CHECKING:

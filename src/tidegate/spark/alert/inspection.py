@@ -12,12 +12,12 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from tidegate.alerts.search.keyed_finder import STREAM_COUNTS, stream_miss_probability
+from tidegate.arrow_columns import one_chunk
 from tidegate.spark.alert.bucket import ALERT, ARRIVAL_COUNTS, carried_column
 from tidegate.spark.alert.persistence import SavedAlert
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.packing.columns import transport_type
 from tidegate.spark.state.log import saved_logs
-from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def microseconds(value: str | timedelta, what: str) -> int:
     -5000000
     >>> microseconds("1 month", "window")
     Traceback (most recent call last):
-    tidegate.types.InputError: window '1 month' is not a duration; write it like '10 minutes' or
+    tidegate.InputError: window '1 month' is not a duration; write it like '10 minutes' or
     '1 hour 30 minutes' (weeks are the largest unit: a month has no fixed length)
     """
     if isinstance(value, timedelta):

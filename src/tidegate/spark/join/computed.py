@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.arrow_columns import one_chunk
 from tidegate.spark.join.pair_condition import evaluate
-from tidegate.streams.trace import one_chunk
 
 Form: TypeAlias = list[Any]
 """An operation and its operands: `["column", name]`, `["value", value, kind]`, `["cast", kind, form]`,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from tidegate.arrow_columns import one_chunk
 from tidegate.draws import mix
 from tidegate.engine.operator import Operator
+from tidegate.sampling.samplers.sampled import Sampled
 from tidegate.spark.join.plan import UNCERTAIN, BucketPlan
 from tidegate.spark.packing.columns import Candidates
 from tidegate.spark.sample.columns import OWNER, PROBABILITY, SHOWN, WEIGHT
-from tidegate.streams.trace import one_chunk
-from tidegate.types import SIDES, Pairs, Sampled
+from tidegate.types import SIDES, Pairs
 
 if TYPE_CHECKING:
     from tidegate.engine.sampling_operator import SamplingOperator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from tidegate.arrow_columns import one_chunk
 from tidegate.spark.packing.packed_rows import CONTENT, KEY
-from tidegate.streams.trace import one_chunk
 
 if TYPE_CHECKING:
     from tidegate.spark.state.payload import PayloadStore

@@ -157,7 +157,7 @@ def check_expression(text: str) -> None:
     >>> check_expression("lower(name) LIKE 'a%' AND price IN (1, 2)")
     >>> check_expression("`reflect`('java.lang.System', 'exit', 1)")
     Traceback (most recent call last):
-    tidegate.types.InputError: reflect may not be called in a pipeline file: it runs code outside of the query; leave
+    tidegate.InputError: reflect may not be called in a pipeline file: it runs code outside of the query; leave
     it out, or compute the column in Python and call tidegate.join there
     """
     if len(text) > _MAX_LENGTH:

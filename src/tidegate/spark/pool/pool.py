@@ -47,7 +47,7 @@ class Pool:
     Budget(rows=33333, bytes=None)
     >>> pool.member("views")
     Traceback (most recent call last):
-    tidegate.types.InputError: 'views' is not in the pool; use one of orders, clicks
+    tidegate.InputError: 'views' is not in the pool; use one of orders, clicks
 
     References
     ----------

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import DoubleType, FloatType, LongType, NumericType, StructField, StructType
 
+from tidegate.arrow_columns import one_chunk
 from tidegate.sampling.estimates.aggregate import Aggregate
 from tidegate.sampling.estimates.estimate import estimate as of_columns
 from tidegate.sampling.estimates.intervals import check_level
@@ -22,7 +23,6 @@ from tidegate.spark.frames.durations import microseconds
 from tidegate.spark.frames.explained_plan import check_not_chained
 from tidegate.spark.frames.side import add_watermark, check_frame, quoted, watermark_delay
 from tidegate.spark.session.configuration import shuffle_partitions
-from tidegate.streams.trace import one_chunk
 from tidegate.types import InputError, check_choice
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
+from tidegate.arrow_columns import one_chunk
 from tidegate.policies import Policy, registered
 from tidegate.spark.alert.inspection import ALERT, inspect_alert
 from tidegate.spark.join.persistence import SavedBucket
@@ -23,7 +24,6 @@ from tidegate.spark.packing.type_encoding import encoding_of
 from tidegate.spark.pool.shares import number_of
 from tidegate.spark.state.checkpoint import find_state
 from tidegate.spark.state.log import saved_logs
-from tidegate.streams.trace import one_chunk
 from tidegate.types import SIDES, Side, check_choice, other_side
 
 What = Literal["rows", "counts", "model"]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
+from tidegate.arrow_columns import one_chunk
 from tidegate.spark.state.values import Blob
-from tidegate.streams.trace import one_chunk
 
 if TYPE_CHECKING:
     from tidegate.types import Array

@@ -1,4 +1,4 @@
-"""The size of rows in bytes, for any Arrow type."""
+"""Arrow columns as one array, and the size of rows in bytes, for any Arrow type."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.streams.trace import one_chunk
-
 if TYPE_CHECKING:
     from tidegate.types import Array
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    joined = column.combine_chunks()
+    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 
 
 def row_sizes(table: pa.Table) -> Array:

@@ -1,0 +1,48 @@
+"""The vocabulary that every part of Tidegate shares.
+
+| module | contents |
+|---|---|
+| `errors` | `InputError`, and checks of arguments |
+| `window` | sides, clocks, windows and conditions: which rows match |
+| `budget` | how much may be buffered |
+| `rows` | rows and results as columns |
+| `setting` | what a policy or a sampler knows of its join |
+| `state` | snapshots as named arrays |
+
+Nothing here computes a join. The classes are frozen, and check the user's input when they are made.
+"""
+
+from tidegate.types.budget import Budget as Budget
+from tidegate.types.budget import Split as Split
+from tidegate.types.errors import InputError as InputError
+from tidegate.types.errors import check_choice as check_choice
+from tidegate.types.errors import first_missing as first_missing
+from tidegate.types.errors import perhaps as perhaps
+from tidegate.types.errors import refuse_class as refuse_class
+from tidegate.types.rows import NOTE as NOTE
+from tidegate.types.rows import Pairs as Pairs
+from tidegate.types.rows import Rows as Rows
+from tidegate.types.setting import Buckets as Buckets
+from tidegate.types.setting import Future as Future
+from tidegate.types.setting import Learned as Learned
+from tidegate.types.setting import Setting as Setting
+from tidegate.types.setting import Step as Step
+from tidegate.types.state import as_part as as_part
+from tidegate.types.state import parts_of as parts_of
+from tidegate.types.window import FAR as FAR
+from tidegate.types.window import FOREVER as FOREVER
+from tidegate.types.window import SIDES as SIDES
+from tidegate.types.window import Array as Array
+from tidegate.types.window import Band as Band
+from tidegate.types.window import Clocks as Clocks
+from tidegate.types.window import Combine as Combine
+from tidegate.types.window import Comparison as Comparison
+from tidegate.types.window import Condition as Condition
+from tidegate.types.window import Last as Last
+from tidegate.types.window import Order as Order
+from tidegate.types.window import Side as Side
+from tidegate.types.window import StepSize as StepSize
+from tidegate.types.window import Time as Time
+from tidegate.types.window import Window as Window
+from tidegate.types.window import WindowSpan as WindowSpan
+from tidegate.types.window import other_side as other_side

@@ -1,0 +1,115 @@
+"""Rows and results as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+
+from tidegate.types.window import Array, Side
+
+NOTE: Final = "notes."
+"""The prefix of the names of notes in `Rows.columns`."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one side, by columns.
+
+    Parameters
+    ----------
+    side
+        Which stream they belong to.
+    key
+        64-bit integers: whole numbers, or codes of other values.
+    time
+        Event time, all integers or all floats.
+    id
+        The row's number among all that ever arrived, both sides together.
+    matches
+        The number of results of each row so far.
+    importance
+        The importance of each row, if there is one.
+    payload
+        The bytes of each row's other columns, if a budget counts them.
+    lefts, rights
+        The number of rows of that side that had arrived when this one did, itself included; only for `Last` windows.
+    notes
+        Columns that a running policy or sampler keeps with the rows, by name.
+    """
+
+    side: Side
+    key: Array
+    time: Array
+    id: Array
+    matches: Array
+    importance: Array | None = None
+    payload: Array | None = None
+    lefts: Array | None = None
+    rights: Array | None = None
+    notes: dict[str, Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def columns(self) -> dict[str, Array]:
+        """All columns that are present, by name; each note as `notes.<name>`.
+
+        Examples
+        --------
+        >>> one = np.arange(1)
+        >>> list(Rows("left", one, one, one, one, notes={"priority": one}).columns())
+        ['key', 'time', 'id', 'matches', 'notes.priority']
+        """
+        # Not by `fields`, which is slow: a step of one row needs them several times.
+        columns = {name: column for name, column in vars(self).items() if column is not None}
+        del columns["side"]
+        for name, column in columns.pop("notes").items():
+            columns[NOTE + name] = column
+        return columns
+
+    @classmethod
+    def from_columns(cls, side: Side, columns: Mapping[str, Array]) -> Self:
+        """Make rows from what `columns` returned."""
+        own: dict[str, Any] = {name: column for name, column in columns.items() if name[: len(NOTE)] != NOTE}
+        if len(own) < len(columns):
+            own["notes"] = {name[len(NOTE) :]: column for name, column in columns.items() if name not in own}
+        return cls(side, **own)
+
+    def take(self, positions: Array | slice) -> Self:
+        """The rows at these positions (or under this mask), in their order."""
+        # Not by its constructor, which is slow: a step of one row does this several times.
+        taken = object.__new__(type(self))
+        fields = vars(taken)
+        for name, column in vars(self).items():
+            if column is None or name == "side":
+                fields[name] = column
+            elif name == "notes":
+                fields[name] = {note: values[positions] for note, values in column.items()}
+            else:
+                fields[name] = column[positions]
+        return taken
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row's own columns, including the column of payload sizes."""
+        return sum(column.dtype.itemsize for column in self.columns().values())
+
+    def sizes(self) -> Array:
+        """Bytes of each row, payload included."""
+        own = np.full(len(self), self.row_bytes, dtype=np.int64)
+        return own if self.payload is None else own + self.payload
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows, payload included."""
+        return self.row_bytes * len(self) + (0 if self.payload is None else int(self.payload.sum()))
+
+
+class Pairs(NamedTuple):
+    """Results, as positions (or, in a report, original row numbers) of the left and the right partner."""
+
+    left: Array
+    right: Array
