@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 import tidegate as tg
 from tidegate.caching.simulate import CachePolicy, CacheReport
+from tidegate.experiments.stochastic_streams.survivals import Infinite, Inverse
 from tidegate.models import (
     AR1,
     History,
@@ -27,7 +28,7 @@ from tidegate.models import (
     RandomWalk,
     Stationary,
 )
-from tidegate.policies import Exponential, Fixed, Infinite, Inverse, Policy, Survival, expected_benefit
+from tidegate.policies import Exponential, Fixed, Policy, Survival, expected_benefit
 from tidegate.types import Array, InputError, Rows, Time
 
 PAGES = [7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1]

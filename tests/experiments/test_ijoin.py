@@ -10,6 +10,7 @@ import tidegate as tg
 from tidegate.experiments import EXPERIMENTS, datasets
 from tidegate.experiments.claims import judge_all
 from tidegate.experiments.ijoin import claims, tables
+from tidegate.experiments.ijoin.lazy_ijoin import LazyIJoin
 from tidegate.experiments.ijoin.measures import (
     EXACT,
     Workload,
@@ -96,7 +97,7 @@ def test_tables_2_to_4_have_the_printed_totals() -> None:
 
 def test_schemes_are_named() -> None:
     assert policy_of("ijoin 0.25") == IJoin(fairness=0.25)
-    assert policy_of("adaptive") == IJoin(recompute="adaptive")
+    assert policy_of("adaptive") == LazyIJoin(recompute="adaptive")
     with pytest.raises(InputError, match="unknown scheme 'best'; use one of EXACT"):
         policy_of("best")
 

@@ -10,9 +10,10 @@ import pytest
 
 import tidegate as tg
 from tests.engine.test_bounded import both_ways
+from tidegate.experiments.ijoin.greedy import Greedy
 from tidegate.policies import Importance, Policy
-from tidegate.types import InputError
 
+BY_EQUALS: dict[str, Importance] = {"newest": Importance(), "oldest": Greedy()}
 STREAM: dict[str, Any] = {"key": [1, 2, 3, 4], "time": [0, 1, 2, 3], "importance": [1.0, 2.0, 1.0, 2.0]}
 
 
@@ -29,7 +30,7 @@ STREAM: dict[str, Any] = {"key": [1, 2, 3, 4], "time": [0, 1, 2, 3], "importance
 @pytest.mark.parametrize("step", [1, 4])
 def test_who_stays_of_equals(equals: Any, room: int, kept: list[int], step: int) -> None:  # noqa: ANN401 - a choice
     probes = {"key": [1, 2, 3, 4], "time": [9] * 4, "importance": [1.0] * 4}
-    policy, split = Importance(equals), (room, 0)
+    policy, split = BY_EQUALS[equals], (room, 0)
     report = tg.simulate(
         STREAM, probes, window=(9, 0), budget=room, split=split, policy=policy, step=step, collect=True
     )
@@ -55,7 +56,7 @@ def streams(levels: int) -> list[dict[str, Any]]:
 def test_the_compiled_loop_is_the_operator(equals: Any, levels: int, split: Any, step: Any) -> None:  # noqa: ANN401 - as simulate takes them
     left, right = streams(levels)
     settings: dict[str, Any] = {"window": (60, 40), "budget": 20, "split": split, "step": step}
-    run = partial(tg.simulate, left, right, policy=Importance(equals), **settings, collect=True)
+    run = partial(tg.simulate, left, right, policy=BY_EQUALS[equals], **settings, collect=True)
     compiled, general = both_ways(run)
     assert compiled == general
 
@@ -65,22 +66,17 @@ def test_the_compiled_loop_is_the_operator(equals: Any, levels: int, split: Any,
 def test_of_equally_important_rows_time_decides(equals: Any, alike: str, order: Any) -> None:  # noqa: ANN401 - choices
     left, right = streams(1)
     settings: dict[str, Any] = {"window": (60, 40), "budget": 20, "order": order, "split": "even"}
-    policies: tuple[Policy | str, ...] = (Importance(equals), alike)
+    policies: tuple[Policy | str, ...] = (BY_EQUALS[equals], alike)
     first, second = (tg.simulate(left, right, policy=policy, **settings) for policy in policies)
     assert (first.results, first.evicted) == (second.results, second.evicted)
 
 
 def test_in_bytes() -> None:
     left, right = streams(2)
-    report = tg.simulate(left, right, window=(60, 40), budget="700 B", policy=Importance("oldest"))
+    report = tg.simulate(left, right, window=(60, 40), budget="700 B", policy=Greedy())
     assert 0 < report.peak_bytes <= 700
 
 
-@pytest.mark.parametrize("policy", [Importance(), Importance("oldest")], ids=repr)
+@pytest.mark.parametrize("policy", [Importance(), Greedy()], ids=repr)
 def test_both_keep_every_law(policy: Importance) -> None:
     tg.checks.check_policy(policy)
-
-
-def test_what_is_refused() -> None:
-    with pytest.raises(InputError, match="equals 'first'"):
-        Importance("first")  # type: ignore[arg-type]

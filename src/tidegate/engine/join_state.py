@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from tidegate.engine.buffer import Buffer, kept
+from tidegate.engine.buffer import Buffer
 from tidegate.engine.matching import window_axis
 from tidegate.engine.tally import Tally
 from tidegate.types import FAR, FOREVER, SIDES, Clocks, Last, Rows, Window, parts_of
@@ -43,16 +43,6 @@ class StepOutcome:
     evicted: dict[Side, Departed]
     candidates: dict[Side, int]
     firsts: Array
-
-    def kept(self, side: Side) -> Array:
-        """For each row that is buffered now, its position among the candidates.
-
-        Code that keeps further columns of the rows follows these positions.
-        """
-        gone = np.zeros(self.candidates[side], bool)
-        for departed in (self.expired[side], self.evicted[side]):
-            gone[departed.places] = True
-        return kept(len(gone), np.flatnonzero(gone))
 
 
 def is_expired(axis: Any, floor: Any, length: Any) -> Any:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from tidegate.types.rows import Pairs
 from tidegate.types.setting import Learned
 from tidegate.types.window import Array
@@ -47,9 +45,3 @@ class Report:
     def recall(self) -> float:
         """The fraction of the exact results that was produced; 1 when there were none to produce."""
         return self.results / self.exact if self.exact else 1.0
-
-    @property
-    def recall_over_time(self) -> Array:
-        """`recall` up to each of `times`."""
-        exact = np.asarray(self.exact_over_time, dtype=np.float64)
-        return np.divide(self.results_over_time, exact, out=np.ones_like(exact), where=exact > 0)

@@ -20,7 +20,7 @@ from tidegate.models.frequencies.learned_frequency import FrequencyLearner, Lear
 from tidegate.models.joint_payoff import joint_payoff
 from tidegate.models.payoff import Payoff
 from tidegate.models.processes.ar1 import AR1
-from tidegate.models.processes.benefit import Problem, cumulative_benefit, dominates, gains, safe_to_discard
+from tidegate.models.processes.benefit import Problem, gains
 from tidegate.models.processes.linear_trend import LinearTrend
 from tidegate.models.processes.markov_learners import AR1Learner, WalkLearner
 from tidegate.models.processes.noise import Noise
@@ -59,10 +59,7 @@ __all__ = [
     "Stationary",
     "TrendLearner",
     "WalkLearner",
-    "cumulative_benefit",
-    "dominates",
     "gains",
     "joint_payoff",
-    "safe_to_discard",
     "sample_rows",
 ]

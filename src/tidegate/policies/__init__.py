@@ -26,16 +26,12 @@ from tidegate.policies.heeb import (
     Fixed,
     Heeb,
     HeebHistogram,
-    Infinite,
-    Inverse,
     Survival,
     earlier,
     expected_benefit,
     h1,
     h2,
-    later,
     over_time,
-    trusted,
 )
 from tidegate.policies.ijoin import IJoin
 from tidegate.policies.importance import Importance
@@ -61,8 +57,6 @@ __all__ = [
     "HeebHistogram",
     "IJoin",
     "Importance",
-    "Infinite",
-    "Inverse",
     "Learned",
     "Life",
     "Need",
@@ -80,9 +74,7 @@ __all__ = [
     "find",
     "h1",
     "h2",
-    "later",
     "names",
     "over_time",
     "registered",
-    "trusted",
 ]

@@ -22,7 +22,6 @@ from tidegate.types import FAR, SIDES, InputError, Learned, as_part, check_choic
 if TYPE_CHECKING:
     from tidegate.types import Array, Buckets, Rows, Setting, Side, Step, Time
 
-Recompute = Literal["successive", "k-successive", "adaptive"]
 Immature = Literal["oldest", "priority", "importance", "arrival"]
 
 _FRACTION: Final = 0.12
@@ -34,7 +33,6 @@ _RANGES: Final = (
     ("maturity", 0.0, sys.float_info.max),
     ("penalty", 0.0, sys.float_info.max),
     ("penalty_rate", 0.0, sys.float_info.max),
-    ("epsilon", 0.0, sys.float_info.max),
     ("decay", 0.0, math.inf),
 )
 _OPTIONAL: Final = ("maturity", "decay", "penalty_rate")
@@ -74,12 +72,6 @@ class IJoin(Policy):
     decay
         The time in which the weight of a match falls to 1/e; by default `unproductive`. With infinity all matches
         count equally.
-    recompute
-        When priorities are recomputed: "successive" at each eviction, "k-successive" at every `every`-th eviction,
-        "adaptive" when the importance of the results, averaged over about `every` steps, has changed by more than
-        the fraction `epsilon` since.
-    every, epsilon
-        As above.
     immature
         Which row is evicted when no row is mature: the "oldest", the one with the lowest "priority" or "importance",
         or the "arrival", so that buffered rows stay.
@@ -120,8 +112,8 @@ class IJoin(Policy):
       therefore the default is a fraction of that time.
     - A row that never matched counts as if it had matched at its arrival; the paper does not define this case. A row
       of age 0 has its initial priority.
-    - As printed, the adaptive scheme recomputes when quality changes little, and yet more often for a smaller
-      epsilon. Here it recomputes when quality changes much.
+    - Priorities are computed at each eviction. `tidegate.experiments.ijoin.lazy_ijoin` has the other schemes of
+      section 3.5, which compute them less often.
     - Matches count from the end of the step in which they are produced.
     """
 
@@ -133,15 +125,11 @@ class IJoin(Policy):
     unproductive: float | None = None
     penalty: float = _PENALTY
     decay: float | None = None
-    recompute: Recompute = "successive"
-    every: int = 10
-    epsilon: float = 0.1
     immature: Immature = "oldest"
     penalty_rate: float | None = field(default=None, kw_only=True)
     expects: Policy | str | None = None
 
     def __post_init__(self) -> None:
-        check_choice(self.recompute, Recompute, "recompute")
         check_choice(self.immature, Immature, "immature")
         for what, least, most in _RANGES:
             given = getattr(self, what)
@@ -157,8 +145,6 @@ class IJoin(Policy):
             positive(self.unproductive, "unproductive")
         if self.decay == 0:
             raise InputError("decay is 0; give a time above 0, or infinity")
-        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
-            raise InputError(f"every is {self.every!r}; give a whole number, at least 1")
         if self.expects is not None:
             expected = find(self.expects)
             if not (expected.by_key or expected.predicts):
@@ -235,34 +221,16 @@ class RunningIJoin(RunningPolicy):
         self._rows, self._importance = 0.0, 0.0  # decayed, with the same half-life
         self._now = math.nan
         self._lead: dict[Side, Time] = dict.fromkeys(SIDES, 0)
-        self._decisions, self._recomputed = 0, 0
-        self._quality, self._known_quality = 0.0, math.nan
 
     def __repr__(self) -> str:
         return repr(self.config)
 
-    @property
-    def _stores(self) -> bool:
-        return self.config.recompute != "successive"
-
     def notes(self, rows: Rows) -> dict[str, Array]:
-        """No match yet; the initial priority is the importance."""
-        notes = {"recent": np.zeros(len(rows)), "matched": rows.time.copy()}
-        if self._stores:
-            notes["priority"] = importance_of(rows).astype(np.float64)
-        return notes
-
-    def revalued_notes(self, rows: Rows) -> dict[str, Array]:
-        """Priorities by the new importance."""
-        if not self._stores:
-            return rows.notes
-        started = math.isfinite(self._now)
-        now = self._now + min(self._lead[rows.side], 0.0)
-        priority = self._priority(rows, now) if started else importance_of(rows) * 1.0
-        return rows.notes | {"priority": priority}
+        """No match yet."""
+        return {"recent": np.zeros(len(rows)), "matched": rows.time.copy()}
 
     def observe(self, step: Step) -> None:
-        """Record matches, learn rates and mean importance, and recompute priorities if they are due."""
+        """Record matches, and learn rates and mean importance."""
         passed = 0.0 if math.isnan(self._now) else max(0.0, step.now - self._now)
         kept = 2.0 ** (-passed / self._half_life)
         self._now = float(step.now)
@@ -275,25 +243,6 @@ class RunningIJoin(RunningPolicy):
             self._held[side] = fresh
             self._rows += len(rows) - fresh
             self._importance += float(importance_of(rows)[fresh:].sum())
-        has_importance = all(rows.importance is not None for rows in step.rows.values())
-        gained = step.importance if has_importance else float(step.hits["left"].sum())
-        self._quality += (gained - self._quality) / self.config.every
-        if step.shed:
-            self._decisions += 1
-            if self._due():
-                self._recomputed += 1
-                self._known_quality = self._quality
-                for side, rows in step.rows.items():
-                    if self._stores:
-                        rows.notes["priority"][:] = self._priority(rows, step.clocks.of(side))
-
-    def _due(self) -> bool:
-        """Whether priorities are recomputed after this eviction."""
-        if self.config.recompute == "k-successive":
-            return self._decisions % self.config.every == 0
-        if self.config.recompute == "adaptive" and not math.isnan(self._known_quality):
-            return abs(self._quality - self._known_quality) > self.config.epsilon * self._known_quality
-        return True
 
     def _mature_after(self, side: Side) -> float:
         """The age of maturity: by Little's law, a fraction of the time for which memory could keep all rows."""
@@ -302,7 +251,8 @@ class RunningIJoin(RunningPolicy):
         rate = self._rates.rate(side)
         return self.config.fairness * self._held[side] / rate if rate else 0.0
 
-    def _priority(self, rows: Rows, now: Time) -> Array:
+    def priority(self, rows: Rows, now: Time) -> Array:
+        """Equations 5 to 8: importance times recent matches per unit of time, less the penalty."""
         mean = self._importance / self._rows if self._rows else 0.0
         fine = self.config.penalty_rate
         if fine is None:
@@ -315,7 +265,7 @@ class RunningIJoin(RunningPolicy):
         """Score by priority; immature rows rank above all others."""
         # A row is in memory since its own side's clock had its time.
         now = clock + self._lead[rows.side]
-        priority = rows.notes["priority"] if self._stores else self._priority(rows, now)
+        priority = self.priority(rows, now)
         maturity, age = self._mature_after(rows.side), now - rows.time
         if self.config.immature == "oldest":
             rank = 1 - age / maturity if maturity else np.zeros(len(rows))
@@ -327,27 +277,22 @@ class RunningIJoin(RunningPolicy):
         return np.where(age > maturity, priority, _IMMATURE * (1 + rank))
 
     def learned(self) -> list[Learned]:
-        """Rates, the age of maturity, and how often priorities were recomputed."""
+        """Rates, and the age of maturity."""
         learned = [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
-        learned += [Learned("maturity", side, self._mature_after(side)) for side in SIDES]
-        counted = self._recomputed if self._decisions else 0
-        return [*learned, *(Learned("recomputations", side, counted, self._decisions) for side in SIDES)]
+        return learned + [Learned("maturity", side, self._mature_after(side)) for side in SIDES]
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        numbers = [self._rows, self._importance, self._now, self._quality, self._known_quality]
-        counts = [*self._held.values(), self._decisions, self._recomputed]
-        state = {"numbers": np.array(numbers), "counts": np.array(counts, np.int64)}
+        numbers = [self._rows, self._importance, self._now]
+        state = {"numbers": np.array(numbers), "counts": np.array([*self._held.values()], np.int64)}
         state["lead"] = np.array([self._lead["left"]], np.float64)
         return state | as_part("rate", self._rates.snapshot())
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Continue from what `snapshot` returned."""
-        self._rows, self._importance, self._now, self._quality, self._known_quality = state[
-            "numbers"
-        ].tolist()
-        *held, self._decisions, self._recomputed = state["counts"].tolist()
-        self._held = dict(zip(SIDES, held, strict=True))
+        # Earlier states have further numbers and counts, which are not needed.
+        self._rows, self._importance, self._now = state["numbers"][:3].tolist()
+        self._held = dict(zip(SIDES, state["counts"][: len(SIDES)].tolist(), strict=True))
         lead = state["lead"][0].item() if "lead" in state else 0.0
         self._lead = {"left": lead, "right": -lead}
         self._rates.restore(parts_of(state)["rate"])

@@ -63,11 +63,6 @@ class Step:
         """The arrivals of a side."""
         return self.rows[side].take(slice(self.fresh[side], None))
 
-    def arrival_hits(self, side: Side) -> Array:
-        """The matches of each arrival with rows that were buffered before the step."""
-        hits: Array = self.hits[side][self.fresh[side] :]
-        return hits - self.step_hits[side] if self.step_hits else hits
-
 
 @dataclass(frozen=True)
 class Future:
@@ -130,7 +125,7 @@ class Learned(NamedTuple):
     model
         The kind of estimate: "rate" (rows per unit of time), "share" (of a side's rows, by key; without a key, of
         all), "age" (expected matches of a row while its age is in a range), "maturity" (the age from which rows can
-        be evicted), "recomputations" (of priorities; the sample is the number of evictions), "offset" (the position
+        be evicted), "offset" (the position
         of a side's stream), "benefit" (expected results of a row, by its distance from the other stream), or a
         parameter of a process, such as "LinearTrend.speed".
     side

@@ -168,15 +168,18 @@ def test_a_refused_term_affects_only_its_own_streams() -> None:
     assert [term.sql for term in found.terms] == ["sin(x * y)", "ln(z)", "-(2 * w)", "-(2 * -sin(x))"]
 
 
-def test_without_a_proof_the_evidence_is_the_grid() -> None:
+def test_without_a_counterexample_and_a_proof_the_shape_may_be_assumed() -> None:
     """At the kink, the bounds of the second derivative include negative values."""
-    found = certify("abs(x) + sin(x + y) / 2 > 1", {"x": (-1, 1), "y": (0, 0.5)}, grid=101)
+    kink, domain = "abs(x) + sin(x + y) / 2 > 1", {"x": (-1.0, 1.0), "y": (0.0, 0.5)}
+    found = certify(kink, domain, grid=101)
     judged = found.inputs["x"]
-    assert (judged.shape, judged.evidence) == ("quasiconvex", "grid")
+    assert (judged.shape, judged.evidence) == (None, "refused")
+    assert "not proven to be quasiconvex" in judged.reason
     assert "on a grid (x by 0.02, y by 0.015625)" in judged.reason
     assert found.shapes() == {"x": "any", "y": "increasing"}
-    assert found.shapes(trust_grid=True) == {"x": "quasiconvex", "y": "increasing"}
-    assert found.warnings[0].startswith("every row of 'x' is kept: no counterexample on a grid")
+    assert found.warnings[0].startswith("every row of 'x' is kept: abs(x) + sin(x + y) / 2 is not proven")
+    assumed = certify(kink, domain, assume_shape={"x": "quasiconvex"})
+    assert assumed.shapes() == {"x": "quasiconvex", "y": "increasing"}
 
 
 def test_an_infinite_range_has_no_grid() -> None:
@@ -188,7 +191,8 @@ def test_an_infinite_range_has_no_grid() -> None:
 def test_a_peak_between_the_points_is_neither_found_nor_proven_absent() -> None:
     """The peak is narrower than the grid: there is no counterexample on the points, and no proof."""
     found = certify("x + 20 * exp(-pow((x - 0.50123) * 3000, 2)) > 0", {"x": (0, 1)}, grid=17).inputs["x"]
-    assert (found.shape, found.evidence) == ("increasing", "grid")
+    assert (found.shape, found.evidence) == (None, "refused")
+    assert "not proven to be increasing" in found.reason
 
 
 def test_a_shape_may_be_assumed() -> None:

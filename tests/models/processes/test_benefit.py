@@ -12,20 +12,8 @@ from hypothesis import strategies as st
 
 from tests.models.processes.tabulated import TabulatedProcess
 from tidegate import InputError
-from tidegate.models import (
-    AR1,
-    History,
-    LinearTrend,
-    Noise,
-    Oracle,
-    Process,
-    RandomWalk,
-    Stationary,
-    cumulative_benefit,
-    dominates,
-    gains,
-    safe_to_discard,
-)
+from tidegate.experiments.stochastic_streams.dominance import cumulative_benefit, dominates, safe_to_discard
+from tidegate.models import AR1, History, LinearTrend, Noise, Oracle, Process, RandomWalk, Stationary, gains
 from tidegate.types import Array
 
 STILL = Stationary({0: 0.5, 1: 0.3, 2: 0.2})

@@ -20,6 +20,7 @@ from tidegate.engine import Join
 from tidegate.engine.encode import encode
 from tidegate.engine.one_loop import run as one_loop_run
 from tidegate.engine.operator import Operator, collected
+from tidegate.experiments.stochastic_streams.survivals import Infinite, Inverse
 from tidegate.models import (
     AR1,
     Frequency,
@@ -35,8 +36,6 @@ from tidegate.policies import (
     Exponential,
     Fixed,
     Heeb,
-    Infinite,
-    Inverse,
     Policy,
     Prob,
     RunningPolicy,

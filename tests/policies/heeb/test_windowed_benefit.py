@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.experiments.stochastic_streams.survivals import Infinite, Inverse
 from tidegate.models import AR1, History, LinearTrend, Noise, Oracle, Process, RandomWalk, Stationary, gains
-from tidegate.policies import Exponential, Fixed, Infinite, Inverse, Survival
+from tidegate.policies import Exponential, Fixed, Survival
 from tidegate.policies.heeb.precomputed import rounded_benefit
 from tidegate.policies.heeb.windowed_benefit import benefit_within, step_ranges
 from tidegate.types import FOREVER, Array

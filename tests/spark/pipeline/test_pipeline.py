@@ -556,7 +556,6 @@ class TestImportance:
         [
             ("importance", Importance()),
             ("ijoin", IJoin()),
-            ({"name": "importance", "equals": "oldest"}, Importance("oldest")),
             (
                 {"name": "ijoin", "immature": "arrival", "penalty_rate": 2},
                 IJoin(immature="arrival", penalty_rate=2),

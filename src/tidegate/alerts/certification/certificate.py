@@ -37,7 +37,7 @@ from tidegate.alerts.expressions.nodes import Call, Node, input_names, to_sql
 from tidegate.alerts.stores.bracket_store import Shape
 from tidegate.types import Array, InputError, check_choice
 
-Evidence = Literal["proven", "grid", "assumed", "refused"]
+Evidence = Literal["proven", "assumed", "refused"]
 
 _GRID_POINTS: Final = 129
 _MIN_GRID_POINTS: Final = 3
@@ -100,16 +100,9 @@ class Certificate:
     terms: tuple[MarginTerm, ...]
     limits: Mapping[str, tuple[float, float]]
 
-    def shapes(self, *, trust_grid: bool = False) -> dict[str, Shape]:
-        """The shape by which rows of each input are omitted; "any" if all are kept.
-
-        With `trust_grid`, a shape that holds on the grid is used, too, although it is not proven.
-        """
-        trusted = {"proven", "assumed", "grid"} if trust_grid else {"proven", "assumed"}
-        return {
-            name: found.shape if found.shape is not None and found.evidence in trusted else "any"
-            for name, found in self.inputs.items()
-        }
+    def shapes(self) -> dict[str, Shape]:
+        """The shape by which rows of each input are omitted; "any" if all are kept."""
+        return {name: found.shape or "any" for name, found in self.inputs.items()}
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -151,7 +144,7 @@ def certify(
     assume_shape
         The shapes of inputs for which they cannot be proven. It is an error if a counterexample is found.
     grid
-        The number of points of the grid along the examined input.
+        The number of points along the examined input, on which counterexamples are searched.
 
     Examples
     --------
@@ -172,8 +165,8 @@ def certify(
 
     Deviations
     ----------
-    The paper checks a grid of points and calls that certified. Here that is the last resort, and is not trusted by
-    default (`Certificate.shapes`).
+    The paper checks a grid of points and calls that certified. Here a grid only finds counterexamples. To rely on
+    one without a counterexample, as the paper does, give the shape as `assume_shape`.
 
     The paper certifies each term of a sum separately. That is sound only if each stream occurs in one term: x^3 and
     -x are quasiconvex, but their sum is not. So a stream is examined on the sum of all terms in which it occurs.
@@ -368,7 +361,7 @@ def _examine(tree: Node, by: str, box: Box, grid: int, assumed: KnownShape | Non
         return InputCertificate(None, "refused", f"{text} is not quasiconvex: {example}", example)
     proof = _prove(ShapeProver(tree, by, box), result)
     own = (
-        _rely_on_grid(text, result)
+        _refuse_unproven(text, result)
         if proof is None
         else InputCertificate(proof.shape, "proven", proof.reason)
     )
@@ -390,14 +383,14 @@ def _prove(prover: ShapeProver, result: GridResult) -> ShapeProof | None:
     )
 
 
-def _rely_on_grid(text: str, result: GridResult) -> InputCertificate:
+def _refuse_unproven(text: str, result: GridResult) -> InputCertificate:
     if not result.steps:
         reason = (
             f"no shape of {text} could be proven, and a grid needs finite ranges and about ten inputs at most; "
             "give finite ranges, or use assume_shape"
         )
         return InputCertificate(None, "refused", reason)
-    shape: KnownShape = (
+    possible = (
         "increasing"
         if not result.not_increasing
         else "decreasing"
@@ -406,5 +399,8 @@ def _rely_on_grid(text: str, result: GridResult) -> InputCertificate:
     )
     steps = ", ".join(f"{name} by {step:.6g}" for name, step in result.steps.items())
     return InputCertificate(
-        shape, "grid", f"no counterexample on a grid ({steps}), but no proof for {text} either"
+        None,
+        "refused",
+        f"{text} is not proven to be {possible}, although there is no counterexample on a grid ({steps}); "
+        "if you know that it is, use assume_shape",
     )

@@ -12,9 +12,9 @@ from tidegate.experiments.claims import Claim
 from tidegate.experiments.experiment import Experiment, Grid, Value
 from tidegate.experiments.figure_text import read_texts
 from tidegate.experiments.ijoin import claims, measures, tables
+from tidegate.experiments.ijoin.lazy_ijoin import Recompute
 from tidegate.experiments.plots import LinePlot, ScatterPlot
 from tidegate.experiments.table_layout import TableLayout
-from tidegate.policies.ijoin import Recompute
 
 TEXTS: Final = read_texts(Path(__file__).with_suffix(".md"), "ijoin")
 

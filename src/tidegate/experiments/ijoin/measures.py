@@ -11,8 +11,9 @@ import numpy as np
 from tidegate.engine.report import Report
 from tidegate.engine.simulate import simulate
 from tidegate.experiments.datasets import RecordedStreams, mentions
-from tidegate.policies import Heeb, IJoin, Importance, Offline, Policy, Prob
-from tidegate.policies.ijoin import Recompute
+from tidegate.experiments.ijoin.greedy import Greedy
+from tidegate.experiments.ijoin.lazy_ijoin import LazyIJoin, Recompute
+from tidegate.policies import Heeb, IJoin, Offline, Policy, Prob
 from tidegate.streams import Trace, Zipf
 from tidegate.types import InputError, Order, Split, StepSize, Window
 
@@ -71,7 +72,7 @@ def schemes(unproductive: float = UNPRODUCTIVE) -> dict[str, str | Policy]:
         "FIFO": "fifo",
         "RAND": "random",
         "SIZE": "size",
-        "GREEDY": Importance(equals="oldest"),
+        "GREEDY": Greedy(),
         "IJOIN": IJoin(unproductive=unproductive),
         "IJOIN as printed": IJoin(maturity=2.0, unproductive=unproductive, immature="priority"),
         "expected": IJoin(expects=Prob()),
@@ -112,7 +113,7 @@ def policy_of(scheme: str, unproductive: float = UNPRODUCTIVE) -> str | Policy:
     if name == "ijoin":
         return IJoin(fairness=float(fairness))
     known: dict[str, str | Policy] = schemes(unproductive) | {
-        how: IJoin(recompute=how) for how in get_args(Recompute)
+        how: LazyIJoin(recompute=how) for how in get_args(Recompute)
     }
     known |= {"OPTIMUM": Offline(weigh="importance"), "expected by age": IJoin(expects="age")}
     if scheme not in known:

@@ -10,7 +10,8 @@ import numpy as np
 
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
-from tidegate.policies import Importance, Policy
+from tidegate.experiments.ijoin.greedy import Greedy
+from tidegate.policies import Policy
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Array, Budget, Rows, Split, Time, Window
 
@@ -85,7 +86,7 @@ JOINS: Final[dict[str, tuple[str | Policy, Budget | None]]] = {
     "fifo": ("fifo", _TWO_A_SIDE),
     "rand": (RAND, _TWO_A_SIDE),
     "size": (SIZE, _TWO_A_SIDE),
-    "greedy": (Importance(equals="oldest"), _TWO_A_SIDE),
+    "greedy": (Greedy(), _TWO_A_SIDE),
 }
 TOTAL: Final = "total"
 

@@ -12,8 +12,9 @@ from tidegate.engine import simulate
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.experiments.datasets import temperatures
+from tidegate.experiments.stochastic_streams.dominance import cumulative_benefit
 from tidegate.experiments.stochastic_streams.setups import DIVIDED, POLICIES, SETUPS, Setup
-from tidegate.models import AR1, History, LinearTrend, Noise, RandomWalk, cumulative_benefit
+from tidegate.models import AR1, History, LinearTrend, Noise, RandomWalk
 from tidegate.policies import Exponential
 from tidegate.policies.heeb.precomputed import h1
 from tidegate.streams import StochasticPair, Trace

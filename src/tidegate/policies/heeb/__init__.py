@@ -15,13 +15,11 @@
 
 from tidegate.policies.heeb.heeb import Heeb
 from tidegate.policies.heeb.histogram import HeebHistogram
-from tidegate.policies.heeb.incremental import DriftingBenefit, earlier, later, over_time, trusted
+from tidegate.policies.heeb.incremental import DriftingBenefit, earlier, over_time
 from tidegate.policies.heeb.precomputed import BenefitCurve, BenefitSurface, h1, h2
 from tidegate.policies.heeb.survival import (
     Exponential,
     Fixed,
-    Infinite,
-    Inverse,
     Survival,
     expected_benefit,
 )
@@ -34,14 +32,10 @@ __all__ = [
     "Fixed",
     "Heeb",
     "HeebHistogram",
-    "Infinite",
-    "Inverse",
     "Survival",
     "earlier",
     "expected_benefit",
     "h1",
     "h2",
-    "later",
     "over_time",
-    "trusted",
 ]

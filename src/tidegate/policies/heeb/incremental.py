@@ -12,7 +12,7 @@ import numpy as np
 from tidegate.compiled import inlined, kernel
 from tidegate.models import History, LinearTrend, Problem, Process
 from tidegate.models.processes.process import as_integers
-from tidegate.models.validation import is_number, positive
+from tidegate.models.validation import is_number
 from tidegate.policies.heeb.survival import Exponential, expected_benefit
 from tidegate.types import Array, InputError, check_choice
 
@@ -23,61 +23,26 @@ _ROUNDING: Final = 1e-14
 _KEPT: Final = 4
 
 
-def later(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
-    """The expected benefit one step later: the recursion as it is printed.
-
-    It multiplies every error by `exp(1 / alpha)` a step, so that it has to be restarted from the sum after some steps
-    (see `trusted`). `over_time` does not have this problem.
+def earlier(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
+    """The expected benefit one step earlier: the recursion backwards, which reduces every error.
 
     Parameters
     ----------
     benefit
-        The current expected benefit of each row, for an independent process.
+        The expected benefit of each row, for an independent process.
     probability
-        The probability of each row's value at the next step.
+        The probability of each row's value at the step between.
     alpha
-        Of the exponential survival; infinity stands for `Infinite`, in caching.
+        Of the exponential survival; infinity for rows that stay forever, in caching.
     problem
         "joining" or "caching".
 
     References
     ----------
     On Joining and Caching Stochastic Streams, Corollaries 3 and 4.
-
-    Deviations
-    ----------
-    In caching, a value with probability 1 gives 0 / 0: NaN, to be replaced by the sum.
     """
     check_choice(problem, Problem, "problem")
-    _alpha(alpha)
-    grown: Array = math.exp(1 / alpha) * np.asarray(benefit) - probability
-    if problem == "joining":
-        return grown
-    missed = 1 - np.asarray(probability)
-    found: Array = np.divide(grown, missed, out=np.full(missed.shape, np.nan), where=missed > 0)
-    return found
-
-
-def trusted(alpha: float, error: float = 1e-9, rounding: float = 2.0**-52) -> int:
-    """The number of steps for which `later` stays within this error, if each step adds a rounding error.
-
-    Examples
-    --------
-    >>> trusted(10)
-    129
-    """
-    lifetime = Exponential(alpha).lifetime
-    allowed = positive(error, "error") / (positive(rounding, "rounding") * lifetime)
-    return max(0, int(alpha * math.log(allowed)))
-
-
-def earlier(benefit: Array, probability: Array, alpha: float, *, problem: Problem = "joining") -> Array:
-    """The expected benefit one step earlier: the recursion backwards, which reduces every error.
-
-    Parameters are those of `later`; `probability` is that of the step between.
-    """
-    check_choice(problem, Problem, "problem")
-    _alpha(alpha)
+    check_alpha(alpha)
     missed = 1.0 if problem == "joining" else 1 - np.asarray(probability)
     before: Array = math.exp(-1 / alpha) * (missed * np.asarray(benefit) + probability)
     return before
@@ -268,7 +233,7 @@ def _drifted_within(
     return found
 
 
-def _alpha(alpha: float) -> None:
+def check_alpha(alpha: float) -> None:
     """Refuse anything but a number above 0, or infinity."""
     if not is_number(alpha) or not alpha > 0:
         raise InputError(f"alpha is {alpha!r}; give a number above 0, or infinity for rows that stay forever")

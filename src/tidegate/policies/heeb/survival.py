@@ -51,8 +51,7 @@ class Survival(ValueObject, ABC):
         """Refuse anything else, such as a name or a number."""
         if not isinstance(value, Survival):
             raise InputError(
-                f"survival is {value!r}; give one such as Exponential(alpha=10), Fixed(steps=10), Inverse() or "
-                "Infinite()"
+                f"survival is {value!r}; give one such as Exponential(alpha=10) or Fixed(steps=10)"
             )
 
     def to_parameters(self) -> dict[str, Any]:
@@ -95,30 +94,6 @@ class Fixed(Survival):
     def negligible_after(self) -> int:
         """Its steps."""
         return self.steps
-
-
-@dataclass(frozen=True, eq=False)
-class Infinite(Survival):
-    """Every row stays forever: ranks by the probability that it is used at all. For caching."""
-
-    def at(self, ahead: Array) -> Array:
-        """Always 1."""
-        return np.ones(len(ahead))
-
-
-@dataclass(frozen=True, eq=False)
-class Inverse(Survival):
-    """Falls as one over the steps: ranks by the expected inverse of the waiting time. For caching.
-
-    Examples
-    --------
-    >>> Inverse().at(np.array([1, 2, 4]))
-    array([1.  , 0.5 , 0.25])
-    """
-
-    def at(self, ahead: Array) -> Array:
-        """One over the steps."""
-        return 1.0 / np.asarray(ahead)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,8 +187,8 @@ def expected_benefit(
 
     Deviations
     ----------
-    If neither the window nor the process ends, `Infinite` and `Inverse` have no finite sum in joining, and are
-    refused there. The sum of `Exponential` ends where the rest is negligible.
+    If neither the window nor the process ends, a survival that never becomes negligible has no finite sum in joining,
+    and is refused there. The sum of `Exponential` ends where the rest is negligible.
     """
     Survival.check(survival)
     if ahead is not None:

@@ -121,7 +121,6 @@ def inspect(
     | "age" | age | the matches that a row may expect from age `age_from` to `age_to`, in seconds |
     | "share" | prob, life, heeb | the share of a frequent key in its side; without a key, of all frequent keys |
     | "maturity" | ijoin | in seconds |
-    | "recomputations" | ijoin | computations of priorities; `sample` is how often rows were evicted |
     | such as "LinearTrend.speed" | heeb | a parameter of the process of a side, in steps from row to row |
     | "offset" | heeb_histogram | the position of a side's stream |
     | "benefit" | heeb_histogram | the expected benefit by distance from the other stream, `age_from` to `age_to` |
