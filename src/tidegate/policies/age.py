@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from tidegate.types import (
     Learned,
     Side,
     as_part,
-    check_choice,
     other_side,
     parts_of,
 )
@@ -32,8 +31,6 @@ from tidegate.types import (
 if TYPE_CHECKING:
     from tidegate.policies.ranking import RecordedRun
     from tidegate.types import Array, Rows, Setting, Step, Time
-
-Monitoring = Literal["sample", "memory"]
 
 _LEARNING_WINDOWS: Final = REMEMBERED_WINDOWS
 """A curve counts as learned after every age was observed for this many windows of the usual monitoring."""
@@ -63,9 +60,6 @@ class Age(Policy):
     monitor
         The fraction of the memory that is used for learning; up to four times as much at first, and after
         the curve changed.
-    monitoring
-        "sample": a small fraction of all rows is kept for their whole window. "memory": all rows of a period are
-        kept, of one side and then of the other.
     buckets
         The number of ages that are distinguished when learning.
     horizon
@@ -91,7 +85,8 @@ class Age(Policy):
     ----------
     One formula, the paper's Priority, serves all cases; it reduces to the others. Ages are continuous. In a
     shared pool the priorities of both sides are compared directly: both are results per unit of time. Before
-    anything is learned the newest rows stay.
+    anything is learned the newest rows stay. Curves are learned from a sample of all rows; section 2.3 also keeps all
+    rows of a period, which `tidegate.experiments.windowed_joins.period_monitoring` does.
     """
 
     name: ClassVar[str] = "age"
@@ -103,12 +98,10 @@ class Age(Policy):
     curve: AgeCurve | None = None
     right: AgeCurve | None = None
     monitor: float = 0.05
-    monitoring: Monitoring = "sample"
     buckets: int = 64
     horizon: float | None = None
 
     def __post_init__(self) -> None:
-        check_choice(self.monitoring, Monitoring, "monitoring")
         if not 0 <= self.monitor <= 1:
             raise InputError(
                 f"monitor {self.monitor!r} is not a fraction; give one from 0 to 1, such as 0.05"
@@ -166,7 +159,6 @@ class RunningAge(RunningPolicy):
         self._now: Time = -FAR
         self._fitted: Time = -FAR
         self._held = 0
-        self._turn = MonitoringTurn("right", -FAR, -FAR)
 
     def __repr__(self) -> str:
         return repr(self.config)
@@ -192,7 +184,6 @@ class RunningAge(RunningPolicy):
             self._rates.observe(side, len(step.rows[side]) - step.fresh[side], step.now)
         if self._learners:
             observe_ages(self._learners, step, {side: self._rates.rate(side) for side in SIDES})
-            self._take_turns()
             if self._now - self._fitted >= min(self._buckets(side).width for side in SIDES):
                 self._fitted = self._now
                 self.curves = {side: learner.curve() for side, learner in self._learners.items()}
@@ -245,10 +236,6 @@ class RunningAge(RunningPolicy):
 
     def _monitored(self, rows: Rows) -> Array:
         """A mask of the rows that are kept for their whole window, to learn about late ages."""
-        if self.config.monitoring == "memory":
-            turn = self._turn
-            in_turn: Array = (rows.time >= turn.begin) & (rows.time < turn.end)
-            return in_turn if rows.side == turn.side else np.zeros(len(rows), bool)
         needed = sum(self._rates.rate(side) * max(self._spans[side] + self._lead[side], 0) for side in SIDES)
         share = self._monitoring(rows.side) / needed if needed else 1.0
         chosen: Array = draws(rows.id, self._salt) < share
@@ -259,18 +246,6 @@ class RunningAge(RunningPolicy):
         usual = self.config.monitor * self._held
         wanted = usual * _LEARNING_WINDOWS
         return min(max(wanted / max(self._learners[side].least, 1.0), 1.0), _MAX_MONITORING) * usual
-
-    def _take_turns(self) -> None:
-        """Give the monitoring memory to the other side once the windows of this side's rows have ended."""
-        if self._clock(other_side(self._turn.side)) < self._turn.end + self._spans[self._turn.side]:
-            return
-        side: Side = "left" if self._turn.side == "right" else "right"
-        rate = self._rates.rate(side)
-        duration = self._monitoring(side) / rate if rate else 0.0
-        self._turn = MonitoringTurn(side, self._clock(side), self._clock(side) + duration)
-
-    def _clock(self, side: Side) -> Time:
-        return self._now + min(self._lead[side], 0)
 
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
         """The expected results by memory, from curves and rates."""
@@ -306,8 +281,7 @@ class RunningAge(RunningPolicy):
 
     def snapshot(self) -> dict[str, Array]:
         """What was learned."""
-        turn = [SIDES.index(self._turn.side), self._turn.begin, self._turn.end]
-        state = {"clock": np.array([self._now, self._fitted, self._held, *turn], np.float64)}
+        state = {"clock": np.array([self._now, self._fitted, self._held], np.float64)}
         state["lead"] = np.array([self._lead["left"]], np.float64)
         state |= as_part("rate", self._rates.snapshot())
         for side, learner in self._learners.items():
@@ -319,8 +293,9 @@ class RunningAge(RunningPolicy):
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Continue from what `snapshot` returned."""
-        self._now, self._fitted, held, turn, begin, end = state["clock"].tolist()
-        self._held, self._turn = int(held), MonitoringTurn(SIDES[int(turn)], begin, end)
+        # Earlier states have further numbers, which are not needed.
+        self._now, self._fitted, held = state["clock"][:3].tolist()
+        self._held = int(held)
         lead = state["lead"][0].item() if "lead" in state else 0
         self._lead = {"left": lead, "right": -lead}
         self._before_partners.clear()
@@ -355,11 +330,3 @@ def age_scores(ranking: AgeRanking, rows: Array, on_right: Array, ages: Array) -
         if on_right[rows[i]]:
             scores[i] = of_right[i]
     return scores
-
-
-class MonitoringTurn(NamedTuple):
-    """The side and the period whose rows are kept for learning."""
-
-    side: Side
-    begin: Time
-    end: Time

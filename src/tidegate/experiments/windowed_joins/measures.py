@@ -13,6 +13,7 @@ from tidegate.engine import simulate
 from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, Operator, collected
 from tidegate.experiments.datasets import auctions, tasks
+from tidegate.experiments.windowed_joins.period_monitoring import PeriodAge
 from tidegate.experiments.windowed_joins.wan_trace import MICROS, PREDICATE, Wan, observed
 from tidegate.experiments.windowed_joins.wan_trace import WINDOW as TWO_MINUTES
 from tidegate.models import AgeCurve, Frequency, Payoff
@@ -267,7 +268,7 @@ def learned_curve(
     """Section 2.3: a constant curve ("INC"), or one that changes after half of the windows ("INC to DEC")."""
     first, _, then = curve.partition(" to ")
     change = (float(windows // 2 * WINDOW), SHAPES[then]) if then else None
-    policy = Age(monitoring=monitoring)  # type: ignore[arg-type]  # one of its choices
+    policy = {"sample": Age(), "memory": PeriodAge()}[monitoring]
     return learning_curve(Aged(SHAPES[first], then=change), policy, windows=windows, memory=memory, seed=seed)
 
 
