@@ -65,7 +65,7 @@ def load_on_first_use(
                 super().__setattr__(name, value)
 
         def __dir__(self) -> list[str]:
-            return sorted({*self.__dict__, *modules})
+            return sorted(modules)
 
     module.__class__ = LazyPackage
     return sorted(modules)

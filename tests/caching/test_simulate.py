@@ -28,7 +28,8 @@ from tidegate.models import (
     RandomWalk,
     Stationary,
 )
-from tidegate.policies import Exponential, Fixed, Policy, Survival, expected_benefit
+from tidegate.policies import Exponential, Fixed, Policy, Survival
+from tidegate.policies.heeb import expected_benefit
 from tidegate.types import Array, InputError, Rows, Time
 
 PAGES = [7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1]

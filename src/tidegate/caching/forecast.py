@@ -9,7 +9,8 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.models import AR1, History, LinearTrend, Markov, Process, RandomWalk, gains
-from tidegate.policies import DriftingBenefit, Exponential, Survival, h1, h2, over_time
+from tidegate.policies import Exponential, Survival
+from tidegate.policies.heeb import DriftingBenefit, h1, h2, over_time
 from tidegate.policies.heeb.precomputed import (
     BenefitSurface,
     control_weights,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import numpy as np
 
 from tidegate.models import AR1, History, LearnedProcess, LinearTrend, Process, ProcessLearner, RandomWalk
-from tidegate.policies import Exponential, expected_benefit, h1, h2
+from tidegate.policies import Exponential
+from tidegate.policies.heeb import expected_benefit, h1, h2
 from tidegate.policies.heeb.precomputed import BenefitCurve, BenefitSurface
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.simulate import check_run
 from tidegate.sampling.reservoirs.slots import Slots
-from tidegate.sampling.samplers.sampled import Sampled
 from tidegate.streams import Trace
-from tidegate.types import SIDES, Budget, Window
+from tidegate.types import SIDES, Budget, Sampled, Window
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Moment

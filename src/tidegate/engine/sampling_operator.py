@@ -21,7 +21,6 @@ from tidegate.engine.matching import Matcher, Residual, axes_of, placed
 from tidegate.engine.removals import Places, StepRemovals
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.sampling import find
-from tidegate.sampling.samplers.sampled import Sampled
 from tidegate.types import (
     FOREVER,
     NOTE,
@@ -30,6 +29,7 @@ from tidegate.types import (
     InputError,
     Pairs,
     Rows,
+    Sampled,
     Step,
     as_part,
     other_side,

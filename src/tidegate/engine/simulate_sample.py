@@ -12,9 +12,8 @@ from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.engine.simulate import begin_of, check_run, run, thinned_cuts
 from tidegate.engine.tally import Tally
-from tidegate.sampling.samplers.sampled import Sampled
 from tidegate.streams import Trace
-from tidegate.types import Budget, Window
+from tidegate.types import Budget, Sampled, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -63,3 +63,7 @@ __all__ = [
     "joint_payoff",
     "sample_rows",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -18,21 +18,7 @@
 from tidegate.policies.age import Age
 from tidegate.policies.fifo import Fifo
 from tidegate.policies.flow_expect import FlowExpect
-from tidegate.policies.heeb import (
-    BenefitCurve,
-    BenefitSurface,
-    DriftingBenefit,
-    Exponential,
-    Fixed,
-    Heeb,
-    HeebHistogram,
-    Survival,
-    earlier,
-    expected_benefit,
-    h1,
-    h2,
-    over_time,
-)
+from tidegate.policies.heeb import Exponential, Fixed, Heeb, HeebHistogram, Survival
 from tidegate.policies.ijoin import IJoin
 from tidegate.policies.importance import Importance
 from tidegate.policies.life import Life
@@ -42,13 +28,9 @@ from tidegate.policies.prob import Prob
 from tidegate.policies.random import Random
 from tidegate.policies.size import Size
 from tidegate.policies.until_expiry import UntilExpiry
-from tidegate.types import Learned
 
 __all__ = [
     "Age",
-    "BenefitCurve",
-    "BenefitSurface",
-    "DriftingBenefit",
     "Exponential",
     "Fifo",
     "Fixed",
@@ -57,7 +39,6 @@ __all__ = [
     "HeebHistogram",
     "IJoin",
     "Importance",
-    "Learned",
     "Life",
     "Need",
     "Offline",
@@ -69,12 +50,11 @@ __all__ = [
     "Survival",
     "UntilExpiry",
     "describe",
-    "earlier",
-    "expected_benefit",
     "find",
-    "h1",
-    "h2",
     "names",
-    "over_time",
     "registered",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -65,3 +65,7 @@ __all__ = [
     "thin",
     "uniformity_confidence",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -22,6 +22,7 @@ from tidegate.types.errors import refuse_class as refuse_class
 from tidegate.types.rows import NOTE as NOTE
 from tidegate.types.rows import Pairs as Pairs
 from tidegate.types.rows import Rows as Rows
+from tidegate.types.rows import Sampled as Sampled
 from tidegate.types.setting import Buckets as Buckets
 from tidegate.types.setting import Future as Future
 from tidegate.types.setting import Learned as Learned

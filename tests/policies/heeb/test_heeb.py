@@ -32,16 +32,8 @@ from tidegate.models import (
     RandomWalk,
     Stationary,
 )
-from tidegate.policies import (
-    Exponential,
-    Fixed,
-    Heeb,
-    Policy,
-    Prob,
-    RunningPolicy,
-    Survival,
-    expected_benefit,
-)
+from tidegate.policies import Exponential, Fixed, Heeb, Policy, Prob, RunningPolicy, Survival
+from tidegate.policies.heeb import expected_benefit
 from tidegate.policies.heeb.lifetime import Lifetime
 from tidegate.streams import Trace
 from tidegate.types import SIDES, Array, Clocks, Last, Rows, Setting, Side, Step, Time

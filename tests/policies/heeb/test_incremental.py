@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tidegate import InputError
 from tidegate.experiments.stochastic_streams.printed_recursion import later, trusted
 from tidegate.models import AR1, History, LinearTrend, Noise, Oracle, Problem, Process, RandomWalk, Stationary
-from tidegate.policies import DriftingBenefit, Exponential, Fixed, earlier, expected_benefit, over_time
+from tidegate.policies import Exponential, Fixed
+from tidegate.policies.heeb import DriftingBenefit, earlier, expected_benefit, over_time
 
 NOISES = st.builds(Noise, st.integers(0, 6), st.none() | st.floats(0.3, 5)) | st.builds(
     Noise, st.none(), st.floats(0.3, 4)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tidegate import InputError
 from tidegate.experiments.stochastic_streams.survivals import Infinite, Inverse
 from tidegate.models import AR1, History, Noise, Problem, RandomWalk, gains
-from tidegate.policies import Exponential, Fixed, Survival, expected_benefit, h1, h2
+from tidegate.policies import Exponential, Fixed, Survival
+from tidegate.policies.heeb import expected_benefit, h1, h2
 from tidegate.policies.heeb.precomputed import steps_left
 from tidegate.types import Array
 

@@ -14,7 +14,8 @@ from tidegate import InputError
 from tidegate.experiments.stochastic_streams.dominance import cumulative_benefit, dominates
 from tidegate.experiments.stochastic_streams.survivals import Infinite, Inverse
 from tidegate.models import AR1, History, LinearTrend, Noise, Oracle, Problem, Process, RandomWalk, Stationary
-from tidegate.policies import Exponential, Fixed, Survival, expected_benefit
+from tidegate.policies import Exponential, Fixed, Survival
+from tidegate.policies.heeb import expected_benefit
 
 STILL = Stationary({0: 0.5, 1: 0.3, 2: 0.2})
 TREND = LinearTrend(1, -2, Noise(4, sigma=2.0))

@@ -11,9 +11,8 @@ from tidegate.engine.encode import encode
 from tidegate.engine.operator import Join, collected
 from tidegate.engine.sampling_operator import SamplingOperator
 from tidegate.sampling import EqCluster, PpsCluster, Uniform
-from tidegate.sampling.samplers.sampled import Sampled
 from tidegate.streams import Trace
-from tidegate.types import Array, Budget, Condition, Last, Pairs, Window, WindowSpan
+from tidegate.types import Array, Budget, Condition, Last, Pairs, Sampled, Window, WindowSpan
 
 LEFT, RIGHT = stream(150, 1), stream(150, 2)
 

@@ -19,9 +19,8 @@ from tidegate.engine.simulate import run
 from tidegate.experiments.windowed_joins.printed_uniform import PrintedUniform
 from tidegate.models import Frequency
 from tidegate.sampling import EqCluster, PpsCluster, Uniform
-from tidegate.sampling.samplers.sampled import Sampled
 from tidegate.streams import Trace
-from tidegate.types import Array, Budget, Rows, Window
+from tidegate.types import Array, Budget, Rows, Sampled, Window
 
 SEEDS = 200
 LEFT, RIGHT, WINDOW = stream(60, 1), stream(60, 2), (25, 15)

@@ -214,7 +214,7 @@ def h2(
     (153, 223)
     >>> surface.of([150, 200, 300], 310).round(4)
     array([0.2148, 0.3155, 0.1011])
-    >>> from tidegate.policies import expected_benefit
+    >>> from tidegate.policies.heeb import expected_benefit
     >>> expected_benefit(level, History(0, 310), [150, 200, 300], Exponential(50)).round(4)
     array([0.2148, 0.3155, 0.1011])
 

@@ -4,7 +4,6 @@
 
 | module | content |
 |---|---|
-| `sampled` | results of a sample, with their probabilities |
 | `uniform_owners` | the draws of `uniform` |
 | `match_forecaster` | the number of matches that a row will own; `forecast_correction` corrects it |
 | `memory_model` | the memory that a sampling probability needs |

@@ -28,8 +28,7 @@ from tidegate.sampling.samplers.match_forecaster import MatchForecaster, Model, 
 from tidegate.sampling.samplers.memory_model import MemoryModel, check_overflow
 from tidegate.sampling.samplers.probability_control import ProbabilityControl
 from tidegate.sampling.samplers.probability_levels import STEPS, probability_at, uniform_draws
-from tidegate.sampling.samplers.sampled import Sampled
-from tidegate.types import SIDES, InputError, Setting, as_part, parts_of
+from tidegate.types import SIDES, InputError, Sampled, Setting, as_part, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,7 +28,6 @@ from tidegate.engine.clocks import SideClocks
 from tidegate.engine.join_state import StepOutcome
 from tidegate.engine.matching import Residual
 from tidegate.engine.operator import Operator
-from tidegate.sampling.samplers.sampled import Sampled
 from tidegate.spark.join.evicted_partners import EvictedPartners
 from tidegate.spark.join.intake import Intake
 from tidegate.spark.join.output import ResultWriter, result_ids
@@ -40,7 +39,7 @@ from tidegate.spark.pool.folder import PoolClient
 from tidegate.spark.pool.shares import Grant, measured_payoff
 from tidegate.spark.state.clock import Clock
 from tidegate.spark.state.payload import PayloadStore
-from tidegate.types import SIDES, Clocks, Pairs, Rows, other_side
+from tidegate.types import SIDES, Clocks, Pairs, Rows, Sampled, other_side
 
 if TYPE_CHECKING:
     from tidegate.engine.sampling_operator import SamplingOperator

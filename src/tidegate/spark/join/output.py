@@ -11,11 +11,10 @@ import pyarrow as pa
 from tidegate.arrow_columns import one_chunk
 from tidegate.draws import mix
 from tidegate.engine.operator import Operator
-from tidegate.sampling.samplers.sampled import Sampled
 from tidegate.spark.join.plan import UNCERTAIN, BucketPlan
 from tidegate.spark.packing.columns import Candidates
 from tidegate.spark.sample.columns import OWNER, PROBABILITY, SHOWN, WEIGHT
-from tidegate.types import SIDES, Pairs
+from tidegate.types import SIDES, Pairs, Sampled
 
 if TYPE_CHECKING:
     from tidegate.engine.sampling_operator import SamplingOperator
