@@ -1,9 +1,13 @@
 """A part of the package loads only what it needs."""
 
+import pickle
 import subprocess
 import sys
 
 import pytest
+
+import tidegate
+import tidegate.streams
 
 JOINS = ("checks", "policies", "sampling", "models", "caching", "relations", "experiments", "engine.operator")
 
@@ -78,3 +82,9 @@ def test_a_worker_of_a_join_loads_no_samplers_and_no_parser() -> None:
     modules = loaded("import tidegate.spark.join.processor")
     assert below(modules, "sampling", "experiments", "caching", "alerts") == []
     assert "sqlglot" not in modules
+
+
+def test_a_package_can_be_pickled_by_name() -> None:
+    """A user-defined function of Spark may use `tg`."""
+    assert pickle.loads(pickle.dumps(tidegate)) is tidegate  # noqa: S301 - our own bytes
+    assert pickle.loads(pickle.dumps(tidegate.streams)) is tidegate.streams  # noqa: S301

@@ -64,6 +64,10 @@ def load_on_first_use(
             if not hides:
                 super().__setattr__(name, value)
 
+        def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+            # A function that is sent to Spark's workers may use the package.
+            return importlib.import_module, (package,)
+
         def __dir__(self) -> list[str]:
             return sorted(modules)
 
