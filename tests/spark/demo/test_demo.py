@@ -79,7 +79,9 @@ def test_a_slower_join_is_not_called_fast() -> None:
 
 def test_without_a_micro_batch_there_are_no_findings() -> None:
     empty = DemoResult(QueryRecord("a"), QueryRecord("b"), [QueryRecord("c", "c")], 1, 1, 1, Path("p"))
-    assert findings(empty) == ["No micro-batch was finished, so there is nothing to compare."]
+    assert findings(empty) == [
+        "No join with a tenth of the memory finished a micro-batch, so there is nothing to compare."
+    ]
 
 
 @pytest.mark.parametrize(

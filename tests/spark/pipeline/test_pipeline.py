@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -592,6 +593,27 @@ def failed(loaded: pipeline.Pipeline, spark: SparkSession) -> str:
     with pytest.raises(pipeline.QueryFailedError) as caught:
         pipeline.run(loaded, spark=spark, console=Console(file=io.StringIO()))
     return str(caught.value)
+
+
+def test_the_handler_of_spark_does_not_replace_that_of_the_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Session:
+        def stop(self) -> None:
+            pass
+
+    def start(*_: object) -> Session:
+        signal.signal(signal.SIGINT, lambda *_: None)
+        return Session()
+
+    running = sys.modules[pipeline.run.__module__]  # the function hides its module
+    usual, found = signal.getsignal(signal.SIGINT), list[object]()
+    monkeypatch.setattr(running, "_session", start)
+    monkeypatch.setattr(running, "_run", lambda *_: found.append(signal.getsignal(signal.SIGINT)))
+    try:
+        pipeline.run(EXAMPLES / "auctions.toml", console=Console(file=io.StringIO()))
+    finally:
+        after = signal.signal(signal.SIGINT, usual)
+    assert found == [usual]
+    assert after == usual
 
 
 @pytest.mark.spark

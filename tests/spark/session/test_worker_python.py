@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 NOT_ACTIVATED = """
 import tidegate as tg
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
 
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 for name in ("spark.driver.host", "spark.driver.bindAddress"):
@@ -39,9 +40,10 @@ def count():
     return tg.join(left, right, on="id", time=("l", "r"), window=("1 minute", "1 minute")).count()
 
 try:
-    print("counted", count())
+    print("ran", spark.range(5).select(udf(lambda rows: tg.Budget(rows=rows).rows, "long")("id")).collect())
 except Exception as error:
     print(tg.explain_failure(error))
+print("counted", count())
 tg.configure(spark)
 print("counted", count())
 """
@@ -73,7 +75,7 @@ def test_workers_run_this_python_if_its_environment_is_not_activated(tmp_path: P
     wrong, remedy, *counted = done.stdout.splitlines()
     assert wrong == f"Spark's workers run {program}, where there is no package 'tidegate'"
     assert f"PYSPARK_PYTHON={sys.executable}" in remedy
-    assert counted == ["counted 5"]
+    assert counted == ["counted 5", "counted 5"]
     assert (
         f"workers now run the Python of this process, {sys.executable}, instead of {program}" in done.stderr
     )

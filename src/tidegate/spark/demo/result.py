@@ -180,7 +180,9 @@ def findings(result: DemoResult) -> list[str]:
     held = [record.peak_rows for record in result.bounded]
     if held and all(rows is not None and rows <= result.budget for rows in held):
         sentences.append(f"No bounded query buffered more than its {result.budget:,} rows at any time.")
-    return sentences or ["No micro-batch was finished, so there is nothing to compare."]
+    return sentences or [
+        "No join with a tenth of the memory finished a micro-batch, so there is nothing to compare."
+    ]
 
 
 def _compared(result: DemoResult) -> str:

@@ -40,7 +40,12 @@ from tidegate.spark.packing.type_encoding import encoding_of, is_atomic
 from tidegate.spark.pool.pool import PoolMember
 from tidegate.spark.sample.bucket_reservoir import merge_packed
 from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
-from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
+from tidegate.spark.session.configuration import (
+    check_state_store,
+    choose_worker_python,
+    shuffle_partitions,
+    warn_about_partitions,
+)
 from tidegate.spark.state.deferred_processor import DeferredProcessor
 from tidegate.spark.state.evolution import check_restart, is_plain_column
 from tidegate.spark.state.layout import NAME, check_name
@@ -141,6 +146,7 @@ class JoinQuery:
         """The results of this join, as a DataFrame; `fixed` states whether the user gave the number of buckets."""
         frames, keys = self.frames, self.keys
         fixed = fixed or keys.distributed_by is None or not self.streaming
+        choose_worker_python(frames["left"].frame.sparkSession)
         if self.streaming:
             check_state_store(frames["left"].frame.sparkSession)
             watch_starts(frames["left"].frame.sparkSession)

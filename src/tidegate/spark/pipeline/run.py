@@ -127,7 +127,7 @@ def run(
     if spark is not None:
         with error_log_muted():
             return _run(pipeline, spark, console)
-    with console.status("starting Spark"), error_key(pipeline, "spark"):
+    with console.status("starting Spark"), error_key(pipeline, "spark"), _interrupt_handler_kept():
         spark = _session(pipeline.spark, log)
     try:
         with error_log_muted():
@@ -309,6 +309,15 @@ def _print_summary(pipeline: Pipeline, result: PipelineResult, console: Console)
             markup=False,
             soft_wrap=True,
         )
+
+
+@contextlib.contextmanager
+def _interrupt_handler_kept() -> Iterator[None]:
+    """Keep the handler of Ctrl-C: Spark sets one that calls Spark, and fails while another call is under way."""
+    usual = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, usual)
 
 
 @contextlib.contextmanager

@@ -81,9 +81,14 @@ def configure(spark: _Session, *, partitions: int | None = None) -> _Session:
         )
     if partitions is not None:
         spark.conf.set(PARTITIONS, str(partitions))
+    choose_worker_python(spark)
+    return spark
+
+
+def choose_worker_python(spark: SparkSession) -> None:
+    """Let local workers run the Python of this process, also in a session without `configure`; report a change."""
     if (changed := use_own_python(spark)) is not None:
         _report(changed)
-    return spark
 
 
 def _choose_partitions(spark: SparkSession) -> tuple[int, str]:
