@@ -91,3 +91,12 @@ def test_results_are_unpacked_in_order(parts: list[Rows]) -> None:
 def test_a_slice_is_packed_without_what_it_was_cut_from() -> None:
     large = pa.Table.from_batches([batch([(i, i) for i in range(10_000)])])
     assert len(to_bytes(large.slice(5, 1))) < 2_000
+
+
+def test_a_wide_batch_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_BYTES_A_PACK", 1_000)
+    wide = batch([(n, n) for n in range(1_000)])
+    found = list(packed(RowPacker(0, 1, None), [wide]))
+    tables = [rows for _, _, rows in found if rows is not None]
+    assert max(rows.nbytes for rows in tables) < 2_000
+    assert pa.concat_tables(tables).equals(pa.Table.from_batches([wide]))

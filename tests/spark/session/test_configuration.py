@@ -18,6 +18,8 @@ from tidegate.spark.session.configuration import PARTITIONS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+
 
 class FakeConf(dict[str, str]):
     """Settings as Spark has them: with a second argument, its default replaces Spark's own."""
@@ -102,6 +104,13 @@ def test_a_number_that_is_set_is_kept(number: str, caplog: pytest.LogCaptureFixt
     assert not caplog.records
     tg.configure(spark, partitions=7)  # type: ignore[type-var]
     assert spark.conf[PARTITIONS] == "7"
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "16m"), ({BYTES: "2147483647"}, "2147483647")])
+def test_a_limit_of_bytes_that_is_set_is_kept(given: dict[str, str], used: str) -> None:
+    spark = FakeSession({"spark.master": "local[2]"} | given)
+    tg.configure(spark)  # type: ignore[type-var]
+    assert spark.conf[BYTES] == used
 
 
 def test_the_choice_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

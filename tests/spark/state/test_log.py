@@ -21,6 +21,7 @@ from tidegate.spark.join.bucket import BucketJoin
 from tidegate.spark.join.persistence import SavedBucket, load, save
 from tidegate.spark.state import local_files, payload
 from tidegate.spark.state import log as logs
+from tidegate.spark.state import values as stored_values
 from tidegate.spark.state.difference import (
     _narrow_integers,
     apply_difference,
@@ -376,3 +377,38 @@ def test_old_copies_are_deleted(local: Path) -> None:
     assert len([file for file in files.iterdir() if file.name.startswith("arrays-")]) == 2
     assert len(list(files.iterdir())) < 10
     assert local in files.parents
+
+
+@pytest.mark.parametrize("with_copies", [False, True])
+def test_a_large_segment_is_written_in_small_chunks_and_read_as_one(
+    local: Path,  # noqa: ARG001 - used by the log
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    with_copies: bool,
+) -> None:
+    monkeypatch.setattr(logs, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(stored_values, "CHUNK_BYTES", 1_000)
+    values, rows = DictValueStore(), pa.table({"c0": [f"{n:x}" * 9 for n in range(2_000)]})
+    store = PayloadStore()
+    store.append(np.arange(2_000), rows)
+    StateLog(values, local=with_copies).write({}, {"left": store})
+    chunks = [len(value) for name, value in values.content.items() if name.startswith("segment")]
+    assert len(chunks) > 10
+    assert max(chunks) == 1_000
+    for _ in range(2):
+        log = StateLog(values, local=with_copies)
+        log.read()
+        [segment] = log.payload("left").segments
+        assert segment.take(np.arange(2_000)).equals(rows)
+        assert segment.table.column("c0").num_chunks == 1
+
+
+def test_a_process_does_not_read_again_what_it_wrote(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    files = LocalFiles.of_bucket("bucket")
+    files.write("copy", lambda file: file.write(b"content"))
+    # Blocks of no bytes: whatever is checked is damaged.
+    monkeypatch.setattr(local_files, "_BLOCK_BYTES", 0)
+    written = files.read("copy", anew=False)
+    assert written is not None
+    assert written.to_pybytes() == b"content"
+    assert files.read("copy") is None

@@ -98,13 +98,13 @@ class BucketJoin:
             self.grant = client.grant(number, self.clock.batch, self.grant, first.limit, payoff)
             self.operator.limit(replace(first, **{first.unit: self.grant.limit}))
 
-    def step(self, tables: Mapping[Side, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
+    def step(self, tables: dict[Side, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
         """Run a step; yields results in bounded chunks, and must be consumed to its end.
 
         Parameters
         ----------
         tables
-            The arrivals, in any order; a side may be missing.
+            The arrivals, in any order; a side may be missing. The dict is emptied, to free their memory.
         watermark
             In microseconds: rows that can match only rows at or before it expire. None: steps are in order of time,
             each with all rows of a time, and no row is late.

@@ -60,26 +60,27 @@ class Intake:
         self._plan = plan
         self.counts = ArrivalCounts()
 
-    def accept(self, tables: Mapping[Side, pa.Table], late: int | None) -> StepInput:
+    def accept(self, tables: dict[Side, pa.Table], late: int | None) -> StepInput:
         """Count the arrivals, drop late rows, and separate rows that cannot match.
 
         Parameters
         ----------
         tables
-            The arrivals, in any order; a side may be missing.
+            The arrivals, in any order; a side may be missing. The dict is emptied, to free their memory.
         late
             A row at or before this time, in microseconds, is late; None: no row is.
         """
         accepted = StepInput()
-        for side, received in tables.items():
-            table = to_transport_types(received)
+        for side in list(tables):
+            table = to_transport_types(tables.pop(side))
             if side == "left":
                 self.counts.rows_left += table.num_rows
             else:
                 self.counts.rows_right += table.num_rows
-            timely = table if late is None else self._without_late(side, table, late)
-            keyed, nulls = self._without_nulls(side, timely)
-            accepted.joinable[side] = sort_by_time(keyed, self._plan.side(side).time)
+            if late is not None:
+                table = self._without_late(side, table, late)
+            table, nulls = self._without_nulls(side, table)
+            accepted.joinable[side] = sort_by_time(table, self._plan.side(side).time)
             if nulls is not None:
                 accepted.unmatchable[side] = nulls
         return accepted

@@ -23,7 +23,7 @@ from tidegate.spark.packing.packed_rows import (
     unpack_by_side,
 )
 from tidegate.spark.pool.folder import PoolClient
-from tidegate.spark.session.worker import freeze_imports
+from tidegate.spark.session.worker import freeze_imports, release_memory
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.task import MICROS, batch_number, last_arrivals, local_property
 from tidegate.types import SIDES
@@ -87,10 +87,12 @@ class JoinProcessor:
         for tables in steps:
             for batch in bucket.step(tables, watermark):
                 yield self._to_frame(batch)
+            release_memory()
         for batch in bucket.end_batch():
             yield self._to_frame(batch)
         self._set_timer(bucket, watermark)
         save(bucket, log)
+        release_memory()
 
     def _set_timer(self, bucket: BucketJoin, watermark: int) -> None:
         """Set a timer for the next unmatched row: when the watermark is past its last joinable time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -13,10 +14,12 @@ from pyspark import TaskContext
 
 from tidegate._version import __version__
 from tidegate.spark.packing.buckets import bucket_of, labels
-from tidegate.spark.session.worker import check_release, freeze_imports
+from tidegate.spark.session.worker import check_release, freeze_imports, release_memory
 from tidegate.spark.state.task import task_buckets
 
 if TYPE_CHECKING:
+    from io import RawIOBase
+
     import pandas as pd
 
     from tidegate.types import Array
@@ -29,7 +32,7 @@ CONTENT: Final = "h"
 
 _ROWS_A_PACK: Final = 1 << 18
 _BYTES_A_PACK: Final = 8 << 20
-_INPUT_BYTES: Final = 64 << 20
+_INPUT_BYTES: Final = 32 << 20
 """The bytes of a bucket's arrivals that are handled together; a worker needs two to three times this memory."""
 NO_LIMIT: Final = 1 << 62
 
@@ -40,17 +43,50 @@ BatchJob: TypeAlias = "Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]
 
 def to_bytes(table: pa.Table | pa.RecordBatch) -> bytes:
     """Write rows as an Arrow stream."""
-    data: bytes = to_buffer(table).to_pybytes()
+    data: bytes = to_column([table])[0].as_py()
     return data
 
 
-def to_buffer(table: pa.Table | pa.RecordBatch, compression: Literal["lz4"] | None = None) -> pa.Buffer:
-    """Write rows as an Arrow stream, without copying it."""
-    sink = pa.BufferOutputStream()
+def to_column(tables: Sequence[pa.Table | pa.RecordBatch | None]) -> pa.Array:
+    """Write each table as an Arrow stream, into the values of one column; None as no bytes.
+
+    The sizes are counted first, so that wide rows are copied only once.
+
+    Examples
+    --------
+    >>> column = to_column([None, pa.table({"n": [1, 2]})])
+    >>> column[0].as_py(), from_bytes(column[1].as_buffer()).column("n").to_pylist()
+    (b'', [1, 2])
+    """
+    counter = pa.MockOutputStream()
+    ends = [0]
+    for table in tables:
+        if table is not None:
+            write_stream(counter, table)
+        ends.append(counter.size())
+    data = pa.allocate_buffer(ends[-1])
+    with pa.FixedSizeBufferWriter(data) as sink:
+        for table in tables:
+            if table is not None:
+                write_stream(sink, table)
+    offsets = pa.py_buffer(np.array(ends, np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(tables), [None, offsets, data])
+
+
+def write_stream(
+    sink: pa.NativeFile | RawIOBase,
+    table: pa.Table | pa.RecordBatch,
+    *,
+    compression: Literal["lz4"] | None = None,
+    rows: int | None = None,
+) -> None:
+    """Write a table as an Arrow stream, in batches of at most this number of rows."""
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-        writer.write(table)
-    return sink.getvalue()
+        if rows is None:
+            writer.write(table)
+        else:
+            writer.write_table(table, max_chunksize=rows)
 
 
 def from_bytes(data: bytes | pa.Buffer) -> pa.Table:
@@ -92,9 +128,8 @@ class RowPacker:
             return
         pending: list[pa.RecordBatch] = []
         empty_buckets = set(range(self.buckets))
-        for batch in batches:
-            if batch.num_rows:
-                pending.append(batch)
+        for batch in chain.from_iterable(map(_slices, batches)):
+            pending.append(batch)
             if (
                 sum(b.num_rows for b in pending) >= _ROWS_A_PACK
                 or sum(b.nbytes for b in pending) >= _BYTES_A_PACK
@@ -106,29 +141,30 @@ class RowPacker:
         # Every bucket takes part in every micro-batch with data: lateness depends on the previous watermark.
         context = TaskContext.get()
         if context is None or context.partitionId() == 0:
-            yield self._to_record_batch(sorted(empty_buckets), [b""] * len(empty_buckets))
+            yield self._to_record_batch(sorted(empty_buckets), [None] * len(empty_buckets))
+        release_memory()
 
     def _pack(self, pending: list[pa.RecordBatch], empty_buckets: set[int]) -> pa.RecordBatch:
         table = pa.Table.from_batches(pending).combine_chunks()
         if self.by is None or self.buckets == 1:
-            numbers, parts = [0], [to_bytes(table)]
+            numbers, parts = [0], [table]
         else:
             buckets = bucket_of(self._bucket_hashes(table), self.buckets)
             order = np.argsort(buckets, kind="stable")
             ends = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
             distributed = table.take(pa.array(order)).combine_chunks()
             numbers = [b for b in range(self.buckets) if ends[b + 1] > ends[b]]
-            parts = [to_bytes(distributed.slice(ends[b], ends[b + 1] - ends[b])) for b in numbers]
+            parts = [distributed.slice(ends[b], ends[b + 1] - ends[b]) for b in numbers]
         empty_buckets.difference_update(numbers)
         return self._to_record_batch(numbers, parts)
 
-    def _to_record_batch(self, numbers: list[int], parts: list[bytes]) -> pa.RecordBatch:
+    def _to_record_batch(self, numbers: list[int], parts: Sequence[pa.Table | None]) -> pa.RecordBatch:
         names = labels(self.buckets)
         return pa.record_batch(
             [
                 pa.array([names[b] for b in numbers], pa.int32()),
                 pa.array([self.side] * len(parts), pa.int8()),
-                pa.array(parts, pa.binary()),
+                to_column(parts),
             ],
             ["bucket", "side", "payload"],
         )
@@ -162,6 +198,13 @@ def to_packed_frame(batch: pa.RecordBatch) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415 - as above
 
     return pd.DataFrame({"payload": [to_bytes(batch)]})
+
+
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch, divided if it is larger than a pack."""
+    parts = -(-batch.nbytes // _BYTES_A_PACK) or 1
+    rows = -(-batch.num_rows // parts)
+    return (batch.slice(begin, rows) for begin in range(0, batch.num_rows, max(1, rows)))
 
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -199,18 +242,20 @@ def unpack_by_side(
         pending[names[side]].append(from_bytes(payload))
         size += len(payload)
         if size >= limit:
-            # Release the unpacked parts before the step, which needs the memory.
-            tables_by_side = _concatenate(pending)
-            pending, size, parts = {name: [] for name in names}, 0, parts + 1
-            yield tables_by_side
+            yield _take_all(pending)
+            size, parts = 0, parts + 1
     if size or not parts:
-        yield _concatenate(pending)
+        yield _take_all(pending)
 
 
-def _concatenate(pending: dict[_Name, list[pa.Table]]) -> dict[_Name, pa.Table]:
-    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in pending.items() if tables}
+def _take_all(pending: dict[_Name, list[pa.Table]]) -> dict[_Name, pa.Table]:
+    """The pending rows by side. They are no longer pending, because the step needs the memory."""
+    tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in pending.items() if parts}
+    for parts in pending.values():
+        parts.clear()
+    return tables
 
 
 def pack_result(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Pack a batch of results."""
-    return pa.record_batch([pa.array([to_bytes(batch)], pa.binary())], ["payload"])
+    return pa.record_batch([to_column([batch])], ["payload"])

@@ -30,6 +30,7 @@ _MAX_PER_CORE: Final = 4
 _LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 """Spark's master for one machine: `local`, `local[4]`, `local[*]`, `local[4, 3]`."""
 _LOG: Final = logging.getLogger("tidegate")
+_MAX_ARROW_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _CONFS: Final = {
     PROVIDER: ROCKSDB,
     # Commits write what changed instead of the whole store.
@@ -49,10 +50,11 @@ _CONFS: Final = {
 def configure(spark: _Session, *, partitions: int | None = None) -> _Session:
     """Configure a session for streaming joins, and return it.
 
-    It sets the RocksDB state store, which Spark requires for these joins, with settings for few large values, and
-    larger batches between Spark and Python. If the number of shuffle partitions is not set, it sets that too. These
-    settings apply to the whole session: Spark's own stream-stream joins in it also use RocksDB, and its other queries
-    are shuffled into as many partitions. `spark.newSession()` has settings of its own.
+    It sets the RocksDB state store, which Spark requires for these joins, with settings for few large values. Batches
+    between Spark and Python get at most 100,000 rows and, if you have set no other limit, 16 MB. If the number of
+    shuffle partitions is not set, it sets that too. These settings apply to the whole session: Spark's own
+    stream-stream joins in it also use RocksDB, and its other queries are shuffled into as many partitions.
+    `spark.newSession()` has settings of its own.
 
     On a local master, workers run the Python of this process, unless `PYSPARK_PYTHON` or `spark.pyspark.python` is
     set. Spark would start the first `python3` of the path, which has no Tidegate if this process uses an environment
@@ -72,7 +74,10 @@ def configure(spark: _Session, *, partitions: int | None = None) -> _Session:
     """
     for name, value in _CONFS.items():
         spark.conf.set(name, value)
-    # The second argument replaces Spark's own default of 200: None means that no number was set.
+    # The second argument of `get` replaces Spark's own default: None means that nothing was set.
+    if spark.conf.get(_MAX_ARROW_BYTES, None) is None:
+        # A worker holds a whole batch in several forms. Spark's 64 MB take too much memory if rows are wide.
+        spark.conf.set(_MAX_ARROW_BYTES, "16m")
     if partitions is None and spark.conf.get(PARTITIONS, None) is None:
         partitions, why = _choose_partitions(spark)
         _report(

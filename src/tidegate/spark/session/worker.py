@@ -6,6 +6,8 @@ import gc
 import sys
 from functools import cache
 
+import pyarrow as pa
+
 from tidegate._version import __version__
 from tidegate.types import InputError
 
@@ -29,3 +31,8 @@ def freeze_imports() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def release_memory() -> None:
+    """Return the memory of Arrow tables that are gone to the system: Arrow's allocator would keep some of it."""
+    pa.default_memory_pool().release_unused()

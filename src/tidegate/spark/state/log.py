@@ -21,6 +21,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
@@ -28,11 +29,18 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.snapshot import pack, unpack
-from tidegate.spark.packing.packed_rows import from_bytes, to_buffer
+from tidegate.spark.packing.packed_rows import from_bytes, write_stream
 from tidegate.spark.state.difference import apply_difference, difference, sorted_by_id
 from tidegate.spark.state.local_files import LocalFiles
 from tidegate.spark.state.payload import PayloadStore, Segment
-from tidegate.spark.state.values import Blob, DamagedStateError, DictValueStore, ValueStore
+from tidegate.spark.state.values import (
+    CHUNK_BYTES,
+    Blob,
+    BlobWriter,
+    DamagedStateError,
+    DictValueStore,
+    ValueStore,
+)
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -203,7 +211,7 @@ class StateLog:
         # The arrays may be views of what the next step changes, so a later write compares with a copy.
         data = pack(state)
         if files:
-            files.write(_arrays_file(token), data)
+            files.write(_arrays_file(token), lambda file: file.write(data))
             files.retain([*new.files(), *(old.files() if old else ())])
         self._manifest, self._arrays = new, unpack(data)
 
@@ -230,10 +238,13 @@ class StateLog:
             name = f"segment-{part}-{token}-{number}"
             # Rows that are converted after a restart come from an older segment.
             table = segment.load(anew=True)
-            blob = Blob.write(self._values, name, to_buffer(table, "lz4"))
+            with BlobWriter(self._values, name) as writer:
+                rows = max(1, CHUNK_BYTES * segment.rows // max(1, segment.nbytes))
+                # By small batches, because a batch is compressed as a whole before it is written.
+                write_stream(writer, table, compression="lz4", rows=rows)
             if files:
-                files.write(name, to_buffer(table))
-            described.append(replace(segment, blob=blob).described)
+                files.write(name, partial(write_stream, table=table))
+            described.append(replace(segment, blob=writer.blob).described)
         return described
 
     def _replay(self, manifest: Manifest) -> dict[str, Array]:
@@ -248,10 +259,10 @@ class StateLog:
         copy = files.read(blob.name, anew=anew) if files else None
         if copy is not None:
             return from_bytes(copy)
-        table = from_bytes(blob.read(self._values))
+        table = from_bytes(blob.read(self._values)).combine_chunks()
         if files is None:
             return table
-        files.write(blob.name, to_buffer(table))
+        files.write(blob.name, partial(write_stream, table=table))
         copy = files.read(blob.name, anew=False)
         return table if copy is None else from_bytes(copy)
 

@@ -8,13 +8,15 @@ used.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from io import RawIOBase
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from _typeshed import ReadableBuffer
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 CHUNKS: Final = "chunks"
@@ -112,10 +114,9 @@ class Blob:
     @classmethod
     def write(cls, values: ValueStore, name: str, data: bytes | pa.Buffer) -> Blob:
         """Write data under a new name."""
-        view = memoryview(data)
-        for number, begin in enumerate(range(0, len(view), CHUNK_BYTES)):
-            values.put(f"{name}/{number}", bytes(view[begin : begin + CHUNK_BYTES]))
-        return cls(name, len(view), zlib.crc32(view))
+        with BlobWriter(values, name) as writer:
+            writer.write(data)
+        return writer.blob
 
     @classmethod
     def of(cls, described: list[Any]) -> Blob:
@@ -149,3 +150,39 @@ class Blob:
 
     def _chunks(self) -> list[str]:
         return [f"{self.name}/{number}" for number in range(-(-self.size // CHUNK_BYTES))]
+
+
+class BlobWriter(RawIOBase):
+    """A file whose content becomes the chunks of a blob while it is written; `blob` is there when it is closed."""
+
+    def __init__(self, values: ValueStore, name: str) -> None:
+        self.blob = Blob(name, 0, 0)
+        self._values = values
+        self._pending = bytearray()
+        self._chunks = 0
+
+    def writable(self) -> bool:
+        """Whether it can be written."""
+        return True
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write the next bytes."""
+        view = memoryview(data)
+        self.blob = replace(
+            self.blob, size=self.blob.size + view.nbytes, checksum=zlib.crc32(view, self.blob.checksum)
+        )
+        self._pending += view
+        while len(self._pending) >= CHUNK_BYTES:
+            self._put(CHUNK_BYTES)
+        return view.nbytes
+
+    def close(self) -> None:
+        """Write the last chunk."""
+        if self._pending:
+            self._put(len(self._pending))
+        super().close()
+
+    def _put(self, size: int) -> None:
+        self._values.put(f"{self.blob.name}/{self._chunks}", bytes(memoryview(self._pending)[:size]))
+        del self._pending[:size]
+        self._chunks += 1
