@@ -55,7 +55,7 @@ def test_the_edge_filter_loads_nothing_of_spark_and_no_proofs() -> None:
 
 def test_the_command_edge_loads_nothing_of_spark_and_no_policies() -> None:
     run = "import os; os.dup2(os.open(os.devnull, os.O_RDONLY), 0); import tidegate.cli\n"
-    run += "tidegate.cli.app(['edge', '--omega', '4'], standalone_mode=False)"
+    run += "tidegate.cli.app(['edge', '--bracket', '4'], standalone_mode=False)"
     modules = loaded(run)
     assert below(modules, *JOINS, "spark", "alerts.certification") == []
     assert modules.isdisjoint({"pyspark", "sqlglot"})  # pyarrow loads pandas where it is installed

@@ -34,9 +34,9 @@ def test_windows(given_as: tuple[WindowSpan, WindowSpan], expected: Window) -> N
 
 def test_lengths() -> None:
     window = Window(Last(3), None)
-    assert window.length("left") == 2
-    assert window.length("right") >= FOREVER
-    assert (Window(7, -2).length("left"), Window(7, -2).length("right")) == (7, -2)
+    assert window.reach("left") == 2
+    assert window.reach("right") >= FOREVER
+    assert (Window(7, -2).reach("left"), Window(7, -2).reach("right")) == (7, -2)
     assert [Window(*spans).counted for spans in ((1, 1), (Last(1), 1), (None, Last(2)))] == [
         False,
         True,
@@ -59,7 +59,7 @@ def test_a_whole_window_holds_the_same_whole_differences(low: int, length: int) 
     if whole is None:
         assert inside == []
     else:
-        assert [d for d in range(-60, 60) if -whole.length("right") <= d <= whole.length("left")] == inside
+        assert [d for d in range(-60, 60) if -whole.reach("right") <= d <= whole.reach("left")] == inside
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, "3", None, True])

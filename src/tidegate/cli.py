@@ -157,12 +157,12 @@ def rescale(
 
 @app.command(
     epilog=_examples(
-        "sensor | tidegate edge --omega 10 | send",
-        "sensor | tidegate edge --omega 2.5 --shape increasing --key machine --format json | send",
+        "sensor | tidegate edge --bracket 10 | send",
+        "sensor | tidegate edge --bracket 2.5 --shape increasing --key machine --format json | send",
     )
 )
 def edge(
-    omega: Annotated[
+    bracket: Annotated[
         float,
         typer.Option(help="Length of a bracket, in the unit of the time column (seconds for timestamps)."),
     ],
@@ -182,7 +182,7 @@ def edge(
     hold: Annotated[
         float | None,
         typer.Option(
-            help="Maximum time to hold a reading back, in the unit of the time column. Default: omega."
+            help="Maximum time to hold a reading back, in the unit of the time column. Default: the bracket."
         ),
     ] = None,
     low: Annotated[float, typer.Option(help="Send readings below this value immediately.")] = -math.inf,
@@ -199,20 +199,20 @@ def edge(
 ) -> None:
     """Read sensor readings from stdin, and write those that can decide an alarm to stdout.
 
-    A reading is held back until it is known whether it is needed, for at most omega plus the disorder. Ctrl-C or
+    A reading is held back until it is known whether it is needed, for at most a bracket plus the disorder. Ctrl-C or
     SIGTERM ends the input, and readings that are held back are written first. A summary is written to stderr.
     """
     from tidegate.alerts.edge import Edge  # noqa: PLC0415 - see the module's docstring
 
     config = Edge(
-        omega=_whole(omega),
+        omega=_as_integer_if_whole(bracket),
         shape=shape,
         time=time,
         value=value,
         key=key,
         format=line_format,
-        disorder=_whole(disorder),
-        hold=None if hold is None else _whole(hold),
+        disorder=_as_integer_if_whole(disorder),
+        hold=None if hold is None else _as_integer_if_whole(hold),
         low=low,
         high=high,
         max_wait=max_wait,
@@ -246,7 +246,7 @@ def _input_ended_by_signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _whole(duration: float) -> Time:
+def _as_integer_if_whole(duration: float) -> Time:
     return int(duration) if duration.is_integer() else duration
 
 

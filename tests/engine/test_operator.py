@@ -13,7 +13,7 @@ from tests.engine.brute_force import Arrived, Bounded, Name, Row, Spans, cut
 from tests.engine.cases import Stream, Streams, is_part, streams
 from tidegate import Band, Budget, InputError, Last, Window
 from tidegate.engine import Join, Operator, StepOutcome, collected
-from tidegate.engine.arrivals import Arrivals, Floors, Moment, arrange
+from tidegate.engine.arrivals import Arrivals, EarliestTimes, Moment, arrange
 from tidegate.engine.buffer import kept
 from tidegate.engine.index import Axes, Index
 from tidegate.engine.snapshot import pack
@@ -201,7 +201,7 @@ def test_buffers_and_matches_step_by_step(
     st.sampled_from(get_args(Order)),
     st.sampled_from([1, 4, 9, "instant"]),
 )
-def test_whoever_holds_the_payload_can_follow(
+def test_outcomes_list_the_rows_that_left(
     case: Streams, window: Spans, policy: str, limit: int, order: Order, step: StepSize
 ) -> None:
     operator = Operator(Join(Window.of(window), Budget(rows=limit), policy, order=order))
@@ -544,7 +544,9 @@ def test_a_step_without_arrivals_lets_rows_expire() -> None:
     collected(operator.step(left, right, moment))
     assert ids(operator) == {"left": [0, 1], "right": []}
     nothing = left.take(slice(0, 0)), right.take(slice(0, 0))
-    _, outcome = collected(operator.step(*nothing, Moment(Clocks.both(6), Floors(6, 6), Floors(6, 6))))
+    _, outcome = collected(
+        operator.step(*nothing, Moment(Clocks.both(6), EarliestTimes(6, 6), EarliestTimes(6, 6)))
+    )
     assert ids(operator) == {"left": [1], "right": []}
     assert outcome.expired["left"].rows.id.tolist() == [0]
 

@@ -84,7 +84,7 @@ def test_join_and_reservoir_never_exceed_the_budget_while_it_grows() -> None:
         assert report.times[0] < report.grew_at < 600
 
 
-def test_it_never_grows_without_being_told() -> None:
+def test_it_never_grows_without_a_request() -> None:
     report = small(1)
     assert set(report.size) == {HELD}
     assert np.isnan(report.grew_at)

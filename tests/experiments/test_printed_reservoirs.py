@@ -131,7 +131,7 @@ def test_all_results_are_offered_with_one_probability() -> None:
         running.step(*step)
         fractions.append(running.operator.sampling.fraction)
         for buffer in running.operator.buffers.values():
-            level = buffer.rows.notes.get("level")
+            level = buffer.rows.policy_columns.get("level")
             rows += len(buffer)
             assert level is None or (probabilities_at(1.0, level) <= fractions[-1] * (1 + 1e-12)).all()
     assert rows > 1000

@@ -228,7 +228,7 @@ def restarted(before: Policy, after: Policy) -> list[Array | None]:
             operator.restore(state, policy=before.label() == after.label())
         collected(operator.step(*step))
         assert 0 < operator.rows <= 20
-    return [buffer.rows.notes.get("priority") for buffer in operator.buffers.values()]
+    return [buffer.rows.policy_columns.get("priority") for buffer in operator.buffers.values()]
 
 
 def test_another_scheme_or_policy_goes_on_with_the_rows() -> None:
@@ -281,7 +281,7 @@ def test_times_that_make_no_sense_together(given: dict[str, Any], message: str) 
         tg.simulate(left, right, policy=IJoin(**given), **SETTINGS)
 
 
-def test_what_has_no_effect_is_told() -> None:
+def test_unused_parameters_are_reported() -> None:
     with pytest.warns(UserWarning, match="fairness is not used where maturity is given"):
         IJoin(maturity=2, fairness=0.5)
     with pytest.warns(UserWarning, match="maturity, decay is not used with expects="):
@@ -298,7 +298,7 @@ def test_what_decides_on_sets_expects_nothing_of_a_row() -> None:
         tg.simulate(left, right, policy=IJoin(expects="flow_expect"), **SETTINGS)
 
 
-def test_what_it_expects_by_can_be_told_by_name() -> None:
+def test_expects_takes_the_name_of_a_policy() -> None:
     assert IJoin.from_parameters({"expects": "prob"}) == IJoin(expects=Prob())
     assert IJoin.from_parameters({"expects": {"policy": "prob", "capacity": 7}}) == IJoin(
         expects=Prob(capacity=7)
@@ -319,7 +319,7 @@ def test_rows_that_are_redefined_are_worth_that_at_once(recompute: Recompute) ->
         assert before.importance is not None
         operator.revalue(side, before.importance * 1e6)
         after = operator.policy.scores(operator.buffers[side].rows, operator.now)
-        matched: Array = before.notes["recent"] > 0
+        matched: Array = before.policy_columns["recent"] > 0
         assert matched.any()
         assert (after[matched] > 1e3 * operator.policy.scores(before, operator.now)[matched]).mean() > 0.5
 
@@ -346,7 +346,7 @@ def test_a_restart_with_other_parameters_goes_on(one: Policy, other: Policy) -> 
     restarted(one, other)
 
 
-def test_a_window_without_end_needs_to_be_told_what_is_unproductive() -> None:
+def test_a_window_without_end_needs_unproductive() -> None:
     left, right = skewed(50)
     with pytest.raises(InputError, match="ijoin needs unproductive= with the window"):
         tg.simulate(left, right, policy="ijoin", **SETTINGS | {"window": (None, None)})

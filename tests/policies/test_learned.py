@@ -90,7 +90,7 @@ def test_what_was_given_rests_on_no_sample() -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in tg.policies.names() if n != "offline"])
-def test_before_anything_was_seen_little_is_told(name: str) -> None:
+def test_before_the_first_row_little_is_learned(name: str) -> None:
     policy = tg.policies.find(name).start(Setting(WINDOW))
     assert all(row.value in (0.0, 1.0) for row in learned_by(policy))
 

@@ -8,7 +8,7 @@ import pytest
 import tidegate as tg
 from tidegate import InputError, Window
 from tidegate.policies import Fifo, Policy, Random, RunningPolicy, UntilExpiry, find, names, registered
-from tidegate.policies.abilities import KeepsNotes
+from tidegate.policies.abilities import KeepsColumns
 from tidegate.types import Array, Rows, Setting, Time
 
 ROWS = Rows(
@@ -142,8 +142,8 @@ def test_scores_change_nothing() -> None:
     for name in set(names()) - {"offline"}:
         policy = find(name).start(Setting(Window(5, 5)))
         before = {column.name: getattr(ROWS, column.name) for column in fields(ROWS)}
-        notes = policy.notes(ROWS) if isinstance(policy, KeepsNotes) else {}
-        policy.scores(replace(ROWS, notes=notes), 30)
+        notes = policy.policy_columns(ROWS) if isinstance(policy, KeepsColumns) else {}
+        policy.scores(replace(ROWS, policy_columns=notes), 30)
         assert all(getattr(ROWS, name) is column for name, column in before.items())
         assert ROWS.time.tolist() == [30, 10, 20]
 

@@ -189,6 +189,6 @@ def test_what_are_no_rates_is_refused(rates: Any) -> None:  # noqa: ANN401 - tha
         Life(MODEL, rates=rates)
 
 
-def test_rates_are_told_and_made_again() -> None:
+def test_rates_are_restored_from_parameters() -> None:
     for policy in (Prob(MODEL, rates=(1, 3)), Life(rates=(1, 3))):
         tg.checks.check_policy(policy)

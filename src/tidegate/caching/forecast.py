@@ -123,7 +123,7 @@ def _benefits(
         lasts, of = np.unique(seen, return_inverse=True)
         return _BlockBenefits(places, _summed_ar1(process, survival, values[candidates], lasts), of, one, 1)
     return _BlockBenefits(
-        places, _summed(process, survival, values[candidates], seen, start, ahead), each, one, 1
+        places, _benefits_by_sums(process, survival, values[candidates], seen, start, ahead), each, one, 1
     )
 
 
@@ -149,7 +149,7 @@ def _first_visits(visits: Array, returns: Array) -> Array:
     return first
 
 
-def _summed(
+def _benefits_by_sums(
     process: Process, survival: Survival, values: Array, seen: Array, start: int, ahead: int | None
 ) -> Array:
     """Sums for any other process: a row for each time, a column for each value."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Time, Window
 
 
-class Floors(NamedTuple):
+class EarliestTimes(NamedTuple):
     """The smallest time that a row yet to come may have, for each side."""
 
     left: Time
@@ -27,8 +27,8 @@ class Moment(NamedTuple):
     """When a step happens: the clocks after it, and what may still come at its begin and after its end."""
 
     clocks: Clocks
-    begin: Floors
-    end: Floors
+    begin: EarliestTimes
+    end: EarliestTimes
 
     @property
     def now(self) -> Time:
@@ -122,7 +122,7 @@ class Arrivals:
             for both in ((nows, nows), (first, first), end)
         )
         for reached, least, least_after in zip(clocks, begin, after, strict=True):
-            yield Moment(Clocks(*reached), Floors(*least), Floors(*least_after))
+            yield Moment(Clocks(*reached), EarliestTimes(*least), EarliestTimes(*least_after))
 
     def _own_times(self, side: Side, at: Array) -> Array:
         """The event times of a side at these times of arrival."""
@@ -139,7 +139,7 @@ class Arrivals:
 
 
 class FloorColumns(NamedTuple):
-    """The `Floors` of many steps."""
+    """The `EarliestTimes` of many steps."""
 
     left: Array
     right: Array

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 class Encoded:
     """Both streams, ready to be joined, and how to find a row of the input again.
 
-    `source` has for each row number (`Rows.id`) its position in its stream; `numeric` states whether
+    `source` has for each row number (`Rows.id`) its position in its stream; `integer_keys` states whether
     keys are numbers as they are.
     """
 
     arrivals: Arrivals
     source: Array
     null_keys: int
-    numeric: bool
+    integer_keys: bool
 
 
 def encode(
@@ -46,16 +46,16 @@ def encode(
         raise InputError(
             f"the left has {len(left.keys)} key columns, the right {len(right.keys)}; name as many"
         )
-    numeric = condition != "=" or _whole(left, right)
+    integer_keys = condition != "=" or _has_integer_keys(left, right)
     keys = _equal(left, right) if condition == "=" else _ordered(left, right, condition)
     times = _same_kind(left.time, right.time)
-    weighed = left.importance is not None or right.importance is not None
+    has_importance = left.importance is not None or right.importance is not None
     sides: list[dict[str, Array]] = []
     for trace, (key, valid), time in zip((left, right), keys, times, strict=True):
         columns = {"key": key, "time": time, "source": np.arange(len(trace))}
-        if weighed:
-            worth = trace.importance
-            columns["importance"] = np.ones(len(trace)) if worth is None else worth
+        if has_importance:
+            importance = trace.importance
+            columns["importance"] = np.ones(len(trace)) if importance is None else importance
         sides.append(columns if valid is None else {name: column[valid] for name, column in columns.items()})
     nulls = len(left) + len(right) - sum(len(side["key"]) for side in sides)
     sources = tuple(side.pop("source") for side in sides)
@@ -63,20 +63,20 @@ def encode(
     source = np.empty(len(sources[0]) + len(sources[1]), np.int64)
     for rows, origin, order in zip((arrivals.left, arrivals.right), sources, arrivals.order, strict=True):
         source[rows.id] = origin[order]
-    return Encoded(arrivals, source, nulls, numeric)
+    return Encoded(arrivals, source, nulls, integer_keys)
 
 
 Keys = tuple[tuple["Array", "Array | None"], tuple["Array", "Array | None"]]
 
 
-def _whole(left: Trace, right: Trace) -> bool:
+def _has_integer_keys(left: Trace, right: Trace) -> bool:
     """Whether there is one key column on either side, of whole numbers."""
     return len(left.keys) == 1 and all(pa.types.is_integer(trace.keys[0].type) for trace in (left, right))
 
 
 def _equal(left: Trace, right: Trace) -> Keys:
     pairs = [_common(a, b) for a, b in zip(left.keys, right.keys, strict=True)]
-    if _whole(left, right):
+    if _has_integer_keys(left, right):
         return _as_they_are(pairs[0][0]), _as_they_are(pairs[0][1])
     codes = np.zeros(len(left) + len(right), np.int64)
     valid = np.ones(len(codes), bool)

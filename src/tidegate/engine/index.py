@@ -108,13 +108,13 @@ def _bucket(
 def _count(
     shift: Any, starts: Array, order: Array, keys: Array, lows: Array, highs: Array,
     likely: Array, key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
-    hits_indexed: Array, hits_probing: Array, worth_indexed: Array, worth_probing: Array, combine: int,
+    hits_indexed: Array, hits_probing: Array, importance_indexed: Array, importance_probing: Array, combine: int,
     watch: Watch,
 ) -> tuple[int, float]:  # fmt: skip
     """Count partners without forming pairs; returns results and their importance."""
     total = 0
-    worth = 0.0
-    weighed = len(worth_probing) > 0
+    importance = 0.0
+    has_importance = len(importance_probing) > 0
     watched = watch.counts.shape[1] > 0
     for i in likely:
         begin, end = _bucket(shift, starts, lows, highs, key[i], low[i], high[i], reach_low, reach_high)
@@ -124,13 +124,13 @@ def _count(
             if near and keys[j] == key[i]:
                 found += 1
                 hits_indexed[order[j]] += 1
-                if weighed:
-                    worth += combined(combine, worth_indexed[order[j]], worth_probing[i])
+                if has_importance:
+                    importance += combined(combine, importance_indexed[order[j]], importance_probing[i])
                 if watched:
                     note_age(watch, low[i], lows[j])
         hits_probing[i] += found
         total += found
-    return total, worth
+    return total, importance
 
 
 @kernel
@@ -175,7 +175,7 @@ class _Hashed:
         return (self._shift, *self._layout, likely, key, low, high, *reaches)
 
 
-NO_WORTH: Final = np.empty(0, np.float64)
+NO_IMPORTANCE: Final = np.empty(0, np.float64)
 
 
 class Axes(NamedTuple):
@@ -221,15 +221,15 @@ class Index:
         self,
         probing: Axes,
         hits: tuple[Array, Array],
-        worth: tuple[Array, Array] | None = None,
+        importance: tuple[Array, Array] | None = None,
         combine: Combine = "min",
         watch: Watch = NO_WATCH,
     ) -> tuple[int, float]:
-        """Count results and add up their importance; `hits` and `worth` are (indexed, probing)."""
-        worths = worth or (NO_WORTH, NO_WORTH)
-        arguments = (*self._search(probing), *hits, *worths, COMBINES[combine], watch)
-        total, importance = self._rows.count(*arguments)
-        return int(total), float(importance)
+        """Count results and add up their importance; `hits` and `importance` are (indexed, probing)."""
+        of_rows = importance or (NO_IMPORTANCE, NO_IMPORTANCE)
+        arguments = (*self._search(probing), *hits, *of_rows, COMBINES[combine], watch)
+        total, of_results = self._rows.count(*arguments)
+        return int(total), float(of_results)
 
     def pairs(self, probing: Axes, chunk: int = PAIRS_AT_A_TIME) -> Iterator[Pairs]:
         """Yield results as (left, right) positions, at most `chunk` at a time."""

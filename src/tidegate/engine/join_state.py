@@ -15,7 +15,7 @@ from tidegate.types import FAR, FOREVER, SIDES, Clocks, Last, Rows, Window, part
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidegate.engine.arrivals import Floors
+    from tidegate.engine.arrivals import EarliestTimes
     from tidegate.engine.removals import StepRemovals
     from tidegate.types import Array, Budget, Side, Time
 
@@ -111,7 +111,7 @@ class JoinState:
         if len(rows):
             self.latest[side] = max(self.latest[side], rows.time[-1].item())
 
-    def expired(self, rows: Rows, floors: Floors, arriving: int = 0) -> Array:
+    def expired(self, rows: Rows, floors: EarliestTimes, arriving: int = 0) -> Array:
         """The positions of rows whose window has passed; `arriving` rows of the side are not yet counted."""
         span = self.window.left if rows.side == "left" else self.window.right
         if span is None:
@@ -119,7 +119,7 @@ class JoinState:
         floor = floors.right if rows.side == "left" else floors.left
         if isinstance(span, Last):
             floor = self.arrived[rows.side] - arriving
-        axis, length = window_axis(rows, rows.side), self.window.length(rows.side)
+        axis, length = window_axis(rows, rows.side), self.window.reach(rows.side)
         if not len(axis) or not is_expired(axis.min(), floor, length):
             return NO_ROWS
         return np.flatnonzero(is_expired(axis, floor, length))
@@ -159,7 +159,7 @@ class JoinState:
         span = self.window.left if rows.side == "left" else self.window.right
         ends = expired and span is not None and not isinstance(span, Last)
         # A row arrived when its own side's clock had its time, and its window ends by the other side's clock.
-        longest = self.window.length(rows.side) + clocks.lead(rows.side) if ends else FOREVER
+        longest = self.window.reach(rows.side) + clocks.lead(rows.side) if ends else FOREVER
         self.tally.record_lifetimes(lifetime(gone.time, clocks.of(rows.side), longest))
         if expired:
             self.tally.expired += len(gone)

@@ -15,7 +15,7 @@ from tidegate.compiled import kernel
 from tidegate.engine import nested_loop
 from tidegate.engine.ages import Ages, Origin, Watch, note_ages
 from tidegate.engine.combining import COMBINES, importances
-from tidegate.engine.index import NO_WORTH, Axes, Index
+from tidegate.engine.index import NO_IMPORTANCE, Axes, Index
 from tidegate.types import Pairs, Rows, Window, other_side
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Matcher:
     def __init__(self, window: Window, condition: Condition = "=", combine: Combine = "min") -> None:
         self.condition = condition
         self.combine = combine
-        self.lengths = window.length("left"), window.length("right")
+        self.lengths = window.reach("left"), window.reach("right")
 
     def index(self, side: Side, arrivals: Axes) -> Index:
         """Index arrivals of one side, in order of time, for rows of the other."""
@@ -113,11 +113,11 @@ class Matcher:
             counted = step_hits if origin == "from_step" else hits
             if chunk:
                 formed = indexes[side].pairs(axes, chunk)
-                found, worth = yield from self._form(formed, rows, at, counted, watch, residual)
+                found, importance = yield from self._form(formed, rows, at, counted, watch, residual)
             else:
-                found, worth = self._count(indexes[side], axes, rows, at, counted, watch)
+                found, importance = self._count(indexes[side], axes, rows, at, counted, watch)
             ages.add(origin, watch)
-            tally.add(origin, found, worth)
+            tally.add(origin, found, importance)
         for each, start in fresh.items():
             hits[each][start:] += step_hits[each][start:]
 
@@ -132,16 +132,16 @@ class Matcher:
     ) -> tuple[int, float]:
         (indexed, at_indexed), (probing, at_probing) = places.items()
         counts = hits[indexed][at_indexed], hits[probing][at_probing]
-        worths = rows[indexed].importance, rows[probing].importance
-        weighed = None
-        if worths[0] is not None and worths[1] is not None:
-            weighed = worths[0][at_indexed], worths[1][at_probing]
-        total, worth = index.count(axes, counts, weighed, self.combine, watch)
+        both = rows[indexed].importance, rows[probing].importance
+        of_rows = None
+        if both[0] is not None and both[1] is not None:
+            of_rows = both[0][at_indexed], both[1][at_probing]
+        total, importance = index.count(axes, counts, of_rows, self.combine, watch)
         for side, count in zip(places, counts, strict=True):
             # A slice was counted in place; other positions were copied and are written back.
             if not isinstance(places[side], slice):
                 hits[side][places[side]] = count
-        return total, worth
+        return total, importance
 
     def _count_few(
         self,
@@ -154,9 +154,9 @@ class Matcher:
     ) -> None:
         """Count the results of a step of few rows, all at once."""
         left, right = rows.values()
-        worths = NO_WORTH, NO_WORTH
+        of_rows = NO_IMPORTANCE, NO_IMPORTANCE
         if left.importance is not None and right.importance is not None:
-            worths = left.importance, right.importance
+            of_rows = left.importance, right.importance
         number = left.time.dtype.type
         watches = ages.watch("from_right"), ages.watch("from_step"), ages.watch("from_left")
         counts, sums = nested_loop.nested_loop_count(
@@ -166,13 +166,13 @@ class Matcher:
             (number(self.lengths[0]), number(self.lengths[1])),
             (hits["left"], hits["right"]),
             (step_hits["left"], step_hits["right"]),
-            worths,
+            of_rows,
             COMBINES[self.combine],
             watches,
         )
-        for origin, found, worth, watch in zip(_ORIGINS, counts, sums, watches, strict=True):
+        for origin, found, importance, watch in zip(_ORIGINS, counts, sums, watches, strict=True):
             ages.add(origin, watch)
-            tally.add(origin, found, worth)
+            tally.add(origin, found, importance)
 
     def _form(
         self,
@@ -183,7 +183,7 @@ class Matcher:
         watch: Watch,
         residual: Residual | None,
     ) -> Generator[Pairs, None, tuple[int, float]]:
-        total, worth = 0, 0.0
+        total, importance = 0, 0.0
         indexed, probing = places
         left, right = rows["left"].importance, rows["right"].importance
         for local in formed:
@@ -199,9 +199,9 @@ class Matcher:
             total += len(chunk.left)
             if left is not None and right is not None:
                 gains = importances(COMBINES[self.combine], left, right, chunk.left, chunk.right)
-                worth += float(gains.sum())
+                importance += float(gains.sum())
             yield chunk
-        return total, worth
+        return total, importance
 
 
 def window_axis(rows: Rows, side: Side) -> Array:

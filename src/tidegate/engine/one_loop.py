@@ -39,7 +39,7 @@ _EVICTED, _EXPIRED, _PEAK = range(3)
 _LIVES, _LIFE_SUM, _LIFE_SQUARES = range(3)
 _FEW: Final = 16
 """The mean number of rows in a step up to which the loop is faster."""
-_WIDE: Final = 1 << 10
+_MAX_ROWS_A_STEP: Final = 1 << 10
 """The maximum number of rows in a step up to which it is faster: each row that leaves may cost a scan of all."""
 
 _is_expired = inlined(is_expired)
@@ -71,7 +71,7 @@ def run(
     left, right = arrivals.left, arrivals.right
     ends = step_ends(cuts)
     widths = np.diff(ends, prepend=0)
-    if widths.max() > _WIDE:
+    if widths.max() > _MAX_ROWS_A_STEP:
         return None
     steps = np.repeat(np.arange(len(ends)), widths)
     on_right = np.ones(n, np.int8)
@@ -98,7 +98,7 @@ def run(
         axis[ends - 1] if counts else floor
         for axis, counts, floor in zip((axis_left, axis_right), counted, (due.right, due.left), strict=True)
     ]
-    lengths = number(join.window.length("left")), number(join.window.length("right"))
+    lengths = number(join.window.reach("left")), number(join.window.reach("right"))
     longest = tuple(
         number(FOREVER) if counts else length for counts, length in zip(counted, lengths, strict=True)
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from tidegate.engine.ages import Ages
-from tidegate.engine.arrivals import Floors
+from tidegate.engine.arrivals import EarliestTimes
 from tidegate.engine.buffer import Buffer
 from tidegate.engine.index import PAIRS_AT_A_TIME
 from tidegate.engine.join_state import NO_ROWS, JoinState, StepOutcome, excess
@@ -80,7 +80,7 @@ class Join:
         The importance of a result from its partners'.
     seed, partition
         All randomness derives from these and the step.
-    numeric
+    integer_keys
         Whether keys are the user's own whole numbers, not codes or hashes.
     """
 
@@ -93,7 +93,7 @@ class Join:
     combine: Combine = "min"
     seed: int = 0
     partition: int = 0
-    numeric: bool = True
+    integer_keys: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "window", Window.of(self.window))
@@ -169,7 +169,7 @@ class Join:
             self.order,
             self.condition,
             future,
-            self.numeric,
+            self.integer_keys,
             self.combine,
         )
 
@@ -200,7 +200,7 @@ class Operator:
         self.state = JoinState(join.window)
         self.matcher = Matcher(join.window, join.condition, join.combine)
         self.observed = 0
-        self.shed = 0
+        self.evicted_since = 0
 
     @property
     def buffers(self) -> dict[Side, Buffer]:
@@ -235,7 +235,7 @@ class Operator:
         """Change the importance of buffered rows, from the next step on."""
         rows = replace(self.state.buffers[side].rows, importance=importance)
         if self._abilities.revaluation:
-            rows = replace(rows, notes=self._abilities.revaluation.revalued_notes(rows))
+            rows = replace(rows, policy_columns=self._abilities.revaluation.revalued_columns(rows))
         self.state.buffers[side] = Buffer.of(rows)
 
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
@@ -281,7 +281,7 @@ class Operator:
         fresh = {side: len(buffer) for side, buffer in state.buffers.items()}
         for rows in (left, right):
             check_rows(self.config, rows)
-            state.append(self._with_notes(rows))
+            state.append(self._with_policy_columns(rows))
         candidates = state.candidates()
         removals = StepRemovals({side: len(rows) for side, rows in candidates.items()})
         if self.join.order == "shed-first":
@@ -306,8 +306,8 @@ class Operator:
         if state.tally.results > before:
             for side, rows in candidates.items():
                 np.add(rows.matches, hits[side], out=rows.matches)
-        shed_before = removals.evicted_rows()
-        gain, shed = state.tally.importance - gained, self.shed + shed_before
+        evicted_before = removals.evicted_rows()
+        gain, evicted = state.tally.importance - gained, self.evicted_since + evicted_before
         in_step = {side: counts[fresh[side] :] for side, counts in step_hits.items()}
         self.policy.observe(
             Step(
@@ -319,7 +319,7 @@ class Operator:
                 hits,
                 ages.by_side(),
                 gain,
-                shed,
+                evicted,
                 in_step,
             )
         )
@@ -328,7 +328,7 @@ class Operator:
         if firsts:
             removals.expire("left", np.flatnonzero(candidates["left"].matches))
         self._make_room(candidates, removals, moment.end, moment.clocks)
-        self.shed = removals.evicted_rows() - shed_before
+        self.evicted_since = removals.evicted_rows() - evicted_before
         first = _first_matches(candidates["left"], hits["left"]) if firsts else NO_ROWS
         return state.finish_step(candidates, removals, moment.clocks, state.tally.results - before, first)
 
@@ -336,7 +336,7 @@ class Operator:
         self,
         rows: dict[Side, Rows],
         removals: StepRemovals,
-        floors: Floors,
+        floors: EarliestTimes,
         clocks: Clocks,
         fresh: dict[Side, int] | None = None,
     ) -> None:
@@ -374,7 +374,7 @@ class Operator:
         removals: StepRemovals,
         sides: Sequence[Side],
         budget: Budget | None,
-        floors: Floors,
+        floors: EarliestTimes,
         clocks: Clocks,
     ) -> None:
         """Mark the rows with the lowest scores of some sides that do not fit a budget; None evicts all."""
@@ -432,7 +432,7 @@ class Operator:
         """
         over = [
             np.setdiff1d(
-                self.state.expired(rows[s], Floors(**self.state.latest)),
+                self.state.expired(rows[s], EarliestTimes(**self.state.latest)),
                 removals.leaving(s),
                 assume_unique=True,
             )
@@ -455,7 +455,7 @@ class Operator:
     def scores(self, rows: Rows) -> Array:
         """The policy's scores now, and the lowest for rows that can match only rows out of order."""
         scores = self.policy.scores(rows, self.state.clocks.of(other_side(rows.side))).astype(np.float64)
-        scores[self.state.expired(rows, Floors(**self.state.latest))] = -np.inf
+        scores[self.state.expired(rows, EarliestTimes(**self.state.latest))] = -np.inf
         return scores
 
     def snapshot(self) -> bytes:
@@ -466,7 +466,7 @@ class Operator:
         """The whole state, as named arrays that are valid until the next step."""
         state = self.state.snapshot() | as_part("policy", self.policy.snapshot())
         state["kind"] = np.frombuffer(self.policy.kind().encode(), np.uint8)
-        state["observed"] = np.array([self.observed, self.shed], np.int64)
+        state["observed"] = np.array([self.observed, self.evicted_since], np.int64)
         return state
 
     def restore(self, data: bytes | Mapping[str, Array], *, policy: bool = True) -> None:
@@ -477,11 +477,11 @@ class Operator:
         """
         state = data if isinstance(data, Mapping) else unpack(data)
         self.state.restore(state)
-        observed, self.shed = state["observed"].tolist()
+        observed, self.evicted_since = state["observed"].tolist()
         same = policy and state["kind"].tobytes().decode() == self.policy.kind()
         self.observed = observed if same else 0
         for side, buffer in self.state.buffers.items():
-            self.state.buffers[side] = Buffer.of(self._with_saved_notes(buffer.rows, same_policy=same))
+            self.state.buffers[side] = Buffer.of(self._with_saved_columns(buffer.rows, same_policy=same))
         if same:
             self.policy = self.policy.restore(parts_of(state).get("policy", {}))
             self._abilities = Abilities.of(self.policy)
@@ -489,17 +489,18 @@ class Operator:
     def _watches(self) -> dict[Side, Buckets]:
         return self._abilities.ages.watches() if self._abilities.ages else {}
 
-    def _with_notes(self, rows: Rows) -> Rows:
+    def _with_policy_columns(self, rows: Rows) -> Rows:
         """Arrivals with the columns that the policy keeps."""
-        return replace(rows, notes=self._abilities.notes.notes(rows)) if self._abilities.notes else rows
+        keeps = self._abilities.columns
+        return replace(rows, policy_columns=keeps.policy_columns(rows)) if keeps else rows
 
-    def _with_saved_notes(self, saved: Rows, *, same_policy: bool) -> Rows:
+    def _with_saved_columns(self, saved: Rows, *, same_policy: bool) -> Rows:
         """Saved rows with the columns that the policy keeps: the saved ones, if the same policy saved them."""
-        rows = self._with_notes(replace(saved, notes={}))
+        rows = self._with_policy_columns(replace(saved, policy_columns={}))
         if not same_policy:
             return rows
-        kept = {name: column for name, column in saved.notes.items() if name in rows.notes}
-        return replace(rows, notes=rows.notes | kept)
+        kept = {name: column for name, column in saved.policy_columns.items() if name in rows.policy_columns}
+        return replace(rows, policy_columns=rows.policy_columns | kept)
 
 
 def _first_matches(rows: Rows, hits: Array) -> Array:

@@ -151,13 +151,13 @@ def _blocks(by_key: Array, key: Array, bits: int) -> tuple[Array, Array]:
 def _count(
     rule: _Rule, bits: int, order: Array, keys: Array, lows: Array, highs: Array,
     key: Array, low: Array, high: Array, reach_low: Any, reach_high: Any,
-    hits_indexed: Array, hits_probing: Array, worth_indexed: Array, worth_probing: Array, combine: int,
+    hits_indexed: Array, hits_probing: Array, importance_indexed: Array, importance_probing: Array, combine: int,
     watch: Watch,
 ) -> tuple[int, float]:  # fmt: skip
     """Count partners without forming pairs; returns results and their importance."""
     total = 0
-    worth = 0.0
-    weighed = len(worth_probing) > 0
+    importance = 0.0
+    has_importance = len(importance_probing) > 0
     watched = watch.counts.shape[1] > 0
     for i in range(len(key)):
         first, last = _window(lows, highs, low[i], high[i], reach_low, reach_high)
@@ -175,15 +175,15 @@ def _count(
                 if first <= place < last:
                     found += 1
                     hits_indexed[place] += 1
-                    if weighed:
-                        worth += combined(combine, worth_indexed[place], worth_probing[i])
+                    if has_importance:
+                        importance += combined(combine, importance_indexed[place], importance_probing[i])
                     if watched:
                         note_age(watch, low[i], lows[place])
                 j += 1
             start = stop
         hits_probing[i] += found
         total += found
-    return total, worth
+    return total, importance
 
 
 @kernel

@@ -23,7 +23,7 @@ from tidegate.engine.snapshot import pack, unpack
 from tidegate.sampling import find
 from tidegate.types import (
     FOREVER,
-    NOTE,
+    POLICY_PREFIX,
     SIDES,
     Budget,
     InputError,
@@ -37,7 +37,7 @@ from tidegate.types import (
 )
 
 if TYPE_CHECKING:
-    from tidegate.engine.arrivals import Floors, Moment
+    from tidegate.engine.arrivals import EarliestTimes, Moment
     from tidegate.engine.operator import Join
     from tidegate.engine.tally import Tally
     from tidegate.sampling import Owners, Sampler
@@ -268,7 +268,7 @@ class SamplingOperator:
         places: Places = slice(0, count)
         axes = axes_of(rows, places)
         count_ages = len(watch.counts[0]) > 0
-        wait = rows.notes.get("wait")
+        wait = rows.policy_columns.get("wait")
         if wait is not None:
             hits = np.zeros(count, np.int32)
             index.count(axes, (np.zeros(arrivals.stop - arrivals.start, np.int32), hits), watch=watch)
@@ -353,10 +353,12 @@ class SamplingOperator:
         matches = owners.matches()
         if matches is not None:
             self.state.buffers[side].write("matches", places, matches)
-        for name, column in owners.notes().items():
-            self.state.buffers[side].write(NOTE + name, places, column)
+        for name, column in owners.policy_columns().items():
+            self.state.buffers[side].write(POLICY_PREFIX + name, places, column)
 
-    def _expire(self, removals: StepRemovals, exhausted: dict[Side, list[Array]], floors: Floors) -> None:
+    def _expire(
+        self, removals: StepRemovals, exhausted: dict[Side, list[Array]], floors: EarliestTimes
+    ) -> None:
         """Remove rows that have expired, or that own no further match that could be drawn."""
         for side in SIDES:
             rows = self.state.buffers[side].rows

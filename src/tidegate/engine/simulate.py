@@ -119,7 +119,7 @@ def simulate(
     check_run(step, warmup)
     encoded = encode(traces[0], traces[1], join.window, condition, lateness, ahead)
     arrivals, redefined = encoded.arrivals, Redefined()
-    join = replace(join, numeric=encoded.numeric)
+    join = replace(join, integer_keys=encoded.integer_keys)
     if importance is not None:
         arrivals, redefined = value(arrivals, encoded.source, (traces[0], traces[1]), importance)
     for rows in (arrivals.left, arrivals.right):

@@ -72,7 +72,7 @@ def lengths_of(window: Window | tuple[WindowSpan, WindowSpan]) -> tuple[float, f
         raise InputError(
             f"{span} counts rows, but models need durations; divide each side's rows by its rate"
         )
-    left, right = (span.length(side) for side in SIDES)
+    left, right = (span.reach(side) for side in SIDES)
     return left, right
 
 

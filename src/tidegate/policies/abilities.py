@@ -38,18 +38,18 @@ class WatchesAges(Protocol):
 
 
 @runtime_checkable
-class KeepsNotes(Protocol):
-    """Keeps columns of its own in `Rows.notes`, which `observe` may write to."""
+class KeepsColumns(Protocol):
+    """Keeps columns of its own in `Rows.policy_columns`, which `observe` may write to."""
 
-    def notes(self, rows: Rows) -> dict[str, Array]:
+    def policy_columns(self, rows: Rows) -> dict[str, Array]:
         """The columns of rows that have just arrived."""
 
 
 @runtime_checkable
-class RevaluesNotes(KeepsNotes, Protocol):
+class RevaluesColumns(KeepsColumns, Protocol):
     """Keeps columns that depend on the importance of the rows."""
 
-    def revalued_notes(self, rows: Rows) -> dict[str, Array]:
+    def revalued_columns(self, rows: Rows) -> dict[str, Array]:
         """The columns of buffered rows whose importance was redefined."""
 
 
@@ -86,8 +86,8 @@ class Abilities(NamedTuple):
     sets: DecidesOnSets | None
     payoff: PredictsPayoff | None
     ages: WatchesAges | None
-    notes: KeepsNotes | None
-    revaluation: RevaluesNotes | None
+    columns: KeepsColumns | None
+    revaluation: RevaluesColumns | None
 
     @classmethod
     def of(cls, policy: object) -> Self:
@@ -96,8 +96,8 @@ class Abilities(NamedTuple):
             policy if isinstance(policy, DecidesOnSets) else None,
             policy if isinstance(policy, PredictsPayoff) else None,
             policy if isinstance(policy, WatchesAges) else None,
-            policy if isinstance(policy, KeepsNotes) else None,
-            policy if isinstance(policy, RevaluesNotes) else None,
+            policy if isinstance(policy, KeepsColumns) else None,
+            policy if isinstance(policy, RevaluesColumns) else None,
         )
 
 

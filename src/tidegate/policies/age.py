@@ -145,7 +145,7 @@ class RunningAge(RunningPolicy):
 
     def __init__(self, config: Age, setting: Setting) -> None:
         self.config = config
-        self._spans: dict[Side, Time] = {side: max(setting.window.length(side), 0) for side in SIDES}
+        self._spans: dict[Side, Time] = {side: max(setting.window.reach(side), 0) for side in SIDES}
         self._salt = salt(setting.seed, setting.partition)
         longest = max(self._spans.values())
         horizon = horizon_for(config.horizon, longest)

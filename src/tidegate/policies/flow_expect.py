@@ -11,7 +11,7 @@ from tidegate.models import Process
 from tidegate.models.decay import half_life, horizon_for
 from tidegate.policies.arrival_models import ArrivalModel, LearnedArrivals, ProcessArrivals, check_processes
 from tidegate.policies.min_cost_flow import least_cost_flow
-from tidegate.policies.policy import Policy, RunningPolicy, check_numeric
+from tidegate.policies.policy import Policy, RunningPolicy, check_integer_keys
 from tidegate.policies.selection import best
 from tidegate.types import SIDES, Clocks, InputError, Learned, other_side
 
@@ -102,7 +102,7 @@ class FlowExpect(Policy):
     def start(self, setting: Setting) -> RunningPolicy:
         """Start with the given processes, or learn shares and rates."""
         if self.left is not None:
-            check_numeric(setting, "flow_expect was given processes (left=, right=)")
+            check_integer_keys(setting, "flow_expect was given processes (left=, right=)")
         return RunningFlowExpect(self, setting)
 
     @classmethod

@@ -204,7 +204,7 @@ class RunningIJoin(RunningPolicy):
 
     def __init__(self, config: IJoin, setting: Setting) -> None:
         self.config = config
-        span = max(setting.window.length(side) for side in SIDES)
+        span = max(setting.window.reach(side) for side in SIDES)
         ends = not setting.window.counted and span < FAR
         if config.unproductive is None and not ends:
             raise InputError(
@@ -225,7 +225,7 @@ class RunningIJoin(RunningPolicy):
     def __repr__(self) -> str:
         return repr(self.config)
 
-    def notes(self, rows: Rows) -> dict[str, Array]:
+    def policy_columns(self, rows: Rows) -> dict[str, Array]:
         """No match yet."""
         return {"recent": np.zeros(len(rows)), "matched": rows.time.copy()}
 
@@ -346,7 +346,7 @@ def _no_expected_results(expects: Policy | str) -> InputError:
 
 
 def _match_columns(rows: Rows) -> tuple[Array, Array]:
-    return rows.notes["recent"], rows.notes["matched"]
+    return rows.policy_columns["recent"], rows.policy_columns["matched"]
 
 
 def _check_together(maturity: float | None, unproductive: float, span: Time) -> None:

@@ -76,7 +76,7 @@ class Life(Prob):
 
     def start(self, setting: Setting) -> RunningPolicy:
         """Measure the time left by the join's window unless another was given."""
-        spans = [setting.window.length(side) for side in SIDES]
+        spans = [setting.window.reach(side) for side in SIDES]
         if self.window is None:
             endless = setting.window.counted or max(spans) >= FAR
             if endless and self.left and self.right and self.left.ends() and self.right.ends():

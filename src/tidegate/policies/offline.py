@@ -91,7 +91,7 @@ class Offline(Policy):
         if self.weigh == "importance":
             if future.importance is None:
                 raise InputError("policy 'offline' has no importance to weigh; add an importance column")
-            groups, gains = np.arange(len(steps)), _whole(future.importance)
+            groups, gains = np.arange(len(steps)), _as_whole_numbers(future.importance)
         else:
             groups, gains = _groups(setting, future), np.ones(len(future.pairs.left), np.int64)
         before = steps[future.pairs.left] < steps[future.pairs.right]
@@ -134,7 +134,7 @@ def _room(share: Budget | None, future: Future) -> int:
 def _groups(setting: Setting, future: Future) -> Array:
     """The group of each row; in a group, a newer row matches everything that an older one still will."""
     sides = future.left, future.right
-    closed = all(setting.window.length(side) >= 0 for side in SIDES)
+    closed = all(setting.window.reach(side) >= 0 for side in SIDES)
     groups = np.arange(len(future.steps))
     if (
         setting.condition == "="
@@ -153,11 +153,11 @@ def _waits(setting: Setting, rows: Rows, others: Rows) -> bool:
         return False
     later = np.searchsorted(others.id, rows.id)
     before = later < len(others)
-    oldest = rows.time[before] - setting.window.length(others.side)
+    oldest = rows.time[before] - setting.window.reach(others.side)
     return bool((others.time[later[before]] < oldest).any())
 
 
-def _whole(importance: Array) -> Array:
+def _as_whole_numbers(importance: Array) -> Array:
     """Importance as proportional whole numbers, small enough that the gain of a row in a step is below 2**32."""
     if not len(importance):
         return importance.astype(np.int64)

@@ -133,9 +133,9 @@ def has_processes(policy: Policy) -> bool:
     return any(isinstance(getattr(policy, side, None), Process) for side in SIDES)
 
 
-def check_numeric(setting: Setting, what: str) -> None:
+def check_integer_keys(setting: Setting, what: str) -> None:
     """Refuse keys that are not whole numbers of the user, where a policy computes with them."""
-    if not setting.numeric:
+    if not setting.integer_keys:
         raise InputError(
             f"{what}, but keys are not whole numbers; leave it out, or join on a column of whole numbers"
         )

@@ -148,7 +148,7 @@ class RunningProb(RunningPolicy):
     def __init__(self, config: Prob, setting: Setting, *, forgets: bool = True) -> None:
         self.config = config
         self._salt = salt(setting.seed, setting.partition)
-        self._spans = [max(setting.window.length(side), 0) for side in SIDES]
+        self._spans = [max(setting.window.reach(side), 0) for side in SIDES]
         longest = max(self._spans)
         horizon = horizon_for(config.horizon, longest) if forgets else None
         self._rates = Rates(horizon)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.models import LinearTrend
-from tidegate.policies.policy import check_numeric
+from tidegate.policies.policy import check_integer_keys
 from tidegate.policies.ranking import NO_NUMBERS, NO_STEPS, last_complete
 from tidegate.types import FAR, SIDES, InputError, other_side
 
@@ -43,7 +43,7 @@ class TrendLimits:
         """The limits of two trends, in a join on whole numbers; None if no trends are given."""
         if left is None or right is None:
             return None
-        check_numeric(setting, "how keys move was given (left=, right=)")
+        check_integer_keys(setting, "how keys move was given (left=, right=)")
         return cls(left, right)
 
     def observe(self, step: Step) -> None:

@@ -42,7 +42,7 @@ class JoinableSpans:
     """
 
     def __init__(self, window: Window | tuple[float, float]) -> None:
-        left, right = window if isinstance(window, tuple) else (window.length(side) for side in SIDES)
+        left, right = window if isinstance(window, tuple) else (window.reach(side) for side in SIDES)
         self._spans: dict[Side, Time] = {"left": max(left, 0), "right": max(right, 0)}
 
     def joinable(self, rows: Rows, clock: Time) -> JoinableTime:

@@ -19,7 +19,7 @@ _FILES: Final[dict[str, type[DuckDB | SQLite]]] = {
     ".sqlite3": SQLite,
     ".db": SQLite,
 }
-_PLAIN: Final = re.compile(r"[\w./\\+-]+")
+_PATH: Final = re.compile(r"[\w./\\+-]+")
 """Text that contains no password: neither an address of a server nor settings."""
 
 
@@ -50,7 +50,7 @@ def as_relation(relation: Relation | str | Path, table: TableName | None = None)
     kind = None if _is_server(str(relation)) else _FILES.get(Path(relation).suffix.lower())
     if kind is None:
         start = str(relation).partition("://")[0]
-        shown = repr(start) if _PLAIN.fullmatch(start) else "this text (not shown, it may contain a password)"
+        shown = repr(start) if _PATH.fullmatch(start) else "this text (not shown, it may contain a password)"
         raise InputError(
             f"{shown} is not a relation; give 'postgresql://...', a file that ends in "
             f"{', '.join(_FILES)}, or a relation such as tidegate.relations.DuckDB(...)"

@@ -148,7 +148,7 @@ _WIDER = {
     pa.large_binary(): pa.binary(),
     pa.binary_view(): pa.binary(),
 }
-_PLAIN = {
+_SAME_TYPES = {
     pa.bool_(),
     pa.int8(),
     pa.int16(),
@@ -170,7 +170,7 @@ def portable_type(kind: pa.DataType) -> pa.DataType | None:
     >>> portable_type(pa.uint32()), portable_type(pa.time64("us"))
     (DataType(int64), None)
     """
-    if kind in _WIDER or kind in _PLAIN or pa.types.is_decimal128(kind):
+    if kind in _WIDER or kind in _SAME_TYPES or pa.types.is_decimal128(kind):
         return _WIDER.get(kind, kind)
     if pa.types.is_dictionary(kind):
         return portable_type(kind.value_type)

@@ -19,7 +19,7 @@ from tidegate.types.errors import check_choice as check_choice
 from tidegate.types.errors import first_missing as first_missing
 from tidegate.types.errors import perhaps as perhaps
 from tidegate.types.errors import refuse_class as refuse_class
-from tidegate.types.rows import NOTE as NOTE
+from tidegate.types.rows import POLICY_PREFIX as POLICY_PREFIX
 from tidegate.types.rows import Pairs as Pairs
 from tidegate.types.rows import Rows as Rows
 from tidegate.types.rows import Sampled as Sampled

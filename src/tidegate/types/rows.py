@@ -10,8 +10,8 @@ import numpy as np
 
 from tidegate.types.window import Array, Side
 
-NOTE: Final = "notes."
-"""The prefix of the names of notes in `Rows.columns`."""
+POLICY_PREFIX: Final = "notes."
+"""The prefix of the names of policy columns in `Rows.columns`, which saved states have, too."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Rows:
         The bytes of each row's other columns, if a budget counts them.
     lefts, rights
         The number of rows of that side that had arrived when this one did, itself included; only for `Last` windows.
-    notes
+    policy_columns
         Columns that a running policy or sampler keeps with the rows, by name.
     """
 
@@ -49,33 +49,37 @@ class Rows:
     payload: Array | None = None
     lefts: Array | None = None
     rights: Array | None = None
-    notes: dict[str, Array] = field(default_factory=dict)
+    policy_columns: dict[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.key)
 
     def columns(self) -> dict[str, Array]:
-        """All columns that are present, by name; each note as `notes.<name>`.
+        """All columns that are present, by name; each policy column as `notes.<name>`.
 
         Examples
         --------
         >>> one = np.arange(1)
-        >>> list(Rows("left", one, one, one, one, notes={"priority": one}).columns())
+        >>> list(Rows("left", one, one, one, one, policy_columns={"priority": one}).columns())
         ['key', 'time', 'id', 'matches', 'notes.priority']
         """
         # Not by `fields`, which is slow: a step of one row needs them several times.
         columns = {name: column for name, column in vars(self).items() if column is not None}
         del columns["side"]
-        for name, column in columns.pop("notes").items():
-            columns[NOTE + name] = column
+        for name, column in columns.pop("policy_columns").items():
+            columns[POLICY_PREFIX + name] = column
         return columns
 
     @classmethod
     def from_columns(cls, side: Side, columns: Mapping[str, Array]) -> Self:
         """Make rows from what `columns` returned."""
-        own: dict[str, Any] = {name: column for name, column in columns.items() if name[: len(NOTE)] != NOTE}
+        own: dict[str, Any] = {
+            name: column for name, column in columns.items() if name[: len(POLICY_PREFIX)] != POLICY_PREFIX
+        }
         if len(own) < len(columns):
-            own["notes"] = {name[len(NOTE) :]: column for name, column in columns.items() if name not in own}
+            own["policy_columns"] = {
+                name[len(POLICY_PREFIX) :]: column for name, column in columns.items() if name not in own
+            }
         return cls(side, **own)
 
     def take(self, positions: Array | slice) -> Self:
@@ -86,8 +90,8 @@ class Rows:
         for name, column in vars(self).items():
             if column is None or name == "side":
                 fields[name] = column
-            elif name == "notes":
-                fields[name] = {note: values[positions] for note, values in column.items()}
+            elif name == "policy_columns":
+                fields[name] = {own: values[positions] for own, values in column.items()}
             else:
                 fields[name] = column[positions]
         return taken

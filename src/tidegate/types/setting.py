@@ -36,7 +36,7 @@ class Step:
         For each side, the number of results by the age of the older row, in the buckets that the policy watches.
     importance
         The importance of this step's results.
-    shed
+    evicted
         The number of rows evicted since the policy last observed a step.
     step_hits
         The part of `hits` with arrivals of the same step, for each arrival. These results do not depend on which
@@ -51,7 +51,7 @@ class Step:
     hits: dict[Side, Array]
     ages: dict[Side, Array] = field(default_factory=dict)
     importance: float = 0.0
-    shed: int = 0
+    evicted: int = 0
     step_hits: dict[Side, Array] = field(default_factory=dict)
 
     @property
@@ -99,7 +99,7 @@ class Setting:
         The budget of the shared pool, or of each side; None for a side without memory.
     future
         What will arrive, in a simulation, for a policy that needs it.
-    numeric
+    integer_keys
         Whether keys are the user's own whole numbers (or times), not codes or hashes.
     combine
         How the importance of a result follows from that of its two rows.
@@ -113,7 +113,7 @@ class Setting:
     order: Order = "probe-first"
     condition: Condition = "="
     future: Future | None = None
-    numeric: bool = True
+    integer_keys: bool = True
     combine: Combine = "min"
 
 

@@ -145,7 +145,7 @@ class Window:
         left, right = (math.floor(s) if isinstance(s, float) else s for s in (self.left, self.right))
         return Window(left, right) if (left, right) != (self.left, self.right) else self
 
-    def length(self, side: Side) -> Time:
+    def reach(self, side: Side) -> Time:
         """The window of one side on its own axis: time, or rows after the first for a `Last`."""
         span = self.left if side == "left" else self.right
         if span is None:
@@ -155,7 +155,7 @@ class Window:
     def lifetimes(self) -> dict[Side, Time]:
         """How long a row of each side stays joinable, in time: without end where rows are counted."""
         counted = {"left": isinstance(self.left, Last), "right": isinstance(self.right, Last)}
-        return {side: FOREVER if counted[side] else self.length(side) for side in SIDES}
+        return {side: FOREVER if counted[side] else self.reach(side) for side in SIDES}
 
 
 def _span(value: WindowSpan, side: Side) -> Time | Last | None:

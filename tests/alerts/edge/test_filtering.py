@@ -261,7 +261,7 @@ def test_invalid_input_is_refused(config: dict[str, object], rows: bytes, messag
 def test_the_command_sends_held_readings_before_it_fails() -> None:
     rows = b'{"time": 0, "value": 5, "k": 7}\n{"time": 1, "value": 2, "k": 7}\n{"time": "late", "value": 2, "k": 7}\n'
     result = CliRunner().invoke(
-        cli.app, ["edge", "--omega", "50", "--key", "k", "--format", "json"], input=rows
+        cli.app, ["edge", "--bracket", "50", "--key", "k", "--format", "json"], input=rows
     )
     assert result.exit_code == 1
     assert result.stdout.encode() == b"".join(rows.splitlines(keepends=True)[:2])
@@ -386,7 +386,7 @@ def test_the_command_runs_without_spark_and_sends_held_readings_at_a_signal(end:
         "-c",
         WITHOUT_SPARK,
         "edge",
-        "--omega",
+        "--bracket",
         "100",
         "--shape",
         "increasing",
@@ -414,7 +414,7 @@ def test_the_command_runs_without_spark_and_sends_held_readings_at_a_signal(end:
 def test_the_command() -> None:
     rows = to_text(*random_rows(400, 2, 0, seed=1), "csv")
     result = CliRunner().invoke(
-        cli.app, ["edge", "--omega", "50", "--key", "k"], input=rows, catch_exceptions=False
+        cli.app, ["edge", "--bracket", "50", "--key", "k"], input=rows, catch_exceptions=False
     )
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0] == "k,time,x,value"

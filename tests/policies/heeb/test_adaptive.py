@@ -50,7 +50,9 @@ def results(left: Stream, right: Stream, policy: str | Policy, **settings: Any) 
 
 
 @pytest.mark.parametrize("window", [(None, None), (10, 15)])
-def test_on_a_drifting_trend_it_does_as_if_it_had_been_told(window: tuple[int | None, int | None]) -> None:
+def test_on_a_drifting_trend_it_equals_heeb_with_the_given_process(
+    window: tuple[int | None, int | None],
+) -> None:
     left, right = trending(500, 1.0, lag=1, seed=1), trending(500, 2.0, seed=2)
     bounded = NO_END | {"window": window}
     told = Heeb(LinearTrend(1, -1, Noise(sigma=1.0)), LinearTrend(1, 0, Noise(sigma=2.0)))
@@ -101,7 +103,7 @@ def test_the_unit_of_time_does_not_matter() -> None:
 def test_keys_that_are_no_numbers_have_shares() -> None:
     left, right = trending(300, 1.0, lag=1, seed=1), trending(300, 2.0, seed=2)
     text_left, text_right = (some | {"key": some["key"].astype(str)} for some in (left, right))
-    assert not isinstance(Heeb().start(Setting(Window(5, 5), numeric=False)), AdaptiveHeeb)
+    assert not isinstance(Heeb().start(Setting(Window(5, 5), integer_keys=False)), AdaptiveHeeb)
     assert results(text_left, text_right, "heeb", **NO_END) < 0.8 * results(left, right, "heeb", **NO_END)
     trend = LinearTrend(1, 0, Noise(sigma=1.0))
     with pytest.raises(InputError, match="keys are not whole numbers"):
@@ -172,5 +174,5 @@ def test_it_tells_what_it_believes() -> None:
 
 def test_a_state_from_before_processes_were_learned_is_taken_up() -> None:
     setting = Setting(Window(20, 12))
-    shares = Heeb().start(Setting(Window(20, 12), numeric=False))
+    shares = Heeb().start(Setting(Window(20, 12), integer_keys=False))
     assert learned_by(Heeb().start(setting).restore(shares.snapshot())) == learned_by(shares)

@@ -59,7 +59,7 @@ def test_a_step_forward_is_the_sum_of_the_next_time_and_a_step_back_undoes_it(
     assert back == pytest.approx(before, abs=1e-11)
 
 
-def test_steps_forward_lose_their_digits_as_foretold_and_steps_back_do_not() -> None:
+def test_steps_forward_lose_digits_as_predicted_and_steps_back_do_not() -> None:
     alpha, still = 10.0, Stationary({0: 0.3, 1: 0.7})
     true = 0.3 / math.expm1(1 / alpha)
     benefit, errors = np.array([0.3 / math.expm1(1 / alpha)]), []

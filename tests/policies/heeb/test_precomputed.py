@@ -183,7 +183,7 @@ def test_a_level_that_is_long_remembered() -> None:
     assert h2(level, survival).of(values, 40) == pytest.approx(summed, rel=1e-9)
 
 
-def test_what_is_not_told_of_is_refused() -> None:
+def test_what_has_no_table_is_refused() -> None:
     with pytest.raises(InputError, match="does not cover a last value of 10000"):
         h2(AR1(0, 0.5, 2), Exponential(3)).of([1], 10_000)
     for find in (lambda: h1(RandomWalk(0, Noise(1)), Infinite()), lambda: h2(AR1(0, 0.5, 2), Inverse())):

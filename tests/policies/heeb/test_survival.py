@@ -45,7 +45,7 @@ def test_survival_is_a_probability_that_never_rises(survival: Survival) -> None:
 
 
 @given(SURVIVALS)
-def test_a_survival_is_told_in_plain_values_and_made_again(survival: Survival) -> None:
+def test_a_survival_is_restored_from_its_parameters(survival: Survival) -> None:
     assert Survival.from_parameters(json.loads(json.dumps(survival.to_parameters()))) == survival
 
 

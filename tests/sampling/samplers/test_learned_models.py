@@ -81,7 +81,7 @@ def test_the_first_drawn_match_is_geometric_at_every_cutoff(cutoff: int) -> None
     sampling = config.start(Join(Window(100.0, 0.0)).setting())
     zeros = np.zeros(rows, np.int64)
     _, owners = sampling.admit(Rows("left", zeros + 1, zeros + 0.0, np.arange(rows), zeros))
-    waits, held = owners.notes()["wait"], owners.notes()["hold"]
+    waits, held = owners.policy_columns()["wait"], owners.policy_columns()["hold"]
     within, beyond = 1 - (1 - p) ** cutoff, (1 - p) ** cutoff * p * cutoff / 4
     assert ((waits > 0) & (held == 0)).mean() == pytest.approx(within, abs=4 * np.sqrt(within / rows))
     assert (held > 0).mean() == pytest.approx(beyond, rel=0.03, abs=4 * np.sqrt(beyond / rows))

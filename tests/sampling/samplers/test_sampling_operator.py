@@ -103,8 +103,8 @@ def test_uniform_needs_three_bytes_more_per_row() -> None:
     sparse = SamplingOperator(Join(Window(30, 20)), Uniform(p=0.001, rates=(1000, 1000)))
     run(sparse, 50)
     wide = sparse.buffers["left"].rows
-    assert wide.notes["wait"].dtype.itemsize > 1
-    assert wide.notes["wait"].max() > 255
+    assert wide.policy_columns["wait"].dtype.itemsize > 1
+    assert wide.policy_columns["wait"].max() > 255
 
 
 def test_a_budget_in_bytes_is_respected_and_used() -> None:

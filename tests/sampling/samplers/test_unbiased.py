@@ -234,7 +234,7 @@ def test_no_match_is_drawn_twice_if_the_forecast_changes_before_thinning(expecte
     admitted, owners = sampling(expected).admit(arrivals)
     thinning = sampling(later)
     thinning.control.level = 16
-    held = replace(admitted, matches=owners.matches(), notes=owners.notes())  # type: ignore[arg-type] # counted
+    held = replace(admitted, matches=owners.matches(), policy_columns=owners.policy_columns())  # type: ignore[arg-type] # counted
     thinned = thinning.thin({"left": held}, 0, 0, lower=False)["left"]
     weights = np.zeros(matches)
     for match in range(matches):

@@ -73,19 +73,19 @@ class RunningLazyIJoin(RunningIJoin):
     def _stores(self) -> bool:
         return self.config.recompute != "successive"
 
-    def notes(self, rows: Rows) -> dict[str, Array]:
+    def policy_columns(self, rows: Rows) -> dict[str, Array]:
         """No match yet; the initial priority is the importance."""
         own = {"priority": importance_of(rows).astype(np.float64)} if self._stores else {}
-        return super().notes(rows) | own
+        return super().policy_columns(rows) | own
 
-    def revalued_notes(self, rows: Rows) -> dict[str, Array]:
+    def revalued_columns(self, rows: Rows) -> dict[str, Array]:
         """Priorities by the new importance."""
         if not self._stores:
-            return rows.notes
+            return rows.policy_columns
         started = math.isfinite(self._now)
         now = self._now + min(self._lead[rows.side], 0.0)
         priority = super().priority(rows, now) if started else importance_of(rows) * 1.0
-        return rows.notes | {"priority": priority}
+        return rows.policy_columns | {"priority": priority}
 
     def observe(self, step: Step) -> None:
         """Record matches, and recompute priorities if they are due."""
@@ -93,14 +93,14 @@ class RunningLazyIJoin(RunningIJoin):
         has_importance = all(rows.importance is not None for rows in step.rows.values())
         gained = step.importance if has_importance else float(step.hits["left"].sum())
         self._quality += (gained - self._quality) / self.config.every
-        if step.shed:
+        if step.evicted:
             self._decisions += 1
             if self._due():
                 self._recomputed += 1
                 self._known_quality = self._quality
                 for side, rows in step.rows.items():
                     if self._stores:
-                        rows.notes["priority"][:] = super().priority(rows, step.clocks.of(side))
+                        rows.policy_columns["priority"][:] = super().priority(rows, step.clocks.of(side))
 
     def _due(self) -> bool:
         """Whether priorities are recomputed after this eviction."""
@@ -112,7 +112,7 @@ class RunningLazyIJoin(RunningIJoin):
 
     def priority(self, rows: Rows, now: Time) -> Array:
         """The priorities of rows when they were last computed."""
-        return rows.notes["priority"] if self._stores else super().priority(rows, now)
+        return rows.policy_columns["priority"] if self._stores else super().priority(rows, now)
 
     def learned(self) -> list[Learned]:
         """What `IJoin` learns, and how often priorities were recomputed: the sample is the number of evictions."""

@@ -134,7 +134,7 @@ def ticker_importance(*, scheme: str, percent: int, data: str, seed: int) -> dic
     """The results of a scheme on mentions of ten tickers, joined with the price of the day."""
     left, right, window = _mentions(data)
     memory = MENTIONS_PER_DAY * percent // 100
-    policy = policy_of(scheme, 0.12 * float(window.length("left")))
+    policy = policy_of(scheme, 0.12 * float(window.reach("left")))
     return _measure(
         left,
         right,

@@ -275,7 +275,7 @@ def learned_curve(
 @cache
 def _recorded(stream: str, data: str) -> tuple[Trace, Trace, Window, float]:
     left, right, window = (auctions if stream == "auctions" else tasks)(data)
-    span = float(window.length("left"))
+    span = float(window.reach("left"))
     buffered = np.mean([np.sum((left.time <= now) & (left.time >= now - span)) for now in right.time[::100]])
     return left, right, window, float(buffered)
 

@@ -78,9 +78,9 @@ def observed(
         Whether to count only rows with their whole window in the trace.
     """
     ages = right.time[partners[1]] - left.time[partners[0]]
-    last = int(left.time[-1]) - int(WINDOW.length("left"))
+    last = int(left.time[-1]) - int(WINDOW.reach("left"))
     lived = left.time <= last if whole_life else np.ones(len(left), bool)
     ages = ages[lived[partners[0]]]
-    edges = np.arange(0, WINDOW.length("left") + 1, _GRAIN)
+    edges = np.arange(0, WINDOW.reach("left") + 1, _GRAIN)
     counts, _ = np.histogram(ages, edges)
     return AgeCurve(edges, counts / max(int(lived.sum()), 1))

@@ -18,7 +18,7 @@ from tidegate.policies.heeb.lifetime import Lifetime
 from tidegate.policies.heeb.precomputed import rounded_benefit
 from tidegate.policies.heeb.survival import Exponential, Survival
 from tidegate.policies.heeb.windowed_benefit import benefit_within, step_ranges
-from tidegate.policies.policy import Policy, RunningPolicy, check_numeric
+from tidegate.policies.policy import Policy, RunningPolicy, check_integer_keys
 from tidegate.policies.prob import Prob, RunningProb, expected_results, expected_results_number
 from tidegate.policies.ranking import NO_INTEGERS, NO_NUMBERS, NO_STEPS, last_complete
 from tidegate.policies.waiting import JoinableSpans
@@ -126,8 +126,8 @@ class Heeb(Policy):
         """Start with the given processes, or learn processes and shares."""
         if self.left is None or self.right is None:
             shares = ShareHeeb(self, setting)
-            return AdaptiveHeeb(self, shares, shares.lifetime, setting) if setting.numeric else shares
-        check_numeric(setting, "heeb was given processes (left=, right=)")
+            return AdaptiveHeeb(self, shares, shares.lifetime, setting) if setting.integer_keys else shares
+        check_integer_keys(setting, "heeb was given processes (left=, right=)")
         return ProcessHeeb(self, {"left": self.left, "right": self.right}, setting)
 
     @classmethod

@@ -12,7 +12,7 @@ from tidegate.models.adaptive_histogram import AdaptiveHistogram
 from tidegate.policies.heeb.lifetime import Lifetime
 from tidegate.policies.heeb.survival import Exponential
 from tidegate.policies.heeb.tracked_rows import TrackedArrivals, TrackedMatches
-from tidegate.policies.policy import Policy, RunningPolicy, check_numeric
+from tidegate.policies.policy import Policy, RunningPolicy, check_integer_keys
 from tidegate.types import SIDES, Clocks, InputError, Learned, as_part, check_choice, other_side, parts_of
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class HeebHistogram(Policy):
 
     def start(self, setting: Setting) -> RunningPolicy:
         """Start to learn."""
-        check_numeric(setting, "heeb_histogram computes with keys")
+        check_integer_keys(setting, "heeb_histogram computes with keys")
         return RunningHeebHistogram(self, setting)
 
 

@@ -103,7 +103,7 @@ def benefit_within(
         return _by_level(process, history.last, keys, survival, ahead)
     grid = _control_values(process, history, ahead, lag)
     if grid is None or len(grid) >= len(keys) or len(grid) * (ahead + 1) > _ENTRIES:
-        return _summed(process, history, keys, survival, begins, ends, ahead, lag)
+        return _benefits_by_sums(process, history, keys, survival, begins, ends, ahead, lag)
     return _table(grid, _sums(process, history, grid, survival, ahead, lag)).of(keys, begins, ends)
 
 
@@ -204,7 +204,7 @@ def _accumulated(chances: Array, survival: Survival) -> Array:
     return sums
 
 
-def _summed(
+def _benefits_by_sums(
     process: Process,
     history: History,
     keys: Array,

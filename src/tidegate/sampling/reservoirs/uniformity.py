@@ -156,7 +156,7 @@ def refill_confidence(results: int, fraction: float, size: int) -> float:
     """
     if not is_number(fraction) or not 0 <= fraction <= 1:
         raise InputError(f"fraction must be between 0 and 1; got {fraction!r}")
-    return binomial_sf(_whole(size, "size"), _whole(results, "results"), float(fraction))
+    return binomial_sf(_whole_number(size, "size"), _whole_number(results, "results"), float(fraction))
 
 
 def check_threshold(value: float, what: str) -> float:
@@ -169,10 +169,10 @@ def check_threshold(value: float, what: str) -> float:
 def _check(k: int, r: int, delta: int, m: int) -> None:
     at_least_one(r, "r", "rows")
     for what, value in (("k", k), ("delta", delta), ("m", m)):
-        _whole(value, what)
+        _whole_number(value, what)
 
 
-def _whole(value: int, what: str) -> int:
+def _whole_number(value: int, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise InputError(f"{what} must be a whole number, at least 0; got {value!r}")
     return int(value)

@@ -60,7 +60,7 @@ class RunningCluster(RunningSampler):
     def admit(self, rows: Rows) -> tuple[Rows, Owners]:
         """Draw which arrivals are held."""
         owners = self._draw_rows(rows, self._levels(self.offsets(rows), len(rows)))
-        return replace(rows, notes={"level": owners.level}), owners
+        return replace(rows, policy_columns={"level": owners.level}), owners
 
     def thin(self, rows: dict[Side, Rows], held: float, room: float, *, lower: bool) -> dict[Side, Owners]:
         """Drop rows whose draw is above the lower probability."""
@@ -89,9 +89,9 @@ class _ClusterOwners(Owners):
     def exhausted(self) -> Array:
         return ~self._held
 
-    def notes(self) -> dict[str, Array]:
+    def policy_columns(self) -> dict[str, Array]:
         return {"level": self.level}
 
 
 def _level(rows: Rows) -> Array:
-    return rows.notes["level"]
+    return rows.policy_columns["level"]

@@ -112,7 +112,7 @@ class MatchForecaster:
         self.learns = model if isinstance(model, str) else "nothing"
         self._given_rates, self._salt = rates, salt
         self._spans = {"left": setting.window.left, "right": setting.window.right}
-        lengths = {side: setting.window.length(side) for side in SIDES}
+        lengths = {side: setting.window.reach(side) for side in SIDES}
         self._lengths = {side: max(length, 0) for side, length in lengths.items()}
         # The age from which a row can have matches. It is above 0 if the window of the other side is negative.
         self._begins = {side: -lengths[other_side(side)] for side in SIDES}

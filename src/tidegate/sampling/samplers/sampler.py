@@ -183,7 +183,7 @@ class Owners(ABC):
         return None
 
     @abstractmethod
-    def notes(self) -> dict[str, Array]:
+    def policy_columns(self) -> dict[str, Array]:
         """The sampler's own columns of the rows, as they are now."""
 
 

@@ -141,7 +141,7 @@ class RunningUniform(RunningSampler):
         """Draw the first match of each arrival."""
         after_step = self.cutoffs(self.forecaster.forecast_arrivals(rows))
         none = np.zeros(len(rows), np.uint8)
-        rows = replace(rows, notes={"level": none, "wait": none, "hold": none})
+        rows = replace(rows, policy_columns={"level": none, "wait": none, "hold": none})
         # In its own step a row is there anyway, so that a learned forecast need not limit it.
         cutoff = after_step if self.forecaster.learns == "nothing" else np.full(len(rows), _NO_CUTOFF)
         owners = UniformOwners(self, rows, cutoff, after_step)

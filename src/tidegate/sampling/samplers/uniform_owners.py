@@ -82,7 +82,7 @@ class UniformOwners(Owners):
         self._sampling = sampling
         self.id, self.num = rows.id, rows.matches.copy()
         self.wait, self.level, self.hold = (
-            rows.notes[name].astype(np.int64) for name in ("wait", "level", "hold")
+            rows.policy_columns[name].astype(np.int64) for name in ("wait", "level", "hold")
         )
         self._cutoff = cutoff
         self._cutoff_after_step = cutoff if cutoff_after_step is None else cutoff_after_step
@@ -130,7 +130,7 @@ class UniformOwners(Owners):
         """The number of matches of each row, counted by `draw`."""
         return self.num
 
-    def notes(self) -> dict[str, Array]:
+    def policy_columns(self) -> dict[str, Array]:
         """The columns `level`, `wait` and `hold`."""
         columns = {"level": self.level, "wait": self.wait, "hold": self.hold}
         return {name: narrowest(column) for name, column in columns.items()}

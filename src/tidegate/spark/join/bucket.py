@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.arrivals import Floors, Moment
+from tidegate.engine.arrivals import EarliestTimes, Moment
 from tidegate.engine.clocks import SideClocks
 from tidegate.engine.join_state import StepOutcome
 from tidegate.engine.matching import Residual
@@ -156,7 +156,7 @@ class BucketJoin:
     def _warn_if_ahead(self, outcome: StepOutcome) -> None:
         """Warn if rows are evicted while rows of one side wait for the other."""
         window, clocks = self.plan.join.window, self.clocks.now
-        reach = sum(max(window.length(side), 0) for side in SIDES)
+        reach = sum(max(window.reach(side), 0) for side in SIDES)
         evicted = any(len(departed.rows) for departed in outcome.evicted.values())
         if not evicted or abs(clocks.lead("left")) <= reach / 2:
             return
@@ -184,10 +184,10 @@ class BucketJoin:
         arrived = {side: some.time for side, some in rows.items() if len(some)}
         clocks = self.clocks.advance({side: int(times[-1]) for side, times in arrived.items()})
         if watermark is not None:
-            return Moment(clocks, Floors(watermark, watermark), Floors(watermark, watermark))
+            return Moment(clocks, EarliestTimes(watermark, watermark), EarliestTimes(watermark, watermark))
         now = clocks.now
         begin = min((int(times[0]) for times in arrived.values()), default=now)
-        return Moment(Clocks.both(now), Floors(begin, begin), Floors(now + 1, now + 1))
+        return Moment(Clocks.both(now), EarliestTimes(begin, begin), EarliestTimes(now + 1, now + 1))
 
     def _match(
         self, rows: Mapping[Side, Rows], moment: Moment, candidates: Mapping[Side, Candidates]

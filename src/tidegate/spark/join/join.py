@@ -131,7 +131,7 @@ def join(
         condition=condition,
         combine=combine,
         seed=seed,
-        numeric=query.numeric,
+        integer_keys=query.numeric,
     )
     count = query.buckets(buckets)
     with show_as_written(window, span):

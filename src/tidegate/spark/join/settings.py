@@ -52,7 +52,7 @@ class SavedSettings:
             join.split,
             join.seed,
             join.partition,
-            join.numeric,
+            join.integer_keys,
         )
 
     def to_json(self) -> bytes:
@@ -97,7 +97,7 @@ class SavedSettings:
             split,
             seed=self.seed,
             partition=self.partition,
-            numeric=self.numeric,
+            integer_keys=self.numeric,
         )
 
 
