@@ -108,7 +108,7 @@ def allocate(
         lossless = 1.0 if metric == "recall" else 0.0
         memory = in_proportion([join.needs(lossless) for join in requirements], total)
     else:
-        memory = _alloc(requirements, total, factors, metric)
+        memory = _equal_levels(requirements, total, factors, metric)
     achieved = [join.reaches(rows) for join, rows in zip(requirements, memory, strict=True)]
     levels = [reached / weight for reached, weight in zip(achieved, factors, strict=True)]
     return Allocation(memory, min(levels) if metric == "recall" else max(levels), achieved)
@@ -246,7 +246,7 @@ def _weights(weights: Sequence[float] | None, joins: int) -> list[float]:
 
 
 class _JoinRequirements(NamedTuple):
-    """The least memory for a level, and the level that whole rows reach."""
+    """The memory that a level needs, and the level that a whole number of rows reaches."""
 
     needs: Requirement
     reaches: Callable[[int], float]
@@ -289,19 +289,22 @@ def _sufficient_error(holds: Callable[[float], bool]) -> float:
     return error
 
 
-def _whole(memory: float) -> float:
+def _whole_rows(memory: float) -> float:
     """Whole rows, at least one; infinite if no memory suffices."""
     if math.isnan(memory):
         raise InputError("the memory for a level is NaN; each join's function must return a number of rows")
     return max(1.0, float(np.ceil(memory - _ROUNDING)))
 
 
-def _alloc(joins: list[_JoinRequirements], total: int, weights: list[float], metric: Metric) -> list[int]:
+def _equal_levels(
+    joins: list[_JoinRequirements], total: int, weights: list[float], metric: Metric
+) -> list[int]:
+    """The memory of each join with which all reach the best possible common level."""
     cap = 1.0 if metric == "recall" else math.inf
 
     def rows(level: float) -> list[float]:
         pairs = zip(joins, weights, strict=True)
-        return [_whole(join.needs(min(cap, weight * level))) for join, weight in pairs]
+        return [_whole_rows(join.needs(min(cap, weight * level))) for join, weight in pairs]
 
     def holds(level: float) -> bool:
         return sum(rows(level)) <= total

@@ -4,7 +4,7 @@ An alarm is a combination of rows, one of each stream, that are close in time an
 threshold. Close in time means: each pair of joined streams is at most `within` apart, or all rows are in one hopping
 window. Rows of a stream may be omitted if the function is quasiconvex in it: for fixed values of the other streams,
 it is never higher between two values of this stream than at both of them. `omittable` returns which streams may omit
-rows, and the length of the brackets. Late rows, NaN values and rows that are shed for a budget are counted, and
+rows, and the length of the brackets. Late rows, NaN values and rows that are evicted for a budget are counted, and
 excluded from these guarantees:
 
 1. One stream omits rows. For every combination of rows of the other streams, the largest value of the function with

@@ -29,7 +29,7 @@ class ReferenceScore(Protocol):
     """A score that a row gets by a reference and keeps until the next reference to it."""
 
     def by_reference(self, codes: Array, places: Array) -> Array:
-        """The score that each reference gives to its row: the distinct keys, and which of them each is to."""
+        """The score that each reference gives to its row; `places` are positions in `codes`, the distinct keys."""
 
 
 class CacheRanking(Protocol):
@@ -40,7 +40,7 @@ class CacheRanking(Protocol):
         """Whether rows without new references keep their order among each other."""
 
     def observe(self, codes: Array, places: Array, now: int) -> None:
-        """Learn from references: the codes of the keys, which of them each is to, and their number so far."""
+        """Learn from references: their positions in `codes`, the distinct keys, and how many there were so far."""
 
     def scores(self, codes: Array, last_used: Array, lifetime: float) -> Array:
         """The score of each row; the highest stay.

@@ -139,7 +139,7 @@ def take_rows(tables: Sequence[pa.Table], places: Array, order: Array) -> pa.Tab
 
 
 def _parts(tables: Sequence[pa.Table], places: Array) -> Iterator[tuple[pa.RecordBatch, Array, Array]]:
-    """Each record batch with some of these places, which places these are, and their positions in the batch."""
+    """The record batches that contain some of these places: each with indices of `places`, and rows of the batch."""
     begin = 0
     for rows in (batch for table in tables for batch in table.to_batches()):
         which = np.flatnonzero((places >= begin) & (places < begin + rows.num_rows))

@@ -300,7 +300,7 @@ def test_the_keys_share_a_budget() -> None:
     rows = KeyedRows(rng.integers(0, 9, 500), rng.integers(0, 100, 500), rng.normal(size=500))
     finder.step({"a": rows})
     assert len(finder.rows["a"].key) == 10
-    assert finder.counts["a"]["shed"] + finder.counts["a"]["omitted"] == 490
+    assert finder.counts["a"]["evicted"] + finder.counts["a"]["omitted"] == 490
 
 
 def test_the_miss_probability_with_brackets() -> None:
@@ -344,7 +344,7 @@ def test_the_miss_probability_if_all_rows_are_kept() -> None:
     for some in np.split(np.arange(1000), 5):
         finder.step({"a": KeyedRows(np.zeros(200, np.int64), time[some], value[some])})
         one.step({"a": (time[some], value[some])})
-    assert finder.counts["a"]["shed"] == one.stores["a"].shed == 800
+    assert finder.counts["a"]["evicted"] == one.stores["a"].evicted == 800
     assert one.miss_probability == 0.8
     assert finder.miss_probability == pytest.approx(0.8, abs=0.05)
 
@@ -353,7 +353,7 @@ def test_the_budget_holds_if_keys_are_searched_separately() -> None:
     finder = KeyedAlarmFinder(certify(SUMS[2], {"a": (0, 1), "b": (0, 1)}), TOPOLOGIES["pair"], budget=1)
     finder.step({"a": KeyedRows(np.array([1, 2]), np.array([5, 6]), np.array([0.5, 7.0]))})
     assert len(finder.rows["a"].key) == 1
-    assert finder.counts["a"]["shed"] == 1
+    assert finder.counts["a"]["evicted"] == 1
     # 10 of a total time of 15 are lost, for the highest and for the lowest row.
     assert finder.miss_probability == pytest.approx(1 - (1 - 10 / 15) ** 2)
 

@@ -150,7 +150,11 @@ def test_a_snapshot_continues_unchanged() -> None:
         store.extend(times[500:], values[500:])
     assert pairs(one) == pairs(two)
     assert one.ids.tolist() == two.ids.tolist()
-    assert (one.shed, one.miss_probability, one.arrived) == (two.shed, two.miss_probability, two.arrived)
+    assert (one.evicted, one.miss_probability, one.arrived) == (
+        two.evicted,
+        two.miss_probability,
+        two.arrived,
+    )
 
 
 def test_a_store_resumes_with_the_rows_that_another_has_kept() -> None:
@@ -191,7 +195,7 @@ def test_a_budget_sheds_the_extremes_of_the_shortest_time() -> None:
         store = BracketStore(50, budget=budget)
         store.extend(times, values)
         assert len(store) <= budget
-        assert store.shed == len(free) - len(store)
+        assert store.evicted == len(free) - len(store)
         probabilities.append(store.miss_probability)
     assert probabilities[0] == 0
     assert probabilities == sorted(probabilities)
@@ -215,12 +219,12 @@ def test_with_the_shape_any_all_shed_rows_count() -> None:
     store = BracketStore(50, "any", budget=200)
     for some in np.split(np.arange(1000), 10):
         store.extend(some, rng.random(100))
-    assert (len(store), store.shed) == (200, 800)
+    assert (len(store), store.evicted) == (200, 800)
     assert store.miss_probability == 0.8
 
 
 def test_pending_rows_are_counted() -> None:
-    for name, expected in (("arrived", 10), ("shed", 7), ("miss_probability", 0.7)):
+    for name, expected in (("arrived", 10), ("evicted", 7), ("miss_probability", 0.7)):
         store = BracketStore(5, "any", budget=3)
         for at in range(10):
             store.add(at, float(at))

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from tidegate.alerts.certification.functions import FUNCTIONS, Function, power
+from tidegate.alerts.certification.functions import FUNCTIONS, Function, constant_power
 from tidegate.alerts.certification.intervals import ONE, ZERO, Interval
 from tidegate.alerts.expressions.evaluation import evaluate
 from tidegate.alerts.expressions.nodes import Call, Name, Node, Number, input_names, to_sql
@@ -94,7 +94,7 @@ class Enclosure:
             self.unmet.append(UnmetRequirement(text, ~met))
 
 
-RECIPROCAL = power(-1.0)
+RECIPROCAL = constant_power(-1.0)
 
 
 def as_function(tree: Call) -> Function | None:
@@ -102,13 +102,13 @@ def as_function(tree: Call) -> Function | None:
     if tree.function in FUNCTIONS:
         return FUNCTIONS[tree.function]
     if tree.function == "*" and tree.arguments[0] == tree.arguments[1]:
-        return power(2.0)
+        return constant_power(2.0)
     if tree.function != "pow":
         return None
     exponent = tree.arguments[1]
     if input_names(exponent) or not np.isfinite(fixed := float(evaluate(exponent, {}))):
         return None
-    return power(fixed)
+    return constant_power(fixed)
 
 
 def apply_function(function: Function, inner: Jet) -> Jet:
@@ -117,7 +117,7 @@ def apply_function(function: Function, inner: Jet) -> Jet:
     if inner.slope is None or inner.bend is None:
         return Jet(value)
     slope, bend = function.slope(inner.value), function.bend(inner.value)
-    square = power(2.0).bounds(inner.slope)
+    square = constant_power(2.0).bounds(inner.slope)
     return Jet(value, slope * inner.slope, bend * square + slope * inner.bend)
 
 

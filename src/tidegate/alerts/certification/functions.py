@@ -42,7 +42,7 @@ class Function:
     needs: str = ""
 
 
-def power(exponent: float) -> Function:
+def constant_power(exponent: float) -> Function:
     """`u` to a constant power: with a whole exponent for all numbers, else for numbers that are not negative."""
     whole = exponent.is_integer()
     # Fractional powers of negative numbers, and negative powers of 0, are not defined.
@@ -149,7 +149,7 @@ def _slope_of_absolute(u: Interval) -> Interval:
     return Interval(np.where(u.low >= 0, 1.0, -1.0), np.where(u.high <= 0, -1.0, 1.0))
 
 
-_ROOT = power(0.5)
+_ROOT = constant_power(0.5)
 
 
 FUNCTIONS: Final[dict[str, Function]] = {

@@ -284,7 +284,7 @@ class EdgeFilter:
         self._sent = np.empty(0, bool)
 
     def process(self, lines: pa.Array, key: Array, time: Array, value: Array, unit: int = 1) -> pa.Array:
-        """Process readings, and return the lines to send now; `unit` of their times are one unit of omega."""
+        """Process readings, and return the lines to send now; one unit of omega is `unit` units of `time`."""
         missing = np.isnan(value) | np.isnan(time.astype(np.float64))
         late = ~missing & (time < self._complete_until)
         outside = ~(missing | late) & ((value < self.config.low) | (value > self.config.high))

@@ -17,7 +17,7 @@ from tidegate.types import FAR, Array, InputError, Time
 
 _MAX_SEGMENT: Final = float(FAR // 4)
 """The length of the time axis after which a new segment begins, so that 64-bit integers do not overflow."""
-STREAM_COUNTS: Final = ("nan", "outside", "omitted", "shed", "expired", "alarms")
+STREAM_COUNTS: Final = ("nan", "outside", "omitted", "evicted", "expired", "alarms")
 """The counters of each stream; an alarm is counted for the stream whose arrival raised it."""
 
 
@@ -141,7 +141,7 @@ class KeyedAlarmFinder:
         total = sum(map(len, axis.time.values()))
         raised = []
         kept_parts: dict[str, list[Array]] = {name: [] for name in self.rows}
-        shed_blindly = dict.fromkeys(self.rows, 0)
+        evicted_blindly = dict.fromkeys(self.rows, 0)
         for outside, places in self._groups(pools, axis.segment):
             share = None
             if self.budget is not None:
@@ -151,15 +151,17 @@ class KeyedAlarmFinder:
             raised.append(self._find(search, stores, pools, axis.time, places))
             for name, store in stores.items():
                 if self.budget is not None:
-                    shed_blindly[name] += self._record_lost_time(name, store, axis.time[name], places[name])
+                    evicted_blindly[name] += self._record_lost_time(
+                        name, store, axis.time[name], places[name]
+                    )
                 kept_parts[name].append(places[name][store.ids])
-                self.counts[name]["shed"] += store.shed
-                self.counts[name]["omitted"] += len(places[name]) - len(store) - store.shed
+                self.counts[name]["evicted"] += store.evicted
+                self.counts[name]["omitted"] += len(places[name]) - len(store) - store.evicted
         for name, parts in kept_parts.items():
             positions = np.concatenate(parts)
             if len(parts) > 1:
                 positions = positions[np.lexsort((axis.time[name][positions], axis.segment[name][positions]))]
-            self._keep(name, pools[name], positions, origins[name], shed_blindly[name])
+            self._keep(name, pools[name], positions, origins[name], evicted_blindly[name])
         if watermark is not None:
             self._expire(watermark)
         return _concatenate_alarms(origins, raised)
@@ -167,31 +169,33 @@ class KeyedAlarmFinder:
     def _record_lost_time(self, name: str, store: BracketStore, times: Array, places: Array) -> int:
         """Add the time in which a store's extremes were lost, and the time that is new.
 
-        Returns the number of shed rows of a store that keeps all rows: for these the time is not known.
+        Returns the number of evicted rows of a store that keeps all rows: for these the time is not known.
         """
         old = places < len(self.rows[name].key)
         after, before = (_covered_time(times[some], store.omega) for some in (places, places[old]))
         keeps_all = store.shape == "any"
         self.lost_time[name] += [*(np.zeros(2) if keeps_all else store.lost_time), after - before]
-        return store.shed if keeps_all else 0
+        return store.evicted if keeps_all else 0
 
-    def _keep(self, name: str, pool: KeyedRows, positions: Array, origin: Array, shed_blindly: int) -> None:
+    def _keep(
+        self, name: str, pool: KeyedRows, positions: Array, origin: Array, evicted_blindly: int
+    ) -> None:
         """Keep the rows at these positions, within the budget."""
         # Every group of keys keeps at least one row, which together may exceed a small budget.
         excess = 0 if self.budget is None else max(0, len(positions) - self.budget)
-        self.counts[name]["shed"] += excess
+        self.counts[name]["evicted"] += excess
         lost = self.lost_time[name]
         # No bracket is longer than 2 * within, so no row is an extreme for longer.
         lost[:2] += excess * 2 * self.topology.within
         self.rows[name] = pool.take(positions[excess:])
         self.previous_positions[name] = origin[positions[excess:]]
         # If all rows are equally likely to decide an alarm, each accounts for an equal share of the total time.
-        lost[0] += shed_blindly * lost[2] / max(1, self._compared(name))
+        lost[0] += evicted_blindly * lost[2] / max(1, self._compared(name))
 
     def _compared(self, name: str) -> int:
         """The number of rows that were compared so far, kept or not."""
         return len(self.rows[name].key) + sum(
-            self.counts[name][count] for count in ("omitted", "shed", "expired")
+            self.counts[name][count] for count in ("omitted", "evicted", "expired")
         )
 
     def _accept(self, name: str, given: KeyedRows) -> tuple[KeyedRows, Array]:

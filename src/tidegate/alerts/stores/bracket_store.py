@@ -57,8 +57,8 @@ class BracketStore:
     closed
         Which ends belong to the interval. All but "neither" keep the same rows.
     budget
-        The maximal number of rows; None for no limit. Beyond it, the rows are shed that are the extreme of an
-        interval for the shortest time. Then alarms may be missed: see `shed` and `miss_probability`.
+        The maximal number of rows; None for no limit. Beyond it, the rows are evicted that are the extreme of an
+        interval for the shortest time. Then alarms may be missed: see `evicted` and `miss_probability`.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class BracketStore:
         if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
             raise InputError(f"budget is {budget!r}; give a positive whole number of rows, or None")
         self.shape, self.closed, self.budget = shape, closed, budget
-        self._arrived = self._shed = 0
+        self._arrived = self._evicted = 0
         self._lost_time = np.zeros(2)
         self._time_range = (math.inf, -math.inf)
         self._begin = self._end = 0
@@ -136,7 +136,7 @@ class BracketStore:
         self._merge(when, value, new_ids)
         self._arrived += len(when)
         if self.budget is not None and self._end - self._begin > self.budget:
-            self._shed_rows(self.budget)
+            self._evict_rows(self.budget)
 
     def retained(self) -> RetainedRows:
         """The kept rows, in order of time: views, which are valid until the next change."""
@@ -156,27 +156,27 @@ class BracketStore:
         return self._arrived
 
     @property
-    def shed(self) -> int:
-        """The number of rows that were shed for the budget."""
+    def evicted(self) -> int:
+        """The number of rows that were evicted for the budget."""
         self._merge_pending()
-        return self._shed
+        return self._evicted
 
     @property
     def miss_probability(self) -> float:
-        """The estimated probability that an alarm is missed: the share of intervals whose extreme was shed.
+        """The estimated probability that an alarm is missed: the share of intervals whose extreme was evicted.
 
         The highest and the lowest row of an interval are assumed to be independent, and no interval to lose two
-        extremes. For the shape "any" all rows are equally likely to decide an alarm: it is the share of shed rows.
+        extremes. For the shape "any" all rows are equally likely to decide an alarm: it is the share of evicted rows.
         """
-        if not self.shed:
+        if not self.evicted:
             return 0.0
         if self.shape == "any":
-            return self._shed / self._arrived
+            return self._evicted / self._arrived
         return miss_probability(self._lost_time, self._time_range[1] - self._time_range[0] + self.omega)
 
     @property
     def lost_time(self) -> Array:
-        """The total times for which the highest, and the lowest, row of a sliding interval was a shed row.
+        """The total times for which the highest, and the lowest, row of a sliding interval was an evicted row.
 
         Not meaningful for the shape "any".
         """
@@ -193,7 +193,7 @@ class BracketStore:
         self._merge_pending()
         state = {name: self._column(name).copy() for name in _COLUMNS}
         return state | {
-            "counts": np.array([self._arrived, self._shed]),
+            "counts": np.array([self._arrived, self._evicted]),
             "moved": np.array([*self._lost_time, *self._time_range]),
         }
 
@@ -201,7 +201,7 @@ class BracketStore:
         """Continue from a snapshot."""
         self._columns = {name: np.array(state[name]) for name in _COLUMNS}
         self._begin, self._end = 0, len(state["time"])
-        self._arrived, self._shed = state["counts"].tolist()
+        self._arrived, self._evicted = state["counts"].tolist()
         self._lost_time = np.array(state["moved"][:2])
         self._time_range = (float(state["moved"][2]), float(state["moved"][3]))
         self._pending = ([], [])
@@ -323,7 +323,7 @@ class BracketStore:
             self._begin = 0
         self._end = self._begin + total
 
-    def _shed_rows(self, budget: int) -> None:
+    def _evict_rows(self, budget: int) -> None:
         """Drop the rows that are an extreme for the shortest time, until the others fit the budget."""
         while (excess := self._end - self._begin - budget) > 0:
             when, value = self._column("time").astype(np.float64), self._column("value")
@@ -335,7 +335,7 @@ class BracketStore:
             # Half of the excess at a time: the remaining rows are then extremes for longer.
             dropped = np.argsort(total, kind="stable")[: max(excess // 2, 1)]
             self._lost_time += durations[:, dropped].sum(axis=1) * used
-            self._shed += len(dropped)
+            self._evicted += len(dropped)
             kept = np.delete(np.arange(len(when)), dropped)
             rows = RetainedRows(self._column("time"), value)
             self._replace(0, len(when), rows, kept, self._column("id").take(kept))

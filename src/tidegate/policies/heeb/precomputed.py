@@ -225,9 +225,9 @@ def h2(
     Deviations
     ----------
     The paper uses 25 control points in all. Here their number depends on the noise; the interpolation goes through
-    twelve neighbours on an axis. Of far steps some stand for all: what is left of the last value falls off smoothly.
-    Once the process has forgotten it, the rest of the sum is that of its stationary distribution. In caching the
-    benefit of a value is that in joining over one plus that after itself.
+    twelve neighbours on an axis. Far steps are interpolated from some of them, since the influence of the last value
+    falls smoothly. Once the process has forgotten it, the rest of the sum is that of its stationary distribution. In
+    caching the benefit of a value is that in joining over one plus that after itself.
     """
     check_choice(problem, Problem, "problem")
     if not isinstance(level, AR1):
@@ -326,19 +326,19 @@ def _merged(phi1: float, steps: int) -> tuple[Array, Array]:
 
 
 def _on_nodes(steps: Array) -> tuple[Array, Array]:
-    """Chebyshev's nodes within these steps, and what each counts in the polynomial's value at each step."""
+    """Chebyshev nodes within these steps, and the weight of each node in the interpolated value at each step."""
     angles = (2 * np.arange(_NODES) + 1) * np.pi / (2 * _NODES)
     middle, half = (steps[0] + steps[-1]) / 2, (steps[-1] - steps[0]) / 2
     nodes = middle + half * np.cos(angles)
     apart = steps[:, None] - nodes
-    # A step on a node is that node's alone.
+    # At a node, the interpolated value is that of the node.
     apart[apart == 0] = np.finfo(np.float64).tiny
     shares = (-1.0) ** np.arange(_NODES) * np.sin(angles) / apart
     return nodes, shares / shares.sum(axis=1, keepdims=True)
 
 
 def _chances(level: AR1, spacing: int, left: Array) -> Iterable[Array]:
-    """For each last value, how likely each value comes when so much is left of it."""
+    """For each last value, the probability of each value, given the share of the last value that remains: `left`."""
     values, lasts = _control_points(level, spacing)
     if len(values) * len(lasts) * len(left) <= _REMEMBERED:
         return _kept_chances(level, spacing, tuple(left.tolist()))
@@ -347,7 +347,7 @@ def _chances(level: AR1, spacing: int, left: Array) -> Iterable[Array]:
 
 @lru_cache(maxsize=_KEPT)
 def _kept_chances(level: AR1, spacing: int, left: tuple[float, ...]) -> Array:
-    """The same as one table: it does not depend on how long rows stay, which may change time and again."""
+    """The same as one table, which serves any survival."""
     values, lasts = _control_points(level, spacing)
     return np.array([level.reached(last, np.array(left)[None, :], values[:, None]) for last in lasts])
 

@@ -48,7 +48,7 @@ class Survival(ValueObject, ABC):
 
     @staticmethod
     def check(value: object) -> None:
-        """Refuse anything else, such as a name or a number."""
+        """Refuse a value that is not a survival, such as a name or a number."""
         if not isinstance(value, Survival):
             raise InputError(
                 f"survival is {value!r}; give one such as Exponential(alpha=10) or Fixed(steps=10)"

@@ -130,7 +130,7 @@ def _by_distance_and_step(walk: RandomWalk, survival: Survival, ahead: int, lag:
 
 @lru_cache(maxsize=_KEPT)
 def _by_distance(walk: RandomWalk, survival: Survival, ahead: int, lag: int) -> BenefitSums:
-    """A table by distance from the last value, for all steps; the same sums, for much larger distances."""
+    """A table of sums over all steps, by distance from the last value: for too many distances for a table by step."""
     grid = _spaced(*walk.span(lag + ahead), _apart(walk.step))
     found = np.empty((len(grid), 1))
     for start in range(0, len(grid), _AT_ONCE):

@@ -111,8 +111,8 @@ def alert(
         each kept row. If rows have the same key, time and value, they are those of any of these rows.
     budget
         What the whole query may keep, in rows or bytes ("64 MB"); each stream and bucket has an equal share. Beyond
-        it rows are shed, alarms may be missed, a worker warns, and `inspect` counts the shed rows. In bytes, every
-        row counts as much as the largest one, with its carried columns and a key of its own. None for no limit.
+        it rows are evicted and counted by `inspect`, alarms may be missed, and a worker warns. In bytes, every row
+        counts as much as the largest one, with its carried columns and a key of its own. None for no limit.
     buckets
         The number of parts into which keys and state are divided. By default the number of shuffle partitions, at
         most

@@ -157,13 +157,13 @@ class AlertBucket:
             name: KeyedRows(code, micros(table, TIME), column(table, VALUE))
             for (name, table), code in zip(accepted.items(), codes, strict=True)
         }
-        not_shed = [name for name, counts in self.finder.counts.items() if not counts["shed"]]
+        not_evicted = [name for name, counts in self.finder.counts.items() if not counts["evicted"]]
         pools = {name: self._with_arrivals(name, accepted) for name in self.carried}
         if self.plan.budget and self.plan.budget.unit == "bytes":
             # Any selection of rows must fit, even if all are the largest, each with a different key.
             self.finder.budget = self.plan.budget.limit // self._max_row_bytes(pools)
         alarms = self.finder.step(rows, watermark)
-        self._warn_if_shed(not_shed)
+        self._warn_if_evicted(not_evicted)
         result = self._to_result(alarms, pools)
         positions = self.finder.previous_positions
         self.carried = {name: pool.take(pa.array(positions[name])) for name, pool in pools.items()}
@@ -178,13 +178,13 @@ class AlertBucket:
         carried = max((int(row_sizes(pool).max(initial=0)) for pool in pools.values()), default=0)
         return _ROW_BYTES + carried + int(row_sizes(self.keys).max(initial=0))
 
-    def _warn_if_shed(self, not_shed: list[str]) -> None:
-        """Warn if one of these streams, which had shed no rows so far, has shed rows now."""
-        shed = [name for name in not_shed if self.finder.counts[name]["shed"]]
-        if shed and (budget := self.plan.budget):
+    def _warn_if_evicted(self, not_evicted: list[str]) -> None:
+        """Warn if one of these streams, which had evicted no rows so far, has evicted rows now."""
+        evicted = [name for name in not_evicted if self.finder.counts[name]["evicted"]]
+        if evicted and (budget := self.plan.budget):
             warnings.warn(
                 f"the budget of {budget.limit} {budget.unit} per bucket and stream is too small for "
-                f"{', '.join(shed)}: rows are shed, and alarms may be missed, with an estimated probability of "
+                f"{', '.join(evicted)}: rows are evicted, and alarms may be missed, with an estimated probability of "
                 f"{self.finder.miss_probability:.2g}",
                 stacklevel=3,
             )

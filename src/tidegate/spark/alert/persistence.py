@@ -43,6 +43,8 @@ VERSION: Final = 2
 """The first version was one array of bytes, whose counts had no names."""
 _KEYS: Final = "keys"
 _FIRST_LAYOUT: Final = "bytes"
+_RENAMED: Final = {"shed": "evicted"}
+"""Counts that had another name in earlier states."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,10 @@ class SavedAlert:
             rows,
             carried,
             progress["arrivals"],
-            progress["counts"],
+            {
+                name: {_RENAMED.get(count, count): number for count, number in counts.items()}
+                for name, counts in progress["counts"].items()
+            },
             {name: arrays[f"lost.{name}"].copy() for name in streams},
             progress["undefined"],
             stored,

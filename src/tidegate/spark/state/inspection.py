@@ -137,10 +137,10 @@ def inspect(
     |---|---|
     | `arrived`, `late` | rows that arrived, and those that were late |
     | `null`, `nan`, `outside` | rows without a key or time, without a value, and with a value outside the domain |
-    | `omitted`, `shed`, `expired` | rows that were omitted, shed for a budget, or expired |
+    | `omitted`, `evicted`, `expired` | rows that were omitted, evicted for a budget, or expired |
     | `kept`, `alarms` | rows that are kept, and alarms that arrivals of the stream raised |
     | `undefined` | combinations for which the condition has no value; the same for all streams of a bucket |
-    | `miss_probability` | the estimated probability that an alarm is missed because rows of the stream were shed |
+    | `miss_probability` | the estimated probability that an alarm is missed because rows of the stream were evicted |
     """
     check_choice(what, What, "what")
     session = spark or SparkSession.active()
