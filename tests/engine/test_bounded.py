@@ -202,8 +202,8 @@ def both_ways(simulated: Callable[[], Report]) -> tuple[dict[str, Any], dict[str
     """What the loop gives, which must have run, and what the general operator does."""
     ran = []
 
-    def spied(*args: object, **told: object) -> Measured | None:
-        ran.append(one_loop_run(*args, **told))  # type: ignore[arg-type]  # as it was called
+    def spied(*args: object, **keywords: object) -> Measured | None:
+        ran.append(one_loop_run(*args, **keywords))  # type: ignore[arg-type]  # as it was called
         return ran[-1]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -83,7 +83,7 @@ def test_frequencies_divide_the_budget() -> None:
 
 
 @pytest.mark.parametrize("policy", ["age", "prob"])
-def test_the_budget_holds_while_it_is_divided_anew(policy: str) -> None:
+def test_the_budget_holds_while_the_split_changes(policy: str) -> None:
     report = tg.simulate(
         *frequent(500), window=(100, 100), budget=BUDGET, policy=policy, split="optimal", step=8
     )

@@ -92,8 +92,8 @@ def test_it_never_grows_without_a_request() -> None:
 
 
 def test_the_number_of_results_is_estimated() -> None:
-    told = np.array([small(seed).results[-1] for seed in range(60)])
-    assert abs(told.mean() - exact(60)) < 4 * told.std(ddof=1) / np.sqrt(len(told))
+    counts = np.array([small(seed).results[-1] for seed in range(60)])
+    assert abs(counts.mean() - exact(60)) < 4 * counts.std(ddof=1) / np.sqrt(len(counts))
 
 
 def test_samples_are_noted_when_asked() -> None:

@@ -166,7 +166,7 @@ def test_one_definition_takes_the_compiled_loop_and_gives_the_same() -> None:
     assert again.importance == pytest.approx(once.importance)
 
 
-def test_a_redefinition_changes_who_stays() -> None:
+def test_a_redefinition_changes_which_rows_are_buffered() -> None:
     left: dict[str, list[Any]] = {"key": [1, 2], "time": [0, 1], "topic": ["a", "b"]}
     right: dict[str, list[Any]] = {"key": [1, 2], "time": [20, 21], "topic": ["a", "b"]}
     some: dict[str, list[Any]] = {"key": [9], "time": [11], "topic": ["a"]}

@@ -155,7 +155,9 @@ SETTINGS: dict[str, Any] = {
 
 
 def counted(report: tg.Report) -> tuple[float, float | None]:
-    return next((told.value, told.sample) for told in report.learned if told.model == "recomputations")
+    return next(
+        (estimate.value, estimate.sample) for estimate in report.learned if estimate.model == "recomputations"
+    )
 
 
 def test_recomputations_are_reported() -> None:

@@ -28,7 +28,9 @@ STREAM: dict[str, Any] = {"key": [1, 2, 3, 4], "time": [0, 1, 2, 3], "importance
     ],
 )
 @pytest.mark.parametrize("step", [1, 4])
-def test_who_stays_of_equals(equals: Any, room: int, kept: list[int], step: int) -> None:  # noqa: ANN401 - a choice
+def test_which_of_equally_important_rows_are_buffered(
+    equals: str, room: int, kept: list[int], step: int
+) -> None:
     probes = {"key": [1, 2, 3, 4], "time": [9] * 4, "importance": [1.0] * 4}
     policy, split = BY_EQUALS[equals], (room, 0)
     report = tg.simulate(

@@ -36,10 +36,10 @@ def run(policy: Policy | str, keys: int = 300, limits: tuple[int, ...] = (40,)) 
 
 @pytest.mark.parametrize("name", ["prob", "life"])
 def test_prob_and_life_tell_rates_and_the_most_frequent_keys(name: str) -> None:
-    told = run(name).learned()
-    assert [round(row.value) for row in told if row.model == "rate"] == [3, 3]
+    learned = run(name).learned()
+    assert [round(row.value) for row in learned if row.model == "rate"] == [3, 3]
     for side in SIDES:
-        total, *keys = [row for row in told if row.model == "share" and row.side == side]
+        total, *keys = [row for row in learned if row.model == "share" and row.side == side]
         assert (total.key, total.value) == (None, 1.0)
         assert len(keys) == 100
         assert keys[0].value == pytest.approx(0.5, abs=0.05)
@@ -49,9 +49,9 @@ def test_prob_and_life_tell_rates_and_the_most_frequent_keys(name: str) -> None:
 
 
 def test_age_tells_what_a_row_of_each_age_may_expect() -> None:
-    told = run("age", keys=3).learned()
+    learned = run("age", keys=3).learned()
     for side in SIDES:
-        ages = [row for row in told if row.model == "age" and row.side == side]
+        ages = [row for row in learned if row.model == "age" and row.side == side]
         assert ages[0].begin == 0
         assert ages[-1].end == 21
         assert all(row.sample is not None and row.value > 0 for row in ages)
@@ -63,11 +63,11 @@ def test_heeb_histogram_tells_where_streams_are_and_what_rows_may_expect_by_plac
     report = tg.simulate(
         left, right, policy="heeb_histogram", window=(None, None), budget=16, step="instant", seed=0
     )
-    told = report.learned
+    learned = report.learned
     # The mean lags, and noise of a deviation of 4.9 is smoothed over 16 rows: within five deviations of that.
-    assert [row.value for row in told if row.model == "offset"] == pytest.approx([1985, 1985], abs=10)
+    assert [row.value for row in learned if row.model == "offset"] == pytest.approx([1985, 1985], abs=10)
     for side in SIDES:
-        buckets = [row for row in told if (row.model, row.side) == ("benefit", side)]
+        buckets = [row for row in learned if (row.model, row.side) == ("benefit", side)]
         assert 1 < len(buckets) <= 30
         assert buckets[0].begin is None
         assert buckets[-1].end is None
@@ -79,8 +79,10 @@ def test_heeb_histogram_tells_where_streams_are_and_what_rows_may_expect_by_plac
 
 def test_what_was_given_rests_on_no_sample() -> None:
     shares = {0: 0.5, 7: 0.2, 8: 0.3}
-    told = run(tg.policies.Prob(tg.models.Frequency(shares, shares))).learned()
-    keys = [(row.key, row.value, row.sample) for row in told if row.model == "share" and row.side == "left"]
+    learned = run(tg.policies.Prob(tg.models.Frequency(shares, shares))).learned()
+    keys = [
+        (row.key, row.value, row.sample) for row in learned if row.model == "share" and row.side == "left"
+    ]
     assert keys == [(None, 1.0, None), (0, 0.5, None), (8, 0.3, None), (7, 0.2, None)]
     curve = tg.models.AgeCurve([0, 1, 20], [2, 1])
     ages = [row for row in run(tg.policies.Age(curve)).learned() if row.model == "age"]

@@ -60,7 +60,7 @@ def test_another_horizon_still_follows(horizon: float | None) -> None:
     assert again.share("left", np.array([3]))[0] > 0.9
 
 
-def test_another_window_begins_a_curve_anew() -> None:
+def test_another_window_starts_a_new_curve() -> None:
     before, now = (Join(Window(w, w), Budget(rows=80), Age()) for w in (300.0, 30_000.0))
     same, other = Operator(before), Operator(now)
     state = resumed(before, before).snapshot()
@@ -99,7 +99,7 @@ def test_a_seed_of_numpy(policy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (lambda: Prob(horizon=0), "horizon=0 must be a positive duration"),
         (lambda: Prob(capacity=0), "capacity 0 is not a number of keys"),
@@ -112,6 +112,6 @@ def test_a_seed_of_numpy(policy: str) -> None:
         (lambda: Join(Window(1, 1), condition="<", policy="prob"), "does not work if keys match by '<'"),
     ],
 )
-def test_settings_are_checked_where_they_are_written(wrong: object, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_settings_are_checked_where_they_are_written(wrong: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         wrong()  # type: ignore[operator]

@@ -71,9 +71,9 @@ def test_the_results_are_those_of_the_rule(rates: tuple[float, float]) -> None:
     assert report.results == by_hand(left, right, 10, 100)
 
 
-def run(left: dict[str, Any], right: dict[str, Any], policy: str | Size | Prob, **told: Any) -> Report:  # noqa: ANN401 - those of simulate
+def run(left: dict[str, Any], right: dict[str, Any], policy: str | Size | Prob, **changed: Any) -> Report:  # noqa: ANN401 - those of simulate
     settings: dict[str, Any] = {"window": (200, 200), "budget": 40, "split": "shared"}
-    return tg.simulate(left, right, policy=policy, **settings | told)
+    return tg.simulate(left, right, policy=policy, **settings | changed)
 
 
 def test_it_finds_far_more_than_past_matches_do() -> None:

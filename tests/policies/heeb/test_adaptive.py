@@ -1,4 +1,4 @@
-"""Heeb that is told nothing finds out how keys come, and then does about as well as if it had been told."""
+"""Heeb without given processes finds out how keys come, and then does about as well as with them."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ def test_on_a_drifting_trend_it_equals_heeb_with_the_given_process(
 ) -> None:
     left, right = trending(500, 1.0, lag=1, seed=1), trending(500, 2.0, seed=2)
     bounded = NO_END | {"window": window}
-    told = Heeb(LinearTrend(1, -1, Noise(sigma=1.0)), LinearTrend(1, 0, Noise(sigma=2.0)))
+    given = Heeb(LinearTrend(1, -1, Noise(sigma=1.0)), LinearTrend(1, 0, Noise(sigma=2.0)))
     found = results(left, right, "heeb", **bounded)
-    assert found > 0.93 * results(left, right, told, **bounded)
+    assert found > 0.93 * results(left, right, given, **bounded)
     assert found > 1.2 * max(results(left, right, rival, **bounded) for rival in ("prob", "random"))
 
 
 def test_walks_are_followed() -> None:
     walk = RandomWalk(0, Noise(sigma=1.0))
-    found = {"told": 0, "heeb": 0, "prob": 0}
+    found = {"given": 0, "heeb": 0, "prob": 0}
     for seed in range(3):
         left, right = walking(300, 2 * seed), walking(300, 2 * seed + 1)
         for name in found:
-            found[name] += results(left, right, Heeb(walk, walk) if name == "told" else name, **NO_END)
+            found[name] += results(left, right, Heeb(walk, walk) if name == "given" else name, **NO_END)
     # Walks are nearest to each other where they begin, before anything is believed.
-    assert found["heeb"] > 0.7 * found["told"]
+    assert found["heeb"] > 0.7 * found["given"]
     assert found["heeb"] > 1.1 * found["prob"]
 
 
@@ -143,7 +143,7 @@ def test_a_restart_changes_nothing_and_asking_neither(window: Window) -> None:
             assert np.array_equal(first, second)
             assert np.array_equal(first, through.policy.scores(buffer.rows, step[2].now))
             assert np.allclose(first, backwards)
-    assert {told.model for told in again.learned()} > {"LinearTrend.speed", "LinearTrend.noise.sigma"}
+    assert {one.model for one in again.learned()} > {"LinearTrend.speed", "LinearTrend.noise.sigma"}
 
 
 def test_strides_see_as_far_and_count_as_much_as_steps() -> None:
@@ -165,11 +165,11 @@ def test_it_tells_what_it_believes() -> None:
     operator = Operator(join)
     for step in running(join):
         collected(operator.step(*step))
-    told = {(some.model, some.side): some for some in operator.learned() if some.key is None}
+    learned = {(some.model, some.side): some for some in operator.learned() if some.key is None}
     for side in SIDES:
-        assert told["LinearTrend.speed", side].value == pytest.approx(1, rel=0.05)
-        assert told["LinearTrend.noise.sigma", side].value == pytest.approx(2, rel=0.3)
-        assert told["LinearTrend.speed", side].sample == pytest.approx(140, abs=20)
+        assert learned["LinearTrend.speed", side].value == pytest.approx(1, rel=0.05)
+        assert learned["LinearTrend.noise.sigma", side].value == pytest.approx(2, rel=0.3)
+        assert learned["LinearTrend.speed", side].sample == pytest.approx(140, abs=20)
 
 
 def test_a_state_from_before_processes_were_learned_is_taken_up() -> None:

@@ -222,15 +222,15 @@ def test_trends_of_section_8(name: str) -> None:
     processes = SECTION_8[name]
     rng = np.random.default_rng(8)
     left, right = (trending(process, 800, rng) for process in processes)
-    foretold = results(left, right, Heeb(*processes))
+    with_processes = results(left, right, Heeb(*processes))
     windows = {"window": (10, 15)}
     blind = {rival: results(left, right, rival, **windows) for rival in ("random", "prob", "life")}
-    assert foretold > 1.1 * max(blind.values())
+    assert with_processes > 1.1 * max(blind.values())
     # What the paper takes for the mean lifetime does about as well as the one observed.
     crude = results(left, right, Heeb(*processes, survival=Exponential.from_lifetime(12.5)))
-    assert foretold == pytest.approx(crude, rel=0.05)
+    assert with_processes == pytest.approx(crude, rel=0.05)
     fitted = Heeb(LinearTrend.fit(left["key"]), LinearTrend.fit(right["key"]))
-    assert results(left, right, fitted) == pytest.approx(foretold, rel=0.05)
+    assert results(left, right, fitted) == pytest.approx(with_processes, rel=0.05)
 
 
 def test_walks_of_section_8() -> None:
@@ -242,9 +242,9 @@ def test_walks_of_section_8() -> None:
             {"key": np.cumsum(np.round(rng.normal(size=300)).astype(np.int64)), "time": np.arange(300)}
             for _ in range(2)
         )
-        foretold = results(left, right, Heeb(walk, walk))
+        with_processes = results(left, right, Heeb(walk, walk))
         for rival in ahead:
-            ahead[rival] += foretold - results(left, right, rival)
+            ahead[rival] += with_processes - results(left, right, rival)
     assert min(ahead.values()) > 0
 
 

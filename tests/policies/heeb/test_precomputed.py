@@ -130,9 +130,11 @@ def compared(level: AR1, alpha: float, points: int | None) -> tuple[float, float
         around = last + np.arange(-90, 91, 7)
         values = np.union1d(np.linspace(-3 * deviation, 3 * deviation, 200).astype(int), around)
         summed = expected_benefit(level, History(0, last), values, survival, problem="caching")
-        told, tenth = surface.of(values, last), len(values) // 10
-        worst = max(worst, float(np.abs(told - summed).max() / summed.max()))
-        least = min(least, float(summed[np.argsort(told)[-tenth:]].sum() / np.sort(summed)[-tenth:].sum()))
+        interpolated, tenth = surface.of(values, last), len(values) // 10
+        worst = max(worst, float(np.abs(interpolated - summed).max() / summed.max()))
+        least = min(
+            least, float(summed[np.argsort(interpolated)[-tenth:]].sum() / np.sort(summed)[-tenth:].sum())
+        )
     return worst, least
 
 

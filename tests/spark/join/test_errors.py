@@ -153,7 +153,7 @@ def test_what_is_no_dataframe(frames: Frames) -> None:
     assert "right is a dict; give a Spark DataFrame" in refusal(left, {"k": [1]})
 
 
-def test_a_frame_of_another_library_is_told_the_way(frames: Frames) -> None:
+def test_a_frame_of_another_library_is_refused_with_a_hint(frames: Frames) -> None:
     left, _ = frames(False)  # noqa: FBT003
     frame = pd.DataFrame({"k": [1]})
     message = "is a pandas DataFrame; give spark.createDataFrame(right), or use tidegate.simulate"

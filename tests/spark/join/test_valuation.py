@@ -225,7 +225,7 @@ def test_a_micro_batch_that_is_run_again_does_the_same_whatever_the_file_says(fi
         (json.dumps(Histogram("key", [5, 6], [1]).to_dict()), "key is 1, outside of the edges 5 to 6"),
     ],
 )
-def test_a_file_that_cannot_be_used_changes_nothing_and_is_told(
+def test_a_file_that_cannot_be_used_changes_nothing_and_is_reported(
     file: DefinitionFile, content: str | None, word: str
 ) -> None:
     hand = Hand(plan(file, budget=2))
@@ -246,7 +246,9 @@ def test_a_file_that_cannot_be_used_changes_nothing_and_is_told(
     assert set(importances(hand.bucket).values()) == {1.0}
 
 
-def test_arrivals_that_cannot_be_valued_stop_the_query_until_the_file_is_mended(file: DefinitionFile) -> None:
+def test_arrivals_that_cannot_be_valued_stop_the_query_until_the_file_is_repaired(
+    file: DefinitionFile,
+) -> None:
     hand = Hand(plan(file, budget=9))
     step(hand, (1, 10, "left b"))
     state = by_hand.saved(hand.bucket)

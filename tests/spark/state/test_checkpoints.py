@@ -86,7 +86,9 @@ def test_several_joins_without_a_name_are_listed(spark: SparkSession, two: Path)
         tg.reservoir(two, spark=spark)
 
 
-def test_joins_of_one_name_are_told_apart_by_number(spark: SparkSession, rows: Path, tmp_path: Path) -> None:
+def test_joins_of_one_name_are_distinguished_by_number(
+    spark: SparkSession, rows: Path, tmp_path: Path
+) -> None:
     both = joined(spark, rows).union(joined(spark, rows, window=("100 ms", "100 ms")))
     checkpoint = run(both, tmp_path / "checkpoint")
     with pytest.raises(InputError, match=r"'tidegate' \(operator 0\), 'tidegate' \(operator 1\)"):
@@ -176,7 +178,7 @@ def whole(spark: SparkSession, rows: Path, tmp_path_factory: pytest.TempPathFact
         ),
     ],
 )
-def test_a_damaged_checkpoint_is_told_in_a_few_lines(
+def test_a_damaged_checkpoint_is_explained_in_a_few_lines(
     spark: SparkSession, rows: Path, whole: Path, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     checkpoint = Path(shutil.copytree(whole, tmp_path / "checkpoint"))
