@@ -74,7 +74,8 @@ def _part(module: str) -> str:
 def _layers() -> list[list[str]]:
     """The layers that import-linter checks, the highest first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    [contract] = [one for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
+    contracts = project["tool"]["importlinter"]["contracts"]
+    [contract] = [one for one in contracts if one.get("containers") == [PACKAGE]]
     return [re.findall(r"\w+", layer) for layer in contract["layers"]]
 
 

@@ -38,12 +38,28 @@ def test_import_loads_nothing_else() -> None:
     "code", ["import tidegate; tidegate.alert", "from tidegate.spark.alert.alert import alert"]
 )
 def test_alert_loads_no_samplers_and_no_policies(code: str) -> None:
-    assert below(loaded(code), *JOINS, "spark.join", "spark.sample", "spark.pool", "spark.lookup") == []
+    assert (
+        below(
+            loaded(code),
+            *JOINS,
+            "spark.join",
+            "spark.bucket.join",
+            "spark.sample",
+            "spark.pool",
+            "spark.lookup",
+        )
+        == []
+    )
 
 
 def test_a_worker_of_an_alert_loads_no_parser_and_no_edge_filter() -> None:
     modules = loaded("from tidegate.spark.alert.processor import AlertProcessor")
-    assert below(modules, *JOINS, "spark.join", "spark.frames", "alerts.edge") == []
+    assert (
+        below(
+            modules, *JOINS, "spark.join", "spark.bucket.join", "spark.query", "spark.frames", "alerts.edge"
+        )
+        == []
+    )
     assert "sqlglot" not in modules
 
 
@@ -79,9 +95,15 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 @pytest.mark.spark
 def test_a_worker_of_a_join_loads_no_samplers_and_no_parser() -> None:
-    modules = loaded("import tidegate.spark.join.processor")
+    modules = loaded("import tidegate.spark.query.processor")
     assert below(modules, "sampling", "experiments", "caching", "alerts") == []
     assert "sqlglot" not in modules
+
+
+@pytest.mark.parametrize("bucket", ["join.bucket", "alert.bucket"])
+def test_a_bucket_needs_no_spark(bucket: str) -> None:
+    code = f"sys.modules['pyspark'] = None; import tidegate.spark.bucket.{bucket}"
+    assert f"tidegate.spark.bucket.{bucket}" in loaded(code)
 
 
 def test_a_package_can_be_pickled_by_name() -> None:

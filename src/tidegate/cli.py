@@ -141,7 +141,7 @@ def rescale(
     learned.
     """
     target = to or f"{checkpoint.rstrip('/')}-{buckets}-buckets"
-    module, local = _on_spark("state.rescale"), _on_spark("session.local")
+    module, local = _on_spark("inspect.rescale"), _on_spark("session.local")
     spark = local.local_session("tidegate rescale")
     try:
         module.rescale(checkpoint, buckets, target, spark=spark)

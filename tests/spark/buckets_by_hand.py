@@ -11,16 +11,17 @@ import pyarrow as pa
 
 from tidegate.arrow_columns import row_sizes
 from tidegate.engine.operator import Join
-from tidegate.spark.join.bucket import BucketJoin
-from tidegate.spark.join.persistence import SavedBucket, load, save
-from tidegate.spark.join.plan import BucketPlan, OutputColumn, SideColumns
+from tidegate.spark.bucket.join.bucket import BucketJoin
+from tidegate.spark.bucket.join.plan import BucketPlan, OutputColumn, SideColumns
+from tidegate.spark.bucket.join.saved import SavedBucket
+from tidegate.spark.query.evolution import migrate
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.values import DictValueStore
 from tidegate.types import SIDES, Band, Window
 
 if TYPE_CHECKING:
     from tidegate.policies import Policy
-    from tidegate.spark.join.plan import How
+    from tidegate.spark.frames.how import How
     from tidegate.types import Budget, Condition, Side
 
 
@@ -89,7 +90,7 @@ class Result(NamedTuple):
 def saved(bucket: BucketJoin) -> SavedBucket:
     """The state of a bucket, written and read back."""
     values = DictValueStore()
-    save(bucket, StateLog(values, local=False))
+    bucket.save(StateLog(values, local=False))
     found = SavedBucket.read(StateLog(values, local=False))
     assert found is not None
     return found
@@ -131,9 +132,9 @@ class Hand:
 
     def restart(self, plan: BucketPlan | None = None) -> None:
         self.plan = plan or self.plan
-        save(self.bucket, self.log)
+        self.bucket.save(self.log)
         self.log = StateLog(self.values, local=False)
-        self.bucket = load(self.plan, SavedBucket.read(self.log))
+        self.bucket = BucketJoin.load(self.plan, migrate(SavedBucket.read(self.log), self.plan))
 
     def _keep(self, batches: Any) -> None:  # noqa: ANN401 - an iterator of Arrow's
         for batch in batches:

@@ -11,13 +11,14 @@ import numpy as np
 
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark.buckets_by_hand import Arrival, Batch
-from tidegate.spark.join.bucket import BucketJoin
-from tidegate.spark.join.persistence import SavedBucket, load
+from tidegate.spark.bucket.join.bucket import BucketJoin
+from tidegate.spark.bucket.join.saved import SavedBucket
 from tidegate.spark.pool.folder import PoolClient
+from tidegate.spark.query.evolution import migrate
 
 if TYPE_CHECKING:
     from tidegate.policies import Policy
-    from tidegate.spark.join.plan import BucketPlan
+    from tidegate.spark.bucket.join.plan import BucketPlan
     from tidegate.spark.pool.pool import PoolMember
 
 
@@ -60,7 +61,7 @@ class Running:
         client = PoolClient(self.member, self.buckets, f"query of {self.member.name}")
         done = {}
         for number in range(self.buckets):
-            bucket = load(self.plan(number), self.states.get(number))
+            bucket = BucketJoin.load(self.plan(number), migrate(self.states.get(number), self.plan(number)))
             bucket.clock.advance(self.batch, 0)
             bucket.request_grant(client)
             mine = {
@@ -73,7 +74,10 @@ class Running:
         self.states, self.batch = done, self.batch + 1
 
     def loaded(self) -> list[BucketJoin]:
-        return [load(self.plan(number), state) for number, state in sorted(self.states.items())]
+        return [
+            BucketJoin.load(self.plan(number), migrate(state, self.plan(number)))
+            for number, state in sorted(self.states.items())
+        ]
 
     def limits(self) -> list[int]:
         return [bucket.grant.limit for bucket in self.loaded() if bucket.grant]

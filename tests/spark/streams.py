@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from tidegate.spark.join.plan import How
+    from tidegate.spark.frames.how import How
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 HOWS: tuple[How, ...] = ("inner", "left", "right", "full", "left_semi")

@@ -29,9 +29,9 @@ _PRELOADED = (
     "pyspark.daemon",
     "pyspark.sql.streaming.transform_with_state_driver_worker",
     "tidegate.spark.alert.processor",
-    "tidegate.spark.join.processor",
+    "tidegate.spark.query.processor",
     "tidegate.spark.lookup.task",
-    "tidegate.spark.sample.bucket_reservoir",
+    "tidegate.spark.bucket.join.reservoir",
 )
 """What the processes of most tests import."""
 

@@ -22,9 +22,10 @@ from tests.alerts.brute_force import best_of_arrivals
 from tests.spark import streams
 from tests.spark.streams import at
 from tidegate.arrow_columns import row_sizes
-from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
 from tidegate.spark.alert.inspection import _read_counts
-from tidegate.spark.alert.persistence import SavedAlert, load, save
+from tidegate.spark.bucket.alert.bucket import AlertBucket
+from tidegate.spark.bucket.alert.plan import AlertPlan
+from tidegate.spark.bucket.alert.saved import SavedAlert
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.values import DictValueStore
@@ -499,8 +500,8 @@ def packed(name: str, rows: list[Row]) -> pa.Table:
 def again(bucket: AlertBucket, other: AlertPlan | None = None) -> AlertBucket:
     """The bucket, saved and loaded."""
     values = DictValueStore()
-    save(bucket, StateLog(values, local=False))
-    return load(other or bucket.plan, SavedAlert.read(StateLog(values, local=False)))
+    bucket.save(StateLog(values, local=False))
+    return AlertBucket.load(other or bucket.plan, SavedAlert.read(StateLog(values, local=False)))
 
 
 def test_a_bucket_keeps_its_keys_after_others_are_dropped() -> None:
@@ -585,7 +586,7 @@ def test_a_bucket_keeps_its_budget_and_refuses_another_layout() -> None:
     layout = {"buckets": 1, "streams": ["a", "b"], "topology": [["a", "b"]], "on": []}
     bucket.plan = replace(bucket.plan, layout=layout)
     values = DictValueStore()
-    save(bucket, StateLog(values, local=False))
+    bucket.save(StateLog(values, local=False))
     row = {"bucket": labels(1)[0], "values": [{"name": n, "payload": p} for n, p in values.content.items()]}
     (counts,) = _read_counts(iter([pa.RecordBatch.from_pylist([row])]))
     probabilities = counts.column(counts.num_columns - 1).to_pylist()
@@ -620,13 +621,13 @@ def test_a_log_gives_the_alarms_of_a_bucket_that_stays_in_memory() -> None:
             for name in "ab"
         }
         log = StateLog(values, local=False)
-        bucket = load(chosen, SavedAlert.read(log))
+        bucket = AlertBucket.load(chosen, SavedAlert.read(log))
         found = [list(of.step(sent, _micros(10_000 * batch))) for of in (bucket, in_memory)]
         assert found[0] == found[1]
         raised += sum(alarms.num_rows for alarms in found[0])
         assert bucket.counts == in_memory.counts
         assert bucket.finder.counts == in_memory.finder.counts
-        save(bucket, log)
+        bucket.save(log)
     assert raised > 100
 
 
@@ -636,11 +637,11 @@ def test_a_micro_batch_writes_the_rows_that_it_keeps() -> None:
     chosen = plan("abs(a - b) > 1000")
     for batch in range(40):
         log = StateLog(values, local=False)
-        bucket = load(chosen, SavedAlert.read(log))
+        bucket = AlertBucket.load(chosen, SavedAlert.read(log))
         times = [Row(1000 * batch + i, 10 * batch, float(i)) for i in range(200)]
         assert not list(bucket.step({"b": packed("b", times)}, watermark=-(10**15)))
         before = values.written
-        save(bucket, log)
+        bucket.save(log)
         sizes.append(values.written - before)
     assert len(bucket.finder.rows["b"].key) == 8000
     assert sum(map(len, values.content.values())) > 15 * np.median(sizes)
@@ -654,14 +655,14 @@ def test_a_saved_state_opens_and_continues(file: Path) -> None:
     stored = json.loads(file.read_text())
     values = DictValueStore({name: base64.b64decode(value) for name, value in stored["values"].items()})
     log = StateLog(values, local=False)
-    bucket = load(plan(WHEN[2]), SavedAlert.read(log))
+    bucket = AlertBucket.load(plan(WHEN[2]), SavedAlert.read(log))
     made = readings("ab", seed=3, batches=4, size=60)
     found = bucket.step({name: packed(name, made[name][3]) for name in "ab"}, _micros(30_000))
     assert [str(row) for alarms in found for row in alarms.to_pylist()] == stored["alarms"]
     counts = {name: [*counts.values()] for name, counts in bucket.finder.counts.items()}
     assert counts == {name: [*counts.values()] for name, counts in stored["counts"].items()}
-    save(bucket, log)
-    after = load(plan(WHEN[2]), SavedAlert.read(StateLog(values, local=False)))
+    bucket.save(log)
+    after = AlertBucket.load(plan(WHEN[2]), SavedAlert.read(StateLog(values, local=False)))
     assert after.finder.counts == bucket.finder.counts
     assert after.carried["b"].to_pylist() == bucket.carried["b"].to_pylist()
     assert after.keys.to_pylist() == bucket.keys.to_pylist()

@@ -19,7 +19,7 @@ import tidegate as tg
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark import streams
 from tests.spark.buckets_by_hand import Arrival, Batch, Hand
-from tidegate.spark.join.bucket import BucketJoin
+from tidegate.spark.bucket.join.bucket import BucketJoin
 from tidegate.types import SIDES, Band, Budget, Condition
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidegate.spark.join.plan import How
+    from tidegate.spark.frames.how import How
 
 WINDOWS = [(10, 10), (20, 0), (0, 0), (15, -5), (-5, 15), (None, 10), (None, None)]
 POLICIES = ["fifo", "random", "until_expiry"]

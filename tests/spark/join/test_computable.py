@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.pandas.types import to_arrow_type
 
 import tidegate as tg
 from tests.spark import streams
 from tests.spark.state.test_inspection import source
 from tidegate.spark.frames.side import SideFrame
-from tidegate.spark.join.computable import computable_forms
-from tidegate.spark.join.computed import compute
-from tidegate.spark.packing.columns import transport_type
+from tidegate.spark.packing.arrow_types import arrow_type
+from tidegate.spark.query.computable import computable_forms
+from tidegate.spark.query.computed import compute
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def test_computed_values_are_those_of_spark(frame: DataFrame, sql: str) -> None:
         form = computable_forms(side(frame), [sql])[sql]
         expected = frame.select(F.expr(sql).alias("value"))
         wanted = expected.toArrow().column(0)
-        kind = transport_type(to_arrow_type(expected.schema.fields[0].dataType, timezone="UTC"))
+        kind = arrow_type(expected.schema.fields[0].dataType)
         found = compute(form, frame.toArrow().rename_columns(names))
     assert found.type == kind
     assert repr(found.to_pylist()) == repr(pa.chunked_array(wanted).cast(kind).to_pylist())

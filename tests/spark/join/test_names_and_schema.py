@@ -18,7 +18,7 @@ from tidegate.types import InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidegate.spark.join.plan import How
+    from tidegate.spark.frames.how import How
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ import pytest
 
 import tidegate as tg
 from tests.spark.buckets_by_hand import Arrival, Batch, Hand, plan, saved
-from tidegate.spark.join.persistence import BucketProgress
+from tidegate.spark.bucket.join.saved import BucketProgress
 from tidegate.types import Clocks
 
 SECOND = 1_000_000

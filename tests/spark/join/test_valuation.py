@@ -31,13 +31,13 @@ from tidegate.importance import (
 )
 from tidegate.importance.definition import walk
 from tidegate.policies import Importance, Need
-from tidegate.spark.join.bucket import BucketJoin
-from tidegate.spark.join.persistence import load
-from tidegate.spark.join.valuation import Valuation
+from tidegate.spark.bucket.join.bucket import BucketJoin
+from tidegate.spark.bucket.join.valuation import Valuation
+from tidegate.spark.query.evolution import migrate
 from tidegate.types import SIDES, InputError, Side
 
 if TYPE_CHECKING:
-    from tidegate.spark.join.plan import BucketPlan
+    from tidegate.spark.bucket.join.plan import BucketPlan
 
 KINDS = {"key": pa.int64(), "time": pa.timestamp("us", "UTC"), "text": pa.string()}
 FIRST = Histogram("key", [0, 1, 2, 3], [1, 4, 2])
@@ -208,7 +208,7 @@ def test_a_micro_batch_that_is_run_again_does_the_same_whatever_the_file_says(fi
         else:
             write(file.path, definition)
         again = Hand(made)
-        again.bucket = load(made, state)
+        again.bucket = BucketJoin.load(made, migrate(state, made))
         again.step(arrivals, 0)
         seen.append((again.results, again.bucket.operator.tally, importances(again.bucket)))
     assert seen[0] == seen[1] == seen[2]
@@ -255,7 +255,7 @@ def test_arrivals_that_cannot_be_valued_stop_the_query_until_the_file_is_repaire
     for _ in range(2):
         with pytest.raises(InputError, match=r"right.key is 7, outside of the edges 0 to 3"):
             hand.step({"right": [Arrival(7, 11, "right x")]}, 0)
-        hand.bucket = load(hand.plan, state)
+        hand.bucket = BucketJoin.load(hand.plan, migrate(state, hand.plan))
     write(file.path, Categories("key", {7: 6}, default=2))
     step(hand, (7, 11, "right x"))
     assert importances(hand.bucket) == {"left b": 2.0, "right x": 6.0}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from tidegate.spark.join.pair_condition import PairCondition
-from tidegate.spark.join.where import TwoSidedExpressionError, parse, split_condition
+from tidegate.spark.bucket.join.pair_condition import PairCondition
+from tidegate.spark.query.where import TwoSidedExpressionError, parse, split_condition
 from tidegate.types import InputError
 
 if TYPE_CHECKING:

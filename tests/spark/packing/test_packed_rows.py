@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.spark.packing import packed_rows as packing
+from tidegate.spark.packing import row_packer
+from tidegate.spark.packing.arrow_bytes import from_bytes, to_bytes
 from tidegate.spark.packing.buckets import bucket_of, labels
-from tidegate.spark.packing.packed_rows import RowPacker, from_bytes, to_bytes, unpack
+from tidegate.spark.packing.packed_rows import unpack
+from tidegate.spark.packing.row_packer import RowPacker
 
 Rows = list[tuple[int | None, int]]
 ROWS: st.SearchStrategy[Rows] = st.lists(
@@ -67,7 +69,7 @@ def test_without_a_deciding_column_all_go_to_the_first() -> None:
 
 
 def test_packs_are_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "_ROWS_A_PACK", 100)
+    monkeypatch.setattr(row_packer, "_ROWS_A_PACK", 100)
     batches = [batch([(i, i) for i in range(60)])] * 10
     sizes = [rows.num_rows for _, _, rows in packed(RowPacker(0, 1, "k"), batches) if rows]
     assert sum(sizes) == 600
@@ -75,7 +77,7 @@ def test_packs_are_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_bytes_are_not_held_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "_BYTES_A_PACK", 1_000)
+    monkeypatch.setattr(row_packer, "_BYTES_A_PACK", 1_000)
     wide = [batch([(i, i)]).set_column(2, "c0", pa.array(["x" * 600])) for i in range(6)]
     assert len([rows for _, _, rows in packed(RowPacker(0, 1, "k"), wide) if rows]) >= 3
 
@@ -94,7 +96,7 @@ def test_a_slice_is_packed_without_what_it_was_cut_from() -> None:
 
 
 def test_a_wide_batch_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "_BYTES_A_PACK", 1_000)
+    monkeypatch.setattr(row_packer, "_BYTES_A_PACK", 1_000)
     wide = batch([(n, n) for n in range(1_000)])
     found = list(packed(RowPacker(0, 1, None), [wide]))
     tables = [rows for _, _, rows in found if rows is not None]

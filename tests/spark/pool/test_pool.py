@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 
 import tidegate as tg
 from tests.spark import streams
-from tidegate.spark.join.persistence import SavedBucket
+from tidegate.spark.bucket.join.saved import SavedBucket
 from tidegate.spark.state.log import saved_log
-from tidegate.spark.state.values import CHUNKS
+from tidegate.spark.state.spark_values import CHUNKS
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.sampling.chi_square import deviations
 from tidegate.sampling import GroupedJoinReservoir, JoinReservoir
-from tidegate.spark.packing.packed_rows import from_bytes, to_bytes
-from tidegate.spark.sample.bucket_reservoir import BucketReservoir, merge_buckets
+from tidegate.spark.bucket.join.reservoir import BucketReservoir, merge_buckets
+from tidegate.spark.packing.arrow_bytes import from_bytes, to_bytes
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.payload import PayloadStore
 from tidegate.spark.state.values import DictValueStore

@@ -16,7 +16,8 @@ pytest.importorskip("pyspark")
 from pyspark.errors import PythonException
 
 import tidegate as tg
-from tidegate.spark.packing.packed_rows import PACKED, RowPacker
+from tidegate.spark.packing.packed_rows import PACKED
+from tidegate.spark.packing.row_packer import RowPacker
 from tidegate.spark.session import worker_python
 from tidegate.spark.session.worker_python import use_own_python
 from tidegate.types import InputError

@@ -21,8 +21,8 @@ from pyspark.sql.types import (
 
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark.buckets_by_hand import Arrival, Hand
-from tidegate.spark.join.plan import BucketPlan
-from tidegate.spark.state.evolution import check_restart, differences
+from tidegate.spark.bucket.join.plan import BucketPlan
+from tidegate.spark.query.evolution import check_restart, differences
 from tidegate.types import SIDES, InputError, Side
 
 Columns = list[tuple[str, DataType]]

@@ -18,8 +18,8 @@ from tests.spark import buckets_by_hand as by_hand
 from tests.spark import streams
 from tests.spark.buckets_by_hand import Arrival, Batch, Hand
 from tidegate.policies import Policy, Random
-from tidegate.spark.join import settings
-from tidegate.spark.join.persistence import SavedBucket, save
+from tidegate.spark.bucket.join import settings
+from tidegate.spark.bucket.join.saved import SavedBucket
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.values import DictValueStore
 from tidegate.types import SIDES, Array, InputError, Rows, Step, Time
@@ -265,7 +265,7 @@ class TestOneBucket:
         hand = Hand(by_hand.plan(budget=9))
         monkeypatch.setattr(settings, "VERSION", 9)
         values = DictValueStore()
-        save(hand.bucket, StateLog(values, local=False))
+        hand.bucket.save(StateLog(values, local=False))
         monkeypatch.undo()
         with pytest.raises(InputError, match=r"version 9, not 1; continue with the release that wrote it"):
             SavedBucket.read(StateLog(values, local=False))

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark.buckets_by_hand import Arrival, Batch
 from tidegate.engine.buffer import Buffer
-from tidegate.spark.join.bucket import BucketJoin
-from tidegate.spark.join.persistence import SavedBucket, load, save
+from tidegate.spark.bucket.join.bucket import BucketJoin
+from tidegate.spark.bucket.join.saved import SavedBucket
+from tidegate.spark.query.evolution import migrate
 from tidegate.spark.state import local_files, payload
 from tidegate.spark.state import log as logs
 from tidegate.spark.state import values as stored_values
@@ -184,11 +185,11 @@ def stream(seed: int, batches: int, rows: int = 60, keys: int = 9) -> list[Batch
 def run_batch(plan: Any, values: DictValueStore, batch: Batch, number: int, *, local: bool) -> list[Any]:  # noqa: ANN401
     """One micro-batch as a task runs it; its writes stay, as after Spark's commit."""
     log = StateLog(values, local=local)
-    bucket = load(plan, SavedBucket.read(log))
+    bucket = BucketJoin.load(plan, migrate(SavedBucket.read(log), plan))
     bucket.clock.advance(number, 0)
     tables = {side: by_hand.table(rows) for side, rows in batch.items()}
     results = [row for found in bucket.step(tables, 0) for row in found.to_pylist()]
-    save(bucket, log)
+    bucket.save(log)
     return results
 
 
@@ -331,17 +332,17 @@ class TestDamage:
             assert local_files._checked[file] == identity(file)
         undamaged = DictValueStore(dict(values.content))
         log = StateLog(values, local=True)
-        bucket = load(plan, SavedBucket.read(log))
+        bucket = BucketJoin.load(plan, migrate(SavedBucket.read(log), plan))
         for side in SIDES:  # all of its segments are mostly dead
             rows = bucket.operator.buffers[side].rows
             bucket.operator.buffers[side] = Buffer.of(rows.take(np.arange(0, len(rows), 3)))
-        save(bucket, log)
+        bucket.save(log)
         other = StateLog(undamaged, local=False)
-        bucket = load(plan, SavedBucket.read(other))
+        bucket = BucketJoin.load(plan, migrate(SavedBucket.read(other), plan))
         for side in SIDES:
             rows = bucket.operator.buffers[side].rows
             bucket.operator.buffers[side] = Buffer.of(rows.take(np.arange(0, len(rows), 3)))
-        save(bucket, other)
+        bucket.save(other)
         assert segments(values) == segments(undamaged)
 
 

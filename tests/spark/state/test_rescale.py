@@ -19,19 +19,21 @@ from tests.spark import buckets_by_hand as by_hand
 from tests.spark import restarted, streams
 from tests.spark.buckets_by_hand import Batch
 from tests.spark.state.test_log import stream
-from tidegate.spark.join.bucket import BucketJoin
-from tidegate.spark.join.persistence import SavedBucket, load
+from tidegate.spark.bucket.join.bucket import BucketJoin
+from tidegate.spark.bucket.join.saved import SavedBucket
+from tidegate.spark.inspect.rescale import rescale
+from tidegate.spark.inspect.rescaling import rescaled
 from tidegate.spark.packing.buckets import bucket_of
+from tidegate.spark.query.evolution import migrate
 from tidegate.spark.state.log import StateLog
-from tidegate.spark.state.rescale import rescale
-from tidegate.spark.state.rescaling import rescaled
 from tidegate.spark.state.values import DictValueStore
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidegate.spark.join.plan import BucketPlan, How
+    from tidegate.spark.bucket.join.plan import BucketPlan
+    from tidegate.spark.frames.how import How
 
 
 def plan(buckets: int, how: How, budget: int | None = None) -> BucketPlan:
@@ -60,7 +62,7 @@ def step(buckets: dict[int, BucketJoin], batches: Iterable[tuple[int, Batch]]) -
 def saved_and_read(merged: Any, chosen: BucketPlan) -> BucketJoin:  # noqa: ANN401 - a bucket
     values = DictValueStore()
     StateLog(values, local=False).write(merged.arrays(), dict(merged.payload().items()), "4")
-    return load(chosen, SavedBucket.read(StateLog(values, local=False)))
+    return BucketJoin.load(chosen, migrate(SavedBucket.read(StateLog(values, local=False)), chosen))
 
 
 @pytest.mark.parametrize("how", ["inner", "full"])

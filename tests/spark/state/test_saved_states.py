@@ -16,8 +16,8 @@ import pytest
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark.buckets_by_hand import Arrival, Batch
 from tests.spark.state.test_log import run_batch
-from tidegate.spark.join.persistence import SavedBucket
-from tidegate.spark.join.plan import BucketPlan
+from tidegate.spark.bucket.join.plan import BucketPlan
+from tidegate.spark.bucket.join.saved import SavedBucket
 from tidegate.spark.state.log import VERSION, StateLog
 from tidegate.spark.state.values import DictValueStore
 from tidegate.types import SIDES

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     DataType,
     DoubleType,
@@ -34,12 +32,15 @@ from tidegate.spark.alert.arguments import (
     select_columns,
     widest_type,
 )
-from tidegate.spark.alert.bucket import ALERT, TIME, VALUE, AlertPlan, budget_share, carried_column
 from tidegate.spark.alert.processor import AlertProcessor, alert_job
-from tidegate.spark.frames.side import SideFrame, join_key, quoted
-from tidegate.spark.packing.buckets import bucket_count
-from tidegate.spark.packing.columns import transport_type
-from tidegate.spark.packing.packed_rows import CHECK, CONTENT, KEY, PACKED, RESULTS, RowPacker, unpack
+from tidegate.spark.bucket.alert.plan import ALERT, TIME, VALUE, AlertPlan, budget_share, carried_column
+from tidegate.spark.frames.keys import join_key
+from tidegate.spark.frames.side import SideFrame, quoted
+from tidegate.spark.packing.arrow_types import arrow_type
+from tidegate.spark.packing.columns import CHECK, CONTENT, KEY
+from tidegate.spark.packing.packed_rows import PACKED, RESULTS, unpack
+from tidegate.spark.packing.row_packer import RowPacker
+from tidegate.spark.session.bucket_count import bucket_count
 from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
 from tidegate.spark.state.deferred_processor import DeferredProcessor
 from tidegate.spark.state.layout import NAME, check_name
@@ -145,7 +146,7 @@ def alert(
         check_state_store(spark)
         watch_starts(spark)
         warn_about_partitions(spark, count, stacklevel=2)
-    total, fixed = Budget.of(budget), buckets is not None or not names or not streaming
+    total, buckets_given = Budget.of(budget), buckets is not None or not names or not streaming
     keys, time_type = {name: widest_type(name, frames) for name in names}, widest_type(time, frames)
     carried = {
         name: {column: frame.by_name(column).dataType for column in carried_names[name]}
@@ -157,17 +158,17 @@ def alert(
         joined,
         step,
         tuple(frames),
-        tuple(map(_arrow_type, keys.values())),
-        _arrow_type(time_type),
-        {name: tuple(map(_arrow_type, columns.values())) for name, columns in carried.items()},
+        tuple(map(arrow_type, keys.values())),
+        arrow_type(time_type),
+        {name: tuple(map(arrow_type, columns.values())) for name, columns in carried.items()},
         budget_share(total, count, len(frames)),
         _layout(certificate, joined, step, keys, carried, count) | {"name": check_name(name)},
         total,
-        fixed,
+        buckets_given,
     )
     _warn_of_kept_streams(certificate, plan.new_finder().topology)
     packs = [
-        frame.mapInArrow(RowPacker(number, count, KEY, fixed), PACKED)
+        frame.mapInArrow(RowPacker(number, count, KEY, buckets_given), PACKED)
         for number, frame in enumerate(_internal_columns(frames, names, carried_names))
     ]
     grouped = reduce(DataFrame.union, packs).groupBy("bucket")
@@ -177,10 +178,6 @@ def alert(
     else:
         results = grouped.applyInArrow(alert_job(plan), RESULTS)
     return results.mapInArrow(unpack, schema)
-
-
-def _arrow_type(kind: DataType) -> pa.DataType:
-    return transport_type(to_arrow_type(kind, timezone="UTC"))
 
 
 def _result_schema(

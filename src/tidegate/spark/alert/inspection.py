@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from tidegate.alerts.search.keyed_finder import STREAM_COUNTS, stream_miss_probability
 from tidegate.arrow_columns import one_chunk
-from tidegate.spark.alert.bucket import ALERT, ARRIVAL_COUNTS, carried_column
-from tidegate.spark.alert.persistence import SavedAlert
+from tidegate.spark.bucket.alert.plan import ALERT, ARRIVAL_COUNTS, carried_column
+from tidegate.spark.bucket.alert.saved import SavedAlert
+from tidegate.spark.packing.arrow_types import arrow_type
 from tidegate.spark.packing.buckets import labels
-from tidegate.spark.packing.columns import transport_type
 from tidegate.spark.state.log import saved_logs
 from tidegate.types import InputError
 
@@ -56,10 +55,7 @@ def inspect_alert(states: DataFrame, what: str, layout: dict[str, Any]) -> DataF
             for column, kind in columns.items()
         ]
         schema = schema.add("carried", StructType(fields))
-    types = {
-        name: [transport_type(to_arrow_type(kind, timezone="UTC")) for kind in columns.values()]
-        for name, columns in carried.items()
-    }
+    types = {name: [arrow_type(kind) for kind in columns.values()] for name, columns in carried.items()}
     return states.mapInArrow(_KeptRowsReader(types), schema)
 
 

@@ -8,25 +8,26 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pyarrow as pa
 
-from tidegate.spark.alert.bucket import AlertBucket, AlertPlan
-from tidegate.spark.alert.persistence import SavedAlert, load, save
+from tidegate.spark.bucket.alert.bucket import AlertBucket
+from tidegate.spark.bucket.alert.plan import AlertPlan
+from tidegate.spark.bucket.alert.saved import SavedAlert
+from tidegate.spark.packing.arrow_bytes import to_bytes
 from tidegate.spark.packing.packed_rows import (
     NO_LIMIT,
     BatchJob,
     pack_result,
     read_arrow_packs,
     read_pandas_packs,
-    to_bytes,
     unpack_by_side,
 )
+from tidegate.spark.session.task import MICROS, batch_number, last_arrivals, task_buckets
 from tidegate.spark.session.worker import freeze_imports
 from tidegate.spark.state.log import StateLog
-from tidegate.spark.state.task import MICROS, batch_number, last_arrivals
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-    from tidegate.spark.state.values import SparkValueStore
+    from tidegate.spark.state.spark_values import SparkValueStore
 
 
 class AlertProcessor:
@@ -38,7 +39,8 @@ class AlertProcessor:
     def start(self, handle: StatefulProcessorHandle, values: SparkValueStore) -> None:  # noqa: ARG002 - as for joins
         """Start a task."""
         freeze_imports()
-        self._plan = self._plan.for_task()
+        if not self._plan.buckets_given:
+            self._plan = self._plan.with_buckets(task_buckets(self._plan.buckets))
         self._values = values
 
     def process_rows(
@@ -50,14 +52,14 @@ class AlertProcessor:
         """Process the arrivals of a micro-batch as one step."""
         late_until = watermark * MICROS
         log = StateLog(self._values)
-        alarm = load(self._plan, SavedAlert.read(log))
-        alarm.clock.check(batch_number(), last_arrivals(), self._plan.layout["buckets"])
+        alarm = AlertBucket.load(self._plan, SavedAlert.read(log))
+        alarm.clock.check(batch_number(), last_arrivals(), self._plan.buckets)
         alarm.clock.advance(batch_number(), late_until)
         # In one step: otherwise the result would depend on the order in which Spark shuffles rows.
         for tables in unpack_by_side(read_pandas_packs(rows), self._plan.streams, NO_LIMIT):
             for batch in alarm.step(tables, late_until):
                 yield pd.DataFrame({"payload": [to_bytes(batch)]})
-        save(alarm, log)
+        alarm.save(log)
 
     def process_timer(self, bucket: int, watermark: int) -> Iterator[pd.DataFrame]:  # noqa: ARG002 - none is set
         """Alarms set no timers."""

@@ -16,9 +16,9 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from tidegate.spark.demo.result import BatchRecord, QueryRecord
 from tidegate.spark.demo.stream import SIDE_SCHEMAS, DemoScale
+from tidegate.spark.inspect.inspect import inspect
 from tidegate.spark.join.join import join
 from tidegate.spark.session.spark_errors import QueryFailedError, root_cause, start_timed_out
-from tidegate.spark.state.inspection import inspect
 from tidegate.types import InputError
 
 _COLUMNS: Final = ("account", "clicked_at", "page", "bought_at", "amount")

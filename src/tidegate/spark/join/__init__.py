@@ -1,1 +1,1 @@
-"""Joins on Spark: the function `join`, the plan that workers get, and what runs in a bucket."""
+"""The function `tidegate.join`, and how the importance of rows is read from its arguments."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import NumericType
 
 from tidegate.importance import Definition, DefinitionFile, DefinitionLike, Expression
 from tidegate.importance.definition import walk
 from tidegate.policies import Policy
+from tidegate.spark.bucket.join.valuation import Valuation, as_double
 from tidegate.spark.frames.side import SideFrame
-from tidegate.spark.join.valuation import Valuation
-from tidegate.spark.packing.columns import transport_type
+from tidegate.spark.packing.arrow_types import arrow_type
 from tidegate.types import InputError, Side
 
 
@@ -29,7 +28,7 @@ def read_importance(
         definition, contents = definition.with_files(lambda file: contents[file].definition), {}
     types = {
         side: {
-            field.name: transport_type(to_arrow_type(field.dataType, timezone="UTC"))
+            field.name: arrow_type(field.dataType)
             for field, encoding in zip(frame.fields, frame.encodings, strict=True)
             if encoding is None
         }
@@ -55,12 +54,6 @@ def check_importance_given(policy: Policy, importance: DefinitionLike | None) ->
         )
 
 
-def computed_columns(valuation: Valuation | None, side: Side) -> dict[str, str]:
-    """The hidden columns that Spark computes before the join: SQL by name of the column."""
-    computed = valuation.computed[side] if valuation else {}
-    return {name: _as_number(sql) for sql, name in computed.items()}
-
-
 def _name_expressions(definition: Definition, side: Side, frame: SideFrame) -> dict[str, str]:
     """Check the SQL expressions of a definition, and name a hidden column for each."""
     expressions = [part.sql for part in walk(definition.on(side)) if isinstance(part, Expression)]
@@ -70,7 +63,7 @@ def _name_expressions(definition: Definition, side: Side, frame: SideFrame) -> d
         try:
             kind = empty.select(F.expr(sql)).schema.fields[0].dataType
             # With other columns and inside a cast, Spark refuses aggregates and generators.
-            empty.select("*", F.expr(_as_number(sql)).alias("v")).schema  # noqa: B018 - for the errors that it raises
+            empty.select("*", F.expr(as_double(sql)).alias("v")).schema  # noqa: B018 - for the errors that it raises
         except PySparkException as error:
             raise InputError(
                 f"importance: {sql!r} on the {side}: {str(error).splitlines()[0]}; "
@@ -81,7 +74,3 @@ def _name_expressions(definition: Definition, side: Side, frame: SideFrame) -> d
                 f"importance: {sql!r} on the {side} is of type {kind.simpleString()}; it must be a number"
             )
     return computed
-
-
-def _as_number(sql: str) -> str:
-    return f"cast(({sql}) as double)"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from tidegate.engine.operator import Join
 from tidegate.policies import find
 from tidegate.policies.policy import has_processes
+from tidegate.spark.bucket.join.settings import online_policy
 from tidegate.spark.frames.durations import Duration, parse_window, show_as_written
+from tidegate.spark.frames.how import parse_how
 from tidegate.spark.join.importance import read_importance
-from tidegate.spark.join.plan import parse_how
-from tidegate.spark.join.query import JoinQuery
-from tidegate.spark.join.settings import online_policy
 from tidegate.spark.pool.pool import PoolMember
+from tidegate.spark.query.join_query import JoinQuery
 from tidegate.spark.state.layout import NAME
 from tidegate.types import Budget, Combine, Condition, InputError, Split
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tidegate.importance import DefinitionLike
     from tidegate.policies import Policy
-    from tidegate.spark.frames.side import On
+    from tidegate.spark.frames.keys import On
 
 
 def join(
@@ -148,7 +148,7 @@ def join(
         valuation=valuation,
         member=member,
         name=name,
-        fixed=buckets is not None,
+        buckets_given=buckets is not None,
         checkpoint=checkpoint,
     )
 

@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -34,10 +34,11 @@ from tidegate.relations import Relation, UnreachableError, as_relation
 from tidegate.relations.file import FileRelation
 from tidegate.relations.relation import RelationColumn
 from tidegate.spark.frames.durations import microseconds
-from tidegate.spark.frames.side import INTEGERS, On, check_frame, key_pairs, quoted
-from tidegate.spark.join.plan import parse_how
+from tidegate.spark.frames.how import parse_how
+from tidegate.spark.frames.keys import On, key_pairs
+from tidegate.spark.frames.side import INTEGERS, check_frame, quoted
 from tidegate.spark.lookup.task import FOUND, HIT, LookupTask, retry
-from tidegate.spark.packing.columns import transport_type
+from tidegate.spark.packing.arrow_types import arrow_type
 from tidegate.spark.session.configuration import DEFAULT_PARTITIONS, shuffle_partitions
 from tidegate.types import Budget, InputError, check_choice, first_missing
 
@@ -152,7 +153,7 @@ def lookup(
         relation=source,
         key=key,
         columns=tuple(added),
-        key_type=transport_type(to_arrow_type(kind, timezone="UTC")),
+        key_type=arrow_type(kind),
         cache=budget,
         tasks=parts,
         policy=policy,

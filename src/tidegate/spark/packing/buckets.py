@@ -13,27 +13,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tidegate.draws import mix
-from tidegate.types import InputError
 
 if TYPE_CHECKING:
     from tidegate.types import Array
 
-DEFAULT_MAX_BUCKETS: Final = 64
-"""The largest number of buckets of a query, unless the user gives a number."""
-_MAX_BUCKETS: Final = 4096
 _LABEL_MODULUS: Final = 6720
 """Labels are consecutive modulo this number, and so modulo its divisors: 1 to 8, 10, 12, 16, 20, 24, 32, 64."""
-
-
-def bucket_count(buckets: int | None, partitions: int) -> int:
-    """The number of buckets of a query: `buckets` if given, otherwise the number of partitions."""
-    if buckets is None:
-        return min(partitions, DEFAULT_MAX_BUCKETS)
-    if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _MAX_BUCKETS:
-        raise InputError(
-            f"buckets={buckets!r} is not a number of buckets; give an integer from 1 to {_MAX_BUCKETS}"
-        )
-    return buckets
 
 
 @cache

@@ -92,6 +92,12 @@ def encoding_of(kind: DataType, name: str) -> TypeEncoding | None:
     return TypeEncoding(kind)
 
 
+def encoded_type(kind: DataType, name: str = "") -> DataType:
+    """The type in which Spark sends a column of this type."""
+    encoding = encoding_of(kind, name)
+    return encoding.type if encoding else kind
+
+
 def contains_type(kind: DataType, *kinds: type[DataType]) -> bool:
     """Whether the type is, or contains, one of these types."""
     return isinstance(kind, kinds) or any(contains_type(inner, *kinds) for inner in _inner(kind))

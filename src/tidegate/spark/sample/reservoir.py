@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
-from tidegate.spark.packing.columns import transport_type
+from tidegate.spark.bucket.join.reservoir import merge_buckets, unpack_buckets
+from tidegate.spark.bucket.join.sample_columns import OWNER, PROBABILITY, SHOWN, WEIGHT
+from tidegate.spark.bucket.join.saved import saved_buckets
+from tidegate.spark.packing.arrow_types import arrow_type
 from tidegate.spark.packing.packed_rows import RESULTS, pack_result
-from tidegate.spark.packing.type_encoding import encoding_of
-from tidegate.spark.sample.bucket_reservoir import merge_buckets, unpack_buckets
-from tidegate.spark.sample.columns import OWNER, PROBABILITY, SHOWN, WEIGHT
-from tidegate.spark.state.checkpoint import find_state
-from tidegate.spark.state.inspection import saved_states
+from tidegate.spark.packing.type_encoding import encoded_type, encoding_of
+from tidegate.spark.query.checkpoint import find_state
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -78,12 +77,11 @@ def reservoir(
 def _rows(states: DataFrame, schema: StructType, size: int) -> DataFrame:
     """Merge the reservoirs of all buckets."""
     # Encoded as one struct: if each column were decoded separately, Spark's plan would double with each column.
-    encoding = encoding_of(schema, _RESULT)
-    encoded_type = encoding.type if encoding else schema
-    layout = StructType().add(_RESULT, encoded_type)
+    encoding, encoded = encoding_of(schema, _RESULT), encoded_type(schema, _RESULT)
+    layout = StructType().add(_RESULT, encoded)
     for name in _SAMPLE_COLUMNS:
         layout = layout.add(name, "long" if name == OWNER else "double")
-    sample = _BucketMerger(transport_type(to_arrow_type(encoded_type, timezone="UTC")), size)
+    sample = _BucketMerger(arrow_type(encoded), size)
     rows = states.mapInArrow(_packed_reservoirs, RESULTS).repartition(1).mapInArrow(sample, layout)
     if encoding:
         rows = rows.withColumn(_RESULT, encoding.decode(F.col(_RESULT), nullable=True))
@@ -111,12 +109,12 @@ class _BucketMerger:
 
 def _packed_reservoirs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The reservoir of each bucket, packed."""
-    for _, saved in saved_states(batches):
+    for _, saved in saved_buckets(batches):
         if saved.sample:
             yield pack_result(saved.sample.packed(0))
 
 
 def _sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _, saved in saved_states(batches):
+    for _, saved in saved_buckets(batches):
         if saved.sample:
             yield pa.record_batch([pa.array([saved.sample.reservoir.size])], ["size"])

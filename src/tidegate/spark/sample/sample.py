@@ -16,9 +16,9 @@ from tidegate.sampling import (
 )
 from tidegate.sampling import find as find_sampler
 from tidegate.sampling.estimates.sample_design import Method, listed
+from tidegate.spark.bucket.join.plan import SamplePlan
 from tidegate.spark.frames.durations import Duration, parse_window, show_as_written
-from tidegate.spark.join.plan import SamplePlan
-from tidegate.spark.join.query import JoinQuery
+from tidegate.spark.query.join_query import JoinQuery
 from tidegate.spark.state.layout import NAME
 from tidegate.types import Budget, InputError, perhaps, refuse_class
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from tidegate.spark.frames.side import On
+    from tidegate.spark.frames.keys import On
 
 _RESERVOIRS: Final = ("reservoir", "progressive")
 
@@ -140,9 +140,16 @@ def sample(
     with show_as_written(window, span):
         SamplingOperator(core, chosen)  # so that errors are raised here and not by a worker
     plan = SamplePlan(chosen, reservoir, groups)
-    fixed = buckets is not None or reservoir is not None  # the share of each reservoir was computed above
     return query.run(
-        core, count, how="inner", where=where, suffix=suffix, sampling=plan, name=name, fixed=fixed
+        core,
+        count,
+        how="inner",
+        where=where,
+        suffix=suffix,
+        sampling=plan,
+        name=name,
+        # The share of each reservoir was computed above.
+        buckets_given=buckets is not None or reservoir is not None,
     )
 
 

@@ -1,1 +1,1 @@
-"""Spark sessions: settings, local sessions, and explanations of Spark's errors."""
+"""Spark sessions: settings, local sessions, what a task knows of itself, and explanations of Spark's errors."""

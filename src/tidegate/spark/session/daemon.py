@@ -19,7 +19,7 @@ from tidegate.spark.session.worker import freeze_imports
 
 MODULE: Final = "tidegate.spark.session.daemon"
 SETTING: Final = "spark.python.daemon.module"
-PRELOADED: Final = ("pyspark.worker", "pandas", "tidegate.spark.join.processor")
+PRELOADED: Final = ("pyspark.worker", "pandas", "tidegate.spark.query.processor")
 """What the workers of a streaming join import."""
 
 

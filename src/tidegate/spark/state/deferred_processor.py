@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from tidegate.spark.state.values import SparkValueStore
+from tidegate.spark.state.spark_values import SparkValueStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

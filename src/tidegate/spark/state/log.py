@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.snapshot import pack, unpack
-from tidegate.spark.packing.packed_rows import from_bytes, write_stream
+from tidegate.spark.packing.arrow_bytes import from_bytes, write_stream
 from tidegate.spark.state.difference import apply_difference, difference, sorted_by_id
 from tidegate.spark.state.local_files import LocalFiles
 from tidegate.spark.state.payload import PayloadStore, Segment

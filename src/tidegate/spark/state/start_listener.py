@@ -11,9 +11,9 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from tidegate.spark.session.task import LAST_ARRIVALS
 from tidegate.spark.state.checkpoint_files import is_classic
 from tidegate.spark.state.history import read_history
-from tidegate.spark.state.task import LAST_ARRIVALS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,12 +17,7 @@ from tidegate.types import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
     from _typeshed import ReadableBuffer
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-CHUNKS: Final = "chunks"
-"""The state variable with a bucket's values."""
-NAME_SCHEMA: Final = "name string"
-CHUNK_SCHEMA: Final = "payload binary"
 CHUNK_BYTES: Final = 1 << 20
 
 
@@ -37,26 +32,6 @@ class ValueStore(Protocol):
 
     def remove(self, name: str) -> None:
         """Remove a value."""
-
-
-class SparkValueStore:
-    """The values of the bucket that Spark is processing."""
-
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._state = handle.getMapState(CHUNKS, NAME_SCHEMA, CHUNK_SCHEMA)
-
-    def get(self, name: str) -> bytes | None:
-        """The value of this name, if there is one."""
-        value = self._state.getValue((name,))
-        return None if value is None else bytes(value[0])
-
-    def put(self, name: str, value: bytes) -> None:
-        """Set a value."""
-        self._state.updateValue((name,), (value,))
-
-    def remove(self, name: str) -> None:
-        """Remove a value."""
-        self._state.removeKey((name,))
 
 
 @dataclass

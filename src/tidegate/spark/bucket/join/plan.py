@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from tidegate.engine.operator import Join
-from tidegate.spark.join.pair_condition import PairCondition
-from tidegate.spark.join.valuation import Valuation
+from tidegate.spark.bucket.join.pair_condition import PairCondition
+from tidegate.spark.bucket.join.valuation import Valuation
+from tidegate.spark.frames.how import OUTER, How
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.pool.pool import PoolMember
-from tidegate.spark.state.task import task_buckets
-from tidegate.types import InputError, perhaps
+from tidegate.types import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,46 +21,7 @@ if TYPE_CHECKING:
     from tidegate.sampling import GroupedJoinReservoir, JoinReservoir, ProgressiveJoinReservoir, Sampler
     from tidegate.types import Side
 
-How = Literal["inner", "left", "right", "full", "left_semi"]
-_SPELLINGS: Final[dict[str, How]] = {
-    "inner": "inner",
-    "left": "left",
-    "leftouter": "left",
-    "right": "right",
-    "rightouter": "right",
-    "outer": "full",
-    "full": "full",
-    "fullouter": "full",
-    "semi": "left_semi",
-    "leftsemi": "left_semi",
-}
-_REFUSED: Final = {
-    "anti": " (for rows without a match, use how='left' and keep those whose right columns are null)",
-    "leftanti": " (for rows without a match, use how='left' and keep those whose right columns are null)",
-    "cross": " (for all pairs within the window, join on a column with the same value in all rows)",
-}
-OUTER: Final = ("left", "right", "full")
 UNCERTAIN: Final = "uncertain"
-
-
-def parse_how(value: object, accepted: tuple[str, ...] = get_args(How)) -> How:
-    """Parse a join type in any of Spark's spellings, and refuse one that is not accepted.
-
-    Examples
-    --------
-    >>> parse_how("LEFT_OUTER"), parse_how("outer"), parse_how("semi")
-    ('left', 'full', 'left_semi')
-    """
-    spelling = value.replace("_", "").lower() if isinstance(value, str) else ""
-    if _SPELLINGS.get(spelling) in accepted:
-        return _SPELLINGS[spelling]
-    hint = _REFUSED.get(spelling, "") or perhaps(
-        spelling, [name for name, how in _SPELLINGS.items() if how in accepted]
-    )
-    raise InputError(
-        f"how={value!r} is not supported; use {', '.join(map(repr, accepted))}, or another of Spark's names for "
-        f"these{hint}"
-    )
 
 
 @dataclass(frozen=True)
@@ -178,23 +139,19 @@ class QueryPlan:
         The number of buckets.
     member
         The query's member of a pool, if it is in one.
-    fixed
-        Whether the number of buckets is fixed. Otherwise it is that of the running query's partitions.
+    buckets_given
+        Whether the number of buckets was given. Otherwise it is that of the running query's partitions.
     """
 
     bucket: BucketPlan
     buckets: int
     member: PoolMember | None = None
-    fixed: bool = True
-
-    def for_task(self) -> QueryPlan:
-        """The plan with the number of buckets that the running query has."""
-        return self if self.fixed else self.with_buckets(task_buckets(self.buckets))
+    buckets_given: bool = True
 
     def with_buckets(self, count: int) -> QueryPlan:
-        """The plan with a fixed number of buckets."""
+        """The plan with a given number of buckets."""
         layout = self.bucket.layout | {"buckets": count}
-        return replace(self, bucket=replace(self.bucket, layout=layout), buckets=count, fixed=True)
+        return replace(self, bucket=replace(self.bucket, layout=layout), buckets=count, buckets_given=True)
 
     def of(self, label: int) -> BucketPlan:
         """The plan of one bucket: its share of the budget and its own seed."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from tidegate.spark.frames.side import SideFrame
-    from tidegate.spark.join.computed import Form
+    from tidegate.spark.query.computed import Form
 
 _INTEGERS: Final = {"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64"}
 _NUMBERS: Final = _INTEGERS | {"float": "float", "double": "double"}
@@ -63,7 +63,7 @@ class _FormBuilder:
         # Imported here: a join without such expressions needs no parser.
         from sqlglot import exp  # noqa: PLC0415
 
-        from tidegate.spark.join.where import COMPARISONS, SPARK  # noqa: PLC0415
+        from tidegate.spark.query.where import COMPARISONS, SPARK  # noqa: PLC0415
 
         self._frame, self._empty = frame, frame.empty()
         self._exp, self._comparisons, self._dialect = exp, COMPARISONS, SPARK

@@ -1,4 +1,4 @@
-"""The state of a bucket of an alarm between micro-batches: saved, loaded, and checked against the query.
+"""The state of a bucket of an alarm between micro-batches, as it is saved.
 
 A state is named arrays, and segments of payload (`tidegate.spark.state.log`):
 
@@ -27,11 +27,10 @@ import pyarrow as pa
 from tidegate.alerts import KeyedRows
 from tidegate.alerts.search.keyed_finder import STREAM_COUNTS
 from tidegate.engine.snapshot import unpack
-from tidegate.spark.alert.bucket import ARRIVAL_COUNTS, AlertBucket, AlertPlan
-from tidegate.spark.packing.columns import column
-from tidegate.spark.packing.packed_rows import CHECK, KEY, from_bytes
+from tidegate.spark.bucket.alert.plan import ARRIVAL_COUNTS
+from tidegate.spark.packing.arrow_bytes import from_bytes
+from tidegate.spark.packing.columns import CHECK, KEY
 from tidegate.spark.state.clock import Clock
-from tidegate.spark.state.layout import check_layout
 from tidegate.spark.state.log import StateLog
 from tidegate.spark.state.numbered_rows import NumberedRows
 from tidegate.types import InputError
@@ -41,7 +40,8 @@ if TYPE_CHECKING:
 
 VERSION: Final = 2
 """The first version was one array of bytes, whose counts had no names."""
-_KEYS: Final = "keys"
+KEYS: Final = "keys"
+"""The name of the table of keys."""
 _FIRST_LAYOUT: Final = "bytes"
 _RENAMED: Final = {"shed": "evicted"}
 """Counts that had another name in earlier states."""
@@ -83,11 +83,11 @@ class SavedAlert:
     @staticmethod
     def wrote(arrays: Mapping[str, Array]) -> bool:
         """Whether these arrays are the state of an alarm, not of a join."""
-        return _FIRST_LAYOUT in arrays or f"rows.{_KEYS}.id" in arrays
+        return _FIRST_LAYOUT in arrays or f"rows.{KEYS}.id" in arrays
 
     @classmethod
     def read(cls, log: StateLog) -> Self | None:
-        """Read what `save` wrote; None if nothing is saved."""
+        """Read what `AlertBucket.save` wrote; None if nothing is saved."""
         arrays = log.read()
         if arrays is None:
             return None
@@ -103,13 +103,13 @@ class SavedAlert:
         streams = list(progress["arrivals"])
         stored = {
             table: NumberedRows.saved(arrays[f"rows.{table}.id"], progress["next"][table], log.payload(table))
-            for table in (_KEYS, *map(_table, streams))
+            for table in (KEYS, *map(table_name, streams))
         }
-        key_ids = stored[_KEYS].ids
-        hashes = pa.table({KEY: arrays[f"rows.{_KEYS}.key"], CHECK: arrays[f"rows.{_KEYS}.check"]})
+        key_ids = stored[KEYS].ids
+        hashes = pa.table({KEY: arrays[f"rows.{KEYS}.key"], CHECK: arrays[f"rows.{KEYS}.check"]})
         rows, carried = {}, {}
         for name in streams:
-            table = _table(name)
+            table = table_name(name)
             key, time, value = (arrays[f"rows.{table}.{part}"] for part in KeyedRows._fields)
             places = np.searchsorted(key_ids, key)
             # As the finder keeps them: by key, then by time.
@@ -122,7 +122,7 @@ class SavedAlert:
         return cls(
             json.loads(arrays["layout"].tobytes()),
             Clock.from_dict(progress["clock"]),
-            _with_columns(hashes, stored[_KEYS].columns()),
+            _with_columns(hashes, stored[KEYS].columns()),
             rows,
             carried,
             progress["arrivals"],
@@ -148,7 +148,7 @@ class SavedAlert:
         lost = np.array(state.get("moved", np.zeros(3 * len(order)))).reshape(-1, 3)
         rows = {name: KeyedRows(*(state[f"{name}.{part}"] for part in KeyedRows._fields)) for name in order}
         keys = from_bytes(state["keys"].tobytes())
-        counts = {_KEYS: keys.num_rows} | {_table(name): len(of.key) for name, of in rows.items()}
+        counts = {KEYS: keys.num_rows} | {table_name(name): len(of.key) for name, of in rows.items()}
         return cls(
             layout,
             Clock(*state["clock"].tolist()),
@@ -173,54 +173,7 @@ class SavedAlert:
         )
 
 
-def save(bucket: AlertBucket, log: StateLog) -> None:
-    """Save the state of a bucket. It replaces the state that the bucket was loaded from."""
-    finder, keys = bucket.finder, bucket.key_rows
-    arrays: dict[str, Array | bytes] = {
-        "layout": json.dumps(bucket.plan.layout, sort_keys=True).encode(),
-        f"rows.{_KEYS}.id": keys.ids,
-        f"rows.{_KEYS}.key": column(bucket.keys, KEY),
-        f"rows.{_KEYS}.check": column(bucket.keys, CHECK),
-    }
-    payload = {_KEYS: keys.payload(bucket.keys.drop_columns([KEY, CHECK]))}
-    for name, rows in finder.rows.items():
-        table, stored = _table(name), bucket.stream_rows[name]
-        arrays[f"rows.{table}.id"] = stored.ids
-        parts = rows._replace(key=keys.ids[rows.key])._asdict()
-        arrays |= {f"rows.{table}.{part}": values for part, values in parts.items()}
-        arrays[f"lost.{name}"] = finder.lost_time[name]
-        if name in bucket.carried:
-            payload[table] = stored.payload(bucket.carried[name])
-    progress = {
-        "version": VERSION,
-        "clock": bucket.clock.to_dict(),
-        "arrivals": bucket.counts,
-        "counts": finder.counts,
-        "undefined": finder.undefined,
-        "next": {_KEYS: keys.next} | {_table(name): of.next for name, of in bucket.stream_rows.items()},
-    }
-    arrays["progress"] = json.dumps(progress, default=int).encode()
-    log.write(arrays, payload, f"{bucket.clock.batch}")
-
-
-def load(plan: AlertPlan, saved: SavedAlert | None) -> AlertBucket:
-    """A bucket that continues from a saved state, or a new one."""
-    bucket = AlertBucket(plan)
-    if saved is None:
-        return bucket
-    check_layout(saved.layout, plan.layout)
-    bucket.finder.resume(saved.rows, saved.counts, saved.lost, saved.undefined)
-    bucket.clock = saved.clock
-    if saved.keys.num_rows:
-        bucket.keys = saved.keys
-    bucket.carried = {name: saved.carried.get(name, empty) for name, empty in bucket.carried.items()}
-    bucket.counts = {name: dict(saved.arrivals[name]) for name in plan.streams}
-    bucket.key_rows = saved.stored[_KEYS]
-    bucket.stream_rows = {name: saved.stored[_table(name)] for name in bucket.stream_rows}
-    return bucket
-
-
-def _table(stream: str) -> str:
+def table_name(stream: str) -> str:
     """The name of a stream's table of rows, which has no dot, and is not that of the keys."""
     return "stream " + stream.replace("%", "%25").replace(".", "%2E")
 

@@ -1,16 +1,16 @@
 """One bucket of an alarm: the finder of alarms, the keys by number, and counts of arrivals.
 
-This module does not depend on Spark. Its input is tables and a watermark, and its output alarms. The streaming
-processor and the batch job both use it; `persistence.py` saves it between micro-batches.
+Its input is tables and a watermark, and its output alarms. The streaming processor and the batch job both use it.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,108 +18,18 @@ import pyarrow.compute as pc
 
 from tidegate.alerts import KeyedAlarmFinder, KeyedAlarms, KeyedRows
 from tidegate.arrow_columns import one_chunk, row_sizes
-from tidegate.spark.packing.columns import column, micros, to_transport_types
-from tidegate.spark.packing.packed_rows import CHECK, KEY
+from tidegate.spark.bucket.alert.plan import ARRIVAL_COUNTS, ROW_BYTES, TIME, VALUE, AlertPlan
+from tidegate.spark.bucket.alert.saved import KEYS, VERSION, SavedAlert, table_name
+from tidegate.spark.packing.columns import CHECK, KEY, column, micros, to_transport_types
 from tidegate.spark.state.clock import Clock
+from tidegate.spark.state.layout import check_layout
 from tidegate.spark.state.numbered_rows import NumberedRows
-from tidegate.spark.state.task import task_buckets
-from tidegate.types import InputError
 
 if TYPE_CHECKING:
-    from tidegate.alerts import Certificate, ClosedEnds, Topology
-    from tidegate.types import Array, Budget
+    from tidegate.spark.state.log import StateLog
+    from tidegate.types import Array
 
-ALERT: Final = "alert"
-"""The kind of state, as stored in its layout."""
-TIME: Final = "t"
-VALUE: Final = "v"
-ARRIVAL_COUNTS: Final = ("arrived", "late", "null")
-_ROW_BYTES: Final = 24
-"""The bytes of a kept row without its carried columns: the number of its key, the time and the value."""
-MIN_ROW_BYTES: Final = _ROW_BYTES + 16
-"""The least number of bytes of a kept row, including the two hashes of its key."""
 _ALARMS_PER_BATCH: Final = 1 << 16
-
-
-def carried_column(number: int) -> str:
-    """The internal name of a carried column."""
-    return f"p{number}"
-
-
-def budget_share(total: Budget | None, buckets: int, streams: int) -> Budget | None:
-    """The budget of one bucket for each stream."""
-    if total is None:
-        return None
-    share, least = total.limit // (buckets * streams), 1 if total.unit == "rows" else MIN_ROW_BYTES
-    if share < least:
-        raise InputError(
-            f"a budget of {total.limit} {total.unit} is too small for {buckets} buckets and {streams} streams; give "
-            f"at least {least * buckets * streams}, or fewer buckets"
-        )
-    return replace(total, **{total.unit: share})
-
-
-@dataclass(frozen=True)
-class AlertPlan:
-    """The configuration of a bucket, which is sent to the workers.
-
-    Parameters
-    ----------
-    certificate, topology, hop
-        The alarm; times are in microseconds.
-    streams
-        The streams in the order of the result's columns.
-    keys
-        The types of the key's columns.
-    time
-        The type of times.
-    carried
-        By stream: the types of the columns that rows carry into an alarm.
-    budget
-        The budget of one bucket for each stream.
-    layout
-        The settings that must be equal to those of a stored state.
-    total
-        The budget of the whole query.
-    fixed
-        Whether the number of buckets was given. If not, the running query's partitions determine it.
-    """
-
-    certificate: Certificate
-    topology: Topology
-    hop: int | None
-    streams: tuple[str, ...]
-    keys: tuple[pa.DataType, ...]
-    time: pa.DataType
-    carried: dict[str, tuple[pa.DataType, ...]]
-    budget: Budget | None
-    layout: dict[str, Any]
-    total: Budget | None = None
-    fixed: bool = True
-
-    def for_task(self) -> AlertPlan:
-        """The plan with the number of buckets of the running query."""
-        if self.fixed:
-            return self
-        count = task_buckets(self.layout["buckets"])
-        budget = budget_share(self.total, count, len(self.streams))
-        return replace(self, budget=budget, layout=self.layout | {"buckets": count}, fixed=True)
-
-    @property
-    def key_schema(self) -> pa.Schema:
-        """The columns of a kept key: two hashes (or the key itself, if it is an integer), and the user's columns."""
-        hashes = [pa.field(name, pa.int64()) for name in (KEY, CHECK)]
-        return pa.schema([*hashes, *(pa.field(f"c{i}", kind) for i, kind in enumerate(self.keys))])
-
-    def carried_schema(self, name: str) -> pa.Schema:
-        """The carried columns of a stream's rows."""
-        return pa.schema([pa.field(carried_column(i), kind) for i, kind in enumerate(self.carried[name])])
-
-    def new_finder(self) -> KeyedAlarmFinder:
-        """The finder of one bucket. As in Spark, hopping windows do not include their end."""
-        closed: ClosedEnds = "both" if self.hop is None else "left"
-        budget = self.budget.limit if self.budget else None
-        return KeyedAlarmFinder(self.certificate, self.topology, hop=self.hop, closed=closed, budget=budget)
 
 
 @dataclass
@@ -145,6 +55,54 @@ class AlertBucket:
             for name, kinds in self.plan.carried.items()
             if kinds
         }
+
+    @classmethod
+    def load(cls, plan: AlertPlan, saved: SavedAlert | None) -> Self:
+        """A bucket that continues from a saved state, or a new one; refuse the state of another alarm."""
+        bucket = cls(plan)
+        if saved is not None:
+            check_layout(saved.layout, plan.layout)
+            bucket._restore(saved)
+        return bucket
+
+    def _restore(self, saved: SavedAlert) -> None:
+        self.finder.resume(saved.rows, saved.counts, saved.lost, saved.undefined)
+        self.clock = saved.clock
+        if saved.keys.num_rows:
+            self.keys = saved.keys
+        self.carried = {name: saved.carried.get(name, empty) for name, empty in self.carried.items()}
+        self.counts = {name: dict(saved.arrivals[name]) for name in self.plan.streams}
+        self.key_rows = saved.stored[KEYS]
+        self.stream_rows = {name: saved.stored[table_name(name)] for name in self.stream_rows}
+
+    def save(self, log: StateLog) -> None:
+        """Save the state. It replaces the state that the bucket was loaded from; `saved.py` describes the parts."""
+        arrays: dict[str, Array | bytes] = {
+            "layout": json.dumps(self.plan.layout, sort_keys=True).encode(),
+            f"rows.{KEYS}.id": self.key_rows.ids,
+            f"rows.{KEYS}.key": column(self.keys, KEY),
+            f"rows.{KEYS}.check": column(self.keys, CHECK),
+        }
+        payload = {KEYS: self.key_rows.payload(self.keys.drop_columns([KEY, CHECK]))}
+        for name, rows in self.finder.rows.items():
+            table, stored = table_name(name), self.stream_rows[name]
+            arrays[f"rows.{table}.id"] = stored.ids
+            parts = rows._replace(key=self.key_rows.ids[rows.key])._asdict()
+            arrays |= {f"rows.{table}.{part}": values for part, values in parts.items()}
+            arrays[f"lost.{name}"] = self.finder.lost_time[name]
+            if name in self.carried:
+                payload[table] = stored.payload(self.carried[name])
+        next_ids = {table_name(name): stored.next for name, stored in self.stream_rows.items()}
+        progress = {
+            "version": VERSION,
+            "clock": self.clock.to_dict(),
+            "arrivals": self.counts,
+            "counts": self.finder.counts,
+            "undefined": self.finder.undefined,
+            "next": {KEYS: self.key_rows.next} | next_ids,
+        }
+        arrays["progress"] = json.dumps(progress, default=int).encode()
+        log.write(arrays, payload, f"{self.clock.batch}")
 
     def step(self, tables: dict[str, pa.Table], watermark: int | None) -> Iterator[pa.RecordBatch]:
         """Process the arrivals of a micro-batch, or of a whole batch job, which has no watermark."""
@@ -176,7 +134,7 @@ class AlertBucket:
     def _max_row_bytes(self, pools: dict[str, pa.Table]) -> int:
         """The largest size of a row, with its key and its carried columns."""
         carried = max((int(row_sizes(pool).max(initial=0)) for pool in pools.values()), default=0)
-        return _ROW_BYTES + carried + int(row_sizes(self.keys).max(initial=0))
+        return ROW_BYTES + carried + int(row_sizes(self.keys).max(initial=0))
 
     def _warn_if_evicted(self, not_evicted: list[str]) -> None:
         """Warn if one of these streams, which had evicted no rows so far, has evicted rows now."""

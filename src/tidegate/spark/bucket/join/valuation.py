@@ -69,12 +69,21 @@ class Valuation:
         computed = {sql: table.column(at) for sql, at in self.computed[side].items()}
         return evaluate_importance(definition, Attributes(side, table.num_rows, columns, computed))
 
+    def hidden_columns(self, side: Side) -> dict[str, str]:
+        """The hidden columns that Spark computes before the join: SQL by name of the column."""
+        return {name: as_double(sql) for sql, name in self.computed[side].items()}
+
     def check(self, definition: Definition) -> None:
         """Refuse a definition that does not fit the columns, before there are any rows."""
         for side in SIDES:
             columns = {name: pa.nulls(0, kind) for name, kind in self.types[side].items()}
             computed = {sql: pa.nulls(0, pa.float64()) for sql in self.computed[side]}
             evaluate_importance(definition, Attributes(side, 0, columns, computed))
+
+
+def as_double(sql: str) -> str:
+    """The SQL of the value of an expression that is a number."""
+    return f"cast(({sql}) as double)"
 
 
 class WatchedFiles:

@@ -10,36 +10,36 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StructField, StructType
 
 from tidegate.engine.operator import Join
-from tidegate.spark.frames.explained_plan import analyzed_plan
-from tidegate.spark.frames.side import JoinKey, On, SideFrame, check_frame, join_key
-from tidegate.spark.join.computable import computable_forms
-from tidegate.spark.join.equalities import has_comparison, read_key_pairs
-from tidegate.spark.join.importance import computed_columns
-from tidegate.spark.join.pair_condition import PairCondition
-from tidegate.spark.join.plan import (
-    OUTER,
+from tidegate.spark.bucket.join.pair_condition import PairCondition
+from tidegate.spark.bucket.join.plan import (
     UNCERTAIN,
     BucketPlan,
-    How,
     OutputColumn,
     QueryPlan,
     SamplePlan,
     SideColumns,
 )
-from tidegate.spark.join.processor import JoinProcessor, batch_job
-from tidegate.spark.join.valuation import Valuation
-from tidegate.spark.join.where import SPARK, TwoSidedExpressionError, check_types, parse, split_condition
-from tidegate.spark.packing.buckets import bucket_count
-from tidegate.spark.packing.columns import transport_type
-from tidegate.spark.packing.packed_rows import PACKED, RESULTS, RowPacker, unpack
-from tidegate.spark.packing.type_encoding import encoding_of, is_atomic
+from tidegate.spark.bucket.join.reservoir import merge_packed
+from tidegate.spark.bucket.join.sample_columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
+from tidegate.spark.bucket.join.valuation import Valuation
+from tidegate.spark.frames.equalities import has_comparison, read_key_pairs
+from tidegate.spark.frames.explained_plan import analyzed_plan
+from tidegate.spark.frames.how import OUTER, How
+from tidegate.spark.frames.keys import JoinKey, On, join_key
+from tidegate.spark.frames.side import SideFrame, check_frame
+from tidegate.spark.packing.arrow_types import arrow_type
+from tidegate.spark.packing.packed_rows import PACKED, RESULTS, unpack
+from tidegate.spark.packing.row_packer import RowPacker
+from tidegate.spark.packing.type_encoding import encoded_type, encoding_of, is_atomic
 from tidegate.spark.pool.pool import PoolMember
-from tidegate.spark.sample.bucket_reservoir import merge_packed
-from tidegate.spark.sample.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
+from tidegate.spark.query.computable import computable_forms
+from tidegate.spark.query.evolution import check_restart, is_plain_column
+from tidegate.spark.query.processor import JoinProcessor, batch_job
+from tidegate.spark.query.where import SPARK, TwoSidedExpressionError, check_types, parse, split_condition
+from tidegate.spark.session.bucket_count import bucket_count
 from tidegate.spark.session.configuration import (
     check_state_store,
     choose_worker_python,
@@ -47,7 +47,6 @@ from tidegate.spark.session.configuration import (
     warn_about_partitions,
 )
 from tidegate.spark.state.deferred_processor import DeferredProcessor
-from tidegate.spark.state.evolution import check_restart, is_plain_column
 from tidegate.spark.state.layout import NAME, check_name
 from tidegate.spark.state.start_listener import count_sources, watch_starts
 from tidegate.types import SIDES, Condition, InputError
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-    from tidegate.spark.join.computed import Form
+    from tidegate.spark.query.computed import Form
     from tidegate.types import Side
 
 _LONG_WATERMARK: Final = 10
@@ -140,12 +139,15 @@ class JoinQuery:
         member: PoolMember | None = None,
         sampling: SamplePlan | None = None,
         name: str = NAME,
-        fixed: bool = True,
+        buckets_given: bool = True,
         checkpoint: str | Path | None = None,
     ) -> DataFrame:
-        """The results of this join, as a DataFrame; `fixed` states whether the user gave the number of buckets."""
+        """The results of this join, as a DataFrame.
+
+        `buckets_given` states whether the user gave the number of buckets.
+        """
         frames, keys = self.frames, self.keys
-        fixed = fixed or keys.distributed_by is None or not self.streaming
+        buckets_given = buckets_given or keys.distributed_by is None or not self.streaming
         choose_worker_python(frames["left"].frame.sparkSession)
         if self.streaming:
             check_state_store(frames["left"].frame.sparkSession)
@@ -184,19 +186,20 @@ class JoinQuery:
             ),
             buckets,
             member,
-            fixed,
+            buckets_given,
         )
         plan.check()
         if checkpoint is not None and self.streaming:
             plan = _continued(checkpoint, plan, frames)
-            buckets, fixed = plan.buckets, plan.fixed
+            buckets, buckets_given = plan.buckets, plan.buckets_given
         packed = [
             frames[side]
             .packed(
                 keys.expressions(side),
-                (getattr(parts, side) if parts else {}) | computed_columns(valuation, side),
+                (getattr(parts, side) if parts else {})
+                | (valuation.hidden_columns(side) if valuation else {}),
             )
-            .mapInArrow(RowPacker(number, buckets, keys.distributed_by, fixed), PACKED)
+            .mapInArrow(RowPacker(number, buckets, keys.distributed_by, buckets_given), PACKED)
             for number, side in enumerate(SIDES)
         ]
         grouped = packed[0].union(packed[1]).groupBy("bucket")
@@ -225,12 +228,12 @@ def _continued(checkpoint: str | Path, plan: QueryPlan, frames: dict[Side, SideF
     session = frames["left"].frame.sparkSession
     sources = sum(count_sources(frame.frame) for frame in frames.values())
     # Imported here: only needed if a checkpoint is given.
-    from tidegate.spark.state.checkpoint import saved_layout  # noqa: PLC0415
+    from tidegate.spark.query.checkpoint import saved_layout  # noqa: PLC0415
 
     saved = saved_layout(checkpoint, session, str(plan.bucket.layout["name"]), sources)
     if saved is None:
         return plan
-    if not plan.fixed:
+    if not plan.buckets_given:
         # Without a given number of buckets, a restart keeps that of the checkpoint.
         plan = plan.with_buckets(saved["buckets"])
     check_restart(saved, plan.bucket.layout)
@@ -343,7 +346,7 @@ def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataTyp
                 raise TwoSidedExpressionError(
                     f"where compares {field.dataType.simpleString()} between the sides; use lower(...)"
                 )
-        return {field.name: _arrow(field.dataType) for field in schema.fields}
+        return {field.name: arrow_type(field.dataType) for field in schema.fields}
     except PySparkException as error:
         raise TwoSidedExpressionError(
             f"where: {str(error).splitlines()[0]}; cast it to a number or a string"
@@ -366,7 +369,7 @@ def _result_schema(
                 f"suffix than {suffix!r}"
             )
         fields.append(StructField(name, field.dataType, field.nullable or nullable, field.metadata))
-        output.append(OutputColumn(a, b, _arrow(left.transport_type(field))))
+        output.append(OutputColumn(a, b, arrow_type(encoded_type(field.dataType, field.name))))
 
     for field in left.fields:
         both = shared.get(field.name) if how != "left_semi" else None
@@ -407,10 +410,6 @@ def _result_fields(how: How, sampling: SamplePlan | None) -> list[StructField]:
     return [StructField(name, kind, nullable=False) for name, kind in kinds.items()]
 
 
-def _arrow(kind: DataType) -> pa.DataType:
-    return transport_type(to_arrow_type(kind, timezone="UTC"))
-
-
 def _layout(
     frames: dict[Side, SideFrame], buckets: int, how: How, keys: JoinKey, where: PairCondition | None
 ) -> dict[str, object]:
@@ -446,9 +445,8 @@ def _transport_schema(schema: StructType, from_rows: int) -> StructType:
     """The columns that leave a bucket: `ResultWriter` names those `from_rows`, and encoded ones have other types."""
     fields = []
     for i, field in enumerate(schema.fields):
-        encoding = encoding_of(field.dataType, field.name)
         name = f"o{i}" if i < from_rows else field.name
-        fields.append(StructField(name, encoding.type if encoding else field.dataType, field.nullable))
+        fields.append(StructField(name, encoded_type(field.dataType, field.name), field.nullable))
     return StructType(fields)
 
 

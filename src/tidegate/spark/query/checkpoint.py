@@ -18,14 +18,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from tidegate.spark.alert.persistence import SavedAlert
-from tidegate.spark.join.persistence import SavedBucket
+from tidegate.spark.bucket.alert.saved import SavedAlert
+from tidegate.spark.bucket.join.saved import SavedBucket
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.session.spark_errors import STATE_UNREADABLE, error_log_muted, root_cause
 from tidegate.spark.state.history import QueryHistory, read_history
 from tidegate.spark.state.layout import NAME, name_of
 from tidegate.spark.state.log import StateLog, saved_log
-from tidegate.spark.state.values import CHUNKS, DamagedStateError
+from tidegate.spark.state.spark_values import CHUNKS
+from tidegate.spark.state.values import DamagedStateError
 from tidegate.types import InputError
 
 if TYPE_CHECKING:

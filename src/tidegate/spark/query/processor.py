@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pyarrow as pa
 
-from tidegate.spark.join.bucket import BucketJoin
-from tidegate.spark.join.persistence import SavedBucket, load, save
-from tidegate.spark.join.plan import QueryPlan
-from tidegate.spark.join.valuation import WatchedFiles
+from tidegate.spark.bucket.join.bucket import BucketJoin
+from tidegate.spark.bucket.join.plan import QueryPlan
+from tidegate.spark.bucket.join.saved import SavedBucket
+from tidegate.spark.bucket.join.valuation import WatchedFiles
 from tidegate.spark.packing.packed_rows import (
     NO_LIMIT,
     BatchJob,
@@ -23,15 +23,16 @@ from tidegate.spark.packing.packed_rows import (
     unpack_by_side,
 )
 from tidegate.spark.pool.folder import PoolClient
+from tidegate.spark.query.evolution import migrate
+from tidegate.spark.session.task import MICROS, batch_number, last_arrivals, local_property, task_buckets
 from tidegate.spark.session.worker import freeze_imports, release_memory
 from tidegate.spark.state.log import StateLog
-from tidegate.spark.state.task import MICROS, batch_number, last_arrivals, local_property
 from tidegate.types import SIDES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-    from tidegate.spark.state.values import SparkValueStore
+    from tidegate.spark.state.spark_values import SparkValueStore
     from tidegate.types import Side
 
 
@@ -53,7 +54,8 @@ class JoinProcessor:
     def start(self, handle: StatefulProcessorHandle, values: SparkValueStore) -> None:
         """Start a task."""
         freeze_imports()
-        self._plan = self._plan.for_task()
+        if not self._plan.buckets_given:
+            self._plan = self._plan.with_buckets(task_buckets(self._plan.buckets))
         self._handle = handle
         self._stepped: set[int] = set()
         self._values = values
@@ -79,7 +81,8 @@ class JoinProcessor:
         self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int, *, arrivals: bool
     ) -> Iterator[pd.DataFrame]:
         log = StateLog(self._values)
-        bucket = load(self._plan.of(label), SavedBucket.read(log), self._files)
+        plan = self._plan.of(label)
+        bucket = BucketJoin.load(plan, migrate(SavedBucket.read(log), plan), self._files)
         bucket.clock.check(batch_number(), last_arrivals(), self._plan.buckets)
         bucket.clock.advance(batch_number(), watermark, arrivals=arrivals)
         if self._pool:
@@ -91,7 +94,7 @@ class JoinProcessor:
         for batch in bucket.end_batch():
             yield self._to_frame(batch)
         self._set_timer(bucket, watermark)
-        save(bucket, log)
+        bucket.save(log)
         release_memory()
 
     def _set_timer(self, bucket: BucketJoin, watermark: int) -> None:

@@ -10,20 +10,17 @@ from typing import Final, Literal, cast
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from tidegate.arrow_columns import one_chunk
 from tidegate.policies import Policy, registered
 from tidegate.spark.alert.inspection import ALERT, inspect_alert
-from tidegate.spark.join.persistence import SavedBucket
-from tidegate.spark.join.settings import online_policy
-from tidegate.spark.packing.buckets import labels
-from tidegate.spark.packing.columns import transport_type
+from tidegate.spark.bucket.join.saved import SavedBucket, saved_buckets
+from tidegate.spark.bucket.join.settings import online_policy
+from tidegate.spark.packing.arrow_types import arrow_type
 from tidegate.spark.packing.type_encoding import encoding_of
 from tidegate.spark.pool.shares import number_of
-from tidegate.spark.state.checkpoint import find_state
-from tidegate.spark.state.log import saved_logs
+from tidegate.spark.query.checkpoint import find_state
 from tidegate.types import SIDES, Side, check_choice, other_side
 
 What = Literal["rows", "counts", "model"]
@@ -174,9 +171,7 @@ def _with_rows(
     schema = cast("StructType", StructType.fromDDL(_ROWS))
     for side, kind in encoded_types.items():
         schema = schema.add(side, kind)
-    arrow = {
-        side: transport_type(to_arrow_type(kind, timezone="UTC")) for side, kind in encoded_types.items()
-    }
+    arrow = {side: arrow_type(kind) for side, kind in encoded_types.items()}
     frame = states.mapInArrow(_RowReader(arrow, policy), schema)
     for side, encoding in encodings.items():
         if encoding:
@@ -184,16 +179,8 @@ def _with_rows(
     return frame
 
 
-def saved_states(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, SavedBucket]]:
-    """The saved states of buckets, by the number of the bucket."""
-    for label, log in saved_logs(batches):
-        saved = SavedBucket.read(log)
-        if saved is not None:
-            yield labels(saved.layout["buckets"]).index(label), saved
-
-
 def _counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for bucket, saved in saved_states(batches):
+    for bucket, saved in saved_buckets(batches):
         tally = saved.operator.tally
         numbers = [
             *vars(saved.progress.counts).values(),
@@ -228,7 +215,7 @@ class _ModelReader:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = ("bucket", "model", "side", "key", "age_from", "age_to", "value", "sample")
         kinds = (pa.int32(), pa.string(), pa.string(), pa.int64(), *[pa.float64()] * 4)
-        for bucket, saved in saved_states(batches):
+        for bucket, saved in saved_buckets(batches):
             rows = list(_model_numbers(bucket, saved, self.policy))
             columns = zip(*rows, strict=True) if rows else [()] * len(names)
             yield pa.record_batch([pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names)
@@ -264,7 +251,7 @@ class _RowReader:
     policy: Policy | type[Policy] | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for bucket, saved in saved_states(batches):
+        for bucket, saved in saved_buckets(batches):
             scorer = saved.scorer(self.policy)
             for side in SIDES:
                 # The scorer's rows have the columns of its policy.

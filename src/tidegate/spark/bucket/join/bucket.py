@@ -5,45 +5,52 @@
 | `Intake` | `intake.py` | drops late rows, separates rows with null keys, sorts and numbers the others |
 | `BucketValuation` | `valuation.py` | computes the importance of rows |
 | `Operator` | the core | matches, buffers, evicts and expires |
-| `ResultWriter` | `output.py` | builds the batches of results |
+| `ResultWriter` | `results.py` | builds the batches of results |
 | `EvictedPartners` | `evicted_partners.py` | decides which unmatched rows of an outer join are uncertain |
 | `PayloadStore` | `state/payload.py` | the columns of buffered rows that only results need |
-| `save`, `load` | `persistence.py` | the state between micro-batches |
+| `SavedBucket` | `saved.py` | the state between micro-batches |
 
-Nothing here depends on Spark. The streaming processor and the batch job both run this.
+The streaming processor and the batch job both run this.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.arrivals import EarliestTimes, Moment
+from tidegate.engine.buffer import Buffer
 from tidegate.engine.clocks import SideClocks
 from tidegate.engine.join_state import StepOutcome
 from tidegate.engine.matching import Residual
 from tidegate.engine.operator import Operator
-from tidegate.spark.join.evicted_partners import EvictedPartners
-from tidegate.spark.join.intake import Intake
-from tidegate.spark.join.output import ResultWriter, result_ids
-from tidegate.spark.join.plan import BucketPlan, SamplePlan
-from tidegate.spark.join.valuation import BucketValuation, WatchedFiles
-from tidegate.spark.packing.columns import Candidates
-from tidegate.spark.packing.packed_rows import CHECK
+from tidegate.policies import find
+from tidegate.spark.bucket.join.candidates import Candidates
+from tidegate.spark.bucket.join.evicted_partners import EvictedPartners
+from tidegate.spark.bucket.join.intake import Intake
+from tidegate.spark.bucket.join.plan import BucketPlan, SamplePlan
+from tidegate.spark.bucket.join.results import ResultWriter, result_ids
+from tidegate.spark.bucket.join.saved import OPERATOR, RESERVOIR, BucketProgress, SavedBucket
+from tidegate.spark.bucket.join.settings import SavedSettings
+from tidegate.spark.bucket.join.valuation import BucketValuation, WatchedFiles
+from tidegate.spark.packing.columns import CHECK
 from tidegate.spark.pool.folder import PoolClient
 from tidegate.spark.pool.shares import Grant, measured_payoff
 from tidegate.spark.state.clock import Clock
+from tidegate.spark.state.difference import ROWS
 from tidegate.spark.state.payload import PayloadStore
 from tidegate.types import SIDES, Clocks, Pairs, Rows, Sampled, other_side
 
 if TYPE_CHECKING:
     from tidegate.engine.sampling_operator import SamplingOperator
-    from tidegate.spark.sample.bucket_reservoir import BucketReservoir
+    from tidegate.spark.bucket.join.reservoir import BucketReservoir
+    from tidegate.spark.state.log import StateLog
     from tidegate.types import Array, Side
 
 _DEAD_BYTES: Final = 16 << 20
@@ -89,6 +96,43 @@ class BucketJoin:
         self.grant: Grant | None = None
         self.clocks = SideClocks()
         self.timer = 0
+
+    @classmethod
+    def load(cls, plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None = None) -> Self:
+        """A bucket that continues from a saved state with the columns of its plan, or a new one."""
+        bucket = cls(plan, files)
+        if saved is not None:
+            bucket._restore(saved)
+        return bucket
+
+    def _restore(self, saved: SavedBucket) -> None:
+        progress = saved.progress
+        # Copies: a micro-batch that is run again starts from the same saved state.
+        self.intake.counts, self.clock = replace(progress.counts), replace(progress.clock)
+        self.clocks, self.timer = SideClocks.from_dict(progress.clocks.to_dict()), progress.timer
+        self.grant = saved.grant
+        self.payload |= {side: PayloadStore(store.segments) for side, store in saved.payload.items()}
+        self.evicted_partners.restore(saved.arrays)
+        if isinstance(self.operator, Operator):
+            # The plan has the settings. The saved ones are needed for the name of the policy that wrote the state.
+            same_policy = saved.settings.policy == find(self.plan.join.policy).label()
+            self.operator.restore(saved.operator_arrays, policy=same_policy)
+        else:
+            self.operator.restore(saved.operator_arrays)
+        for side in SIDES:
+            self._update_sizes(side)
+        if self.sample and not isinstance(self.operator, Operator):
+            self.sample.restore(saved.arrays, saved.results).limit_join(self.operator)
+        self.valuation.resume(saved.importance)
+
+    def save(self, log: StateLog) -> None:
+        """Save the state. It replaces the state that the bucket was loaded from."""
+        for side in SIDES:
+            self.payload[side].compact(np.sort(self.operator.buffers[side].rows.id))
+        payload: dict[str, PayloadStore] = dict(self.payload.items())
+        if self.sample:
+            payload[RESERVOIR] = self.sample.payload()
+        log.write(self._arrays(), payload, f"{self.clock.batch}")
 
     def request_grant(self, client: PoolClient) -> None:
         """At the start of a micro-batch, ask the pool how much this bucket may buffer after it."""
@@ -168,6 +212,44 @@ class BucketJoin:
             "example with maxOffsetsPerTrigger (Kafka) or maxBytesPerTrigger (files) in proportion to their volumes",
             stacklevel=2,
         )
+
+    def _arrays(self) -> dict[str, Array | bytes]:
+        """The state without its payload; `saved.py` describes the parts."""
+        progress = BucketProgress(self.intake.counts, self.clock, self.clocks, self.timer)
+        state: dict[str, Array | bytes] = {
+            "layout": json.dumps(self.plan.layout, sort_keys=True).encode(),
+            "settings": SavedSettings.of(self.operator.join).to_json(),
+            "progress": progress.to_json(),
+        }
+        for name, values in self.operator.arrays().items():
+            state[(ROWS if name.partition(".")[0] in SIDES else OPERATOR) + name] = values
+        if self.grant:
+            state["grant"] = json.dumps(vars(self.grant)).encode()
+        if self.plan.valuation:
+            state["importance"] = self.valuation.to_json()
+        if not isinstance(self.operator, Operator) and self.plan.sampling:
+            running = self.operator.sampling
+            described = {
+                "sampler": self.plan.sampling.sampler.name,
+                "fraction": running.fraction,
+                "lowered": running.control.lowered,
+            } | (self.sample.model_values() if self.sample else {})
+            state["sampling"] = json.dumps(described).encode()
+        if self.sample:
+            state |= self.sample.snapshot()
+        if self.plan.flags_uncertain:
+            state |= self.evicted_partners.arrays()
+        return state
+
+    def _update_sizes(self, side: Side) -> None:
+        """Set the sizes of restored rows if the budget counts bytes, and remove them otherwise."""
+        rows, budget = self.operator.buffers[side].rows, self.plan.join.budget
+        in_bytes = budget is not None and budget.unit == "bytes"
+        if in_bytes and rows.payload is None:
+            sizes = self.intake.sizes(self.payload[side].take(rows.id) if len(rows) else None)
+            self.operator.buffers[side] = Buffer.of(replace(rows, payload=sizes))
+        elif not in_bytes and rows.payload is not None:
+            self.operator.buffers[side] = Buffer.of(replace(rows, payload=None))
 
     def _store(self, side: Side, arrived: Array, table: pa.Table | None) -> None:
         """Store the columns of admitted arrivals, and drop those of removed rows if they take too many bytes."""
@@ -279,7 +361,7 @@ def _sampling_operator(
     """The operator of a sample, and its reservoir, if it has one."""
     # Imported here: a join without a sample needs no samplers.
     from tidegate.engine.sampling_operator import SamplingOperator  # noqa: PLC0415
-    from tidegate.spark.sample.bucket_reservoir import BucketReservoir  # noqa: PLC0415
+    from tidegate.spark.bucket.join.reservoir import BucketReservoir  # noqa: PLC0415
 
     operator = SamplingOperator(plan.join, sampling.sampler)
     if not sampling.reservoir:

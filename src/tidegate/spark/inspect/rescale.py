@@ -16,24 +16,25 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from tidegate.spark.packing.buckets import DEFAULT_MAX_BUCKETS, bucket_count, labels
+from tidegate.spark.bucket.join.saved import saved_buckets
+from tidegate.spark.inspect.rescaling import MergedBucket, divide
+from tidegate.spark.packing.buckets import labels
 from tidegate.spark.packing.packed_rows import RESULTS
+from tidegate.spark.query.checkpoint import find_state, operator_names
+from tidegate.spark.session.bucket_count import DEFAULT_MAX_BUCKETS, bucket_count
 from tidegate.spark.session.configuration import PARTITIONS
-from tidegate.spark.state.checkpoint import find_state, operator_names
 from tidegate.spark.state.checkpoint_files import CheckpointFiles, is_classic
 from tidegate.spark.state.deferred_processor import DeferredProcessor
 from tidegate.spark.state.history import read_history
-from tidegate.spark.state.inspection import saved_states
 from tidegate.spark.state.log import StateLog
-from tidegate.spark.state.rescaling import MergedBucket, divide
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-    from tidegate.spark.state.checkpoint import FoundState
-    from tidegate.spark.state.values import SparkValueStore
+    from tidegate.spark.query.checkpoint import FoundState
+    from tidegate.spark.state.spark_values import SparkValueStore
 
 _PARTS: Final = "bucket int, source int, kind string, data binary"
 _SETTINGS: Final = {
@@ -172,7 +173,7 @@ class _Divider:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = labels(self.buckets)
-        for number, saved in saved_states(batches):
+        for number, saved in saved_buckets(batches):
             for target, kind, data in divide(saved, number, self.buckets):
                 row = {"bucket": names[target], "source": number, "kind": kind, "data": data}
                 schema = pa.schema(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from tidegate.types import Array, Side
 
 _SLOTS: Final = 1024
+_STATE: Final = "evicted_until."
 
 
 class EvictedPartners:
@@ -36,6 +38,14 @@ class EvictedPartners:
         """Whether a row of the other side with the same slot was evicted that could have matched these rows."""
         possible: Array = self.until[other_side(rows.side)][self._slots(rows.key)] >= rows.time
         return possible
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays for a state."""
+        return {_STATE + side: until for side, until in self.until.items()}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Continue from what `arrays` returned, if the state has it."""
+        self.until |= {side: state[_STATE + side].copy() for side in SIDES if _STATE + side in state}
 
     def _slots(self, keys: Array) -> Array:
         if self._join.condition != "=":

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.snapshot import pack, unpack
-from tidegate.spark.join.intake import ArrivalCounts
-from tidegate.spark.join.persistence import BucketProgress, SavedBucket
+from tidegate.spark.bucket.join.intake import ArrivalCounts
+from tidegate.spark.bucket.join.saved import BucketProgress, SavedBucket
+from tidegate.spark.packing.arrow_bytes import from_bytes, to_bytes
 from tidegate.spark.packing.buckets import bucket_of
-from tidegate.spark.packing.packed_rows import from_bytes, to_bytes
 from tidegate.spark.state.payload import ID, PayloadStore
 from tidegate.types import SIDES
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.arrow_columns import one_chunk
-from tidegate.spark.join.pair_condition import evaluate
+from tidegate.spark.bucket.join.pair_condition import evaluate
 
 Form: TypeAlias = list[Any]
 """An operation and its operands: `["column", name]`, `["value", value, kind]`, `["cast", kind, form]`,

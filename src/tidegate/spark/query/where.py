@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from tidegate.spark.join.pair_condition import Node, PairCondition, evaluate
+from tidegate.spark.bucket.join.pair_condition import Node, PairCondition, evaluate
 from tidegate.types import InputError
 
 if TYPE_CHECKING:

@@ -2,15 +2,15 @@
 
 A query may change its policy, budget, window and name, and the columns of its sides: add nullable ones, reorder
 them, and widen types. Its `where` and its importance may use any column, any expression that they used before, and
-any that can be computed from stored columns (`join/computable.py`). Buffered rows get null for a new column. All
+any that can be computed from stored columns (`computable.py`). Buffered rows get null for a new column. All
 other changes are refused, with a list of the differences.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -28,10 +28,17 @@ from pyspark.sql.types import (
     _parse_datatype_json_string,
 )
 
-from tidegate.spark.state.layout import name_of
+from tidegate.spark.packing.arrow_types import arrow_type
+from tidegate.spark.packing.columns import CHECK
+from tidegate.spark.packing.type_encoding import encoded_type
+from tidegate.spark.query.computed import Form, compute
+from tidegate.spark.state.layout import check_owner, name_of
+from tidegate.spark.state.payload import PayloadStore
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
+    from tidegate.spark.bucket.join.plan import BucketPlan
+    from tidegate.spark.bucket.join.saved import SavedBucket
     from tidegate.types import Side
 
 _CHANGEABLE: Final = frozenset(
@@ -53,6 +60,20 @@ _WIDER_TYPES: Final[dict[type[DataType], tuple[type[DataType], ...]]] = {
     FloatType: (DoubleType,),
     DateType: (TimestampNTZType,),
 }
+
+
+def migrate(saved: SavedBucket | None, plan: BucketPlan) -> SavedBucket | None:
+    """A saved bucket with the columns of the query's plan; refuse one from which the query cannot continue."""
+    if saved is None:
+        return None
+    check_owner(saved.layout, plan.layout)
+    check_restart(saved.layout, plan.layout)
+    payload = dict(saved.payload)
+    for side, store in saved.payload.items():
+        migration = plan_migration(side, saved.layout, plan.layout, (CHECK,) if plan.checked else ())
+        if migration is not None:
+            payload[side] = PayloadStore([segment.map_columns(migration) for segment in store.segments])
+    return replace(saved, payload=payload)
 
 
 def check_restart(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
@@ -138,13 +159,10 @@ class Migration:
         For each column: the saved column, or None for nulls, and its type if it changes.
     computed
         For each column that is computed from those: its form.
-    compute
-        The values of a form for rows with these columns.
     """
 
     sources: dict[str, tuple[str | None, pa.DataType | None]]
-    computed: dict[str, list[Any]]
-    compute: Callable[[list[Any], pa.Table], pa.Array]
+    computed: dict[str, Form]
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Convert saved rows."""
@@ -157,17 +175,12 @@ class Migration:
                 columns[name] = column if kind is None else column.cast(kind)
         converted = pa.table(columns)
         for name, form in self.computed.items():
-            columns[name] = self.compute(form, converted)
+            columns[name] = compute(form, converted)
         return pa.table(columns)
 
 
 def plan_migration(
-    side: Side,
-    saved: Mapping[str, Any],
-    wanted: Mapping[str, Any],
-    fixed: tuple[str, ...],
-    arrow_type: Callable[[str], pa.DataType],
-    compute: Callable[[list[Any], pa.Table], pa.Array],
+    side: Side, saved: Mapping[str, Any], wanted: Mapping[str, Any], fixed: tuple[str, ...]
 ) -> Migration | None:
     """How the saved columns of a side become those of the query; None if they are the same.
 
@@ -179,10 +192,6 @@ def plan_migration(
         The layouts of the state and of the query.
     fixed
         Columns that every state has.
-    arrow_type
-        The Arrow type of a Spark type in JSON.
-    compute
-        The values of a form of an expression for rows with these columns.
     """
     parts = {
         "where": (_where_parts(saved)[side], _where_parts(wanted)[side]),
@@ -195,8 +204,8 @@ def plan_migration(
     sources: dict[str, tuple[str | None, pa.DataType | None]] = {name: (name, None) for name in fixed}
     for i, (name, kind) in enumerate(wanted[f"{side} columns"]):
         old, old_kind = old_columns.get(name, (None, ""))
-        sources[f"c{i}"] = old, None if old_kind == kind else arrow_type(kind)
-    computed: dict[str, list[Any]] = {}
+        sources[f"c{i}"] = old, None if old_kind == kind else arrow_type(encoded_type(_parse_type(kind)))
+    computed: dict[str, Form] = {}
     for what, (before, after) in parts.items():
         hidden = {sql: name for name, sql in before.items()}
         for name, sql in after.items():
@@ -207,12 +216,12 @@ def plan_migration(
                 sources[name] = sources[column]
             else:
                 computed[name] = _computable(what, side, wanted)[sql]
-    return Migration(sources, computed, compute)
+    return Migration(sources, computed)
 
 
-def _computable(what: str, side: Side, layout: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _computable(what: str, side: Side, layout: Mapping[str, Any]) -> dict[str, Form]:
     """The forms of expressions that can be computed from stored columns."""
-    forms: dict[str, list[Any]] = layout.get("computable", {}).get(what, {}).get(side, {})
+    forms: dict[str, Form] = layout.get("computable", {}).get(what, {}).get(side, {})
     return forms
 
 

@@ -1,4 +1,4 @@
-"""What Spark reports about the running task: its micro-batch, and the number of buckets."""
+"""What Spark reports about the running task: its micro-batch, its partition, and the number of buckets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from pyspark import TaskContext
 
-from tidegate.spark.packing.buckets import DEFAULT_MAX_BUCKETS
+from tidegate.spark.session.bucket_count import DEFAULT_MAX_BUCKETS
 
 MICROS: Final = 1000
 """Microseconds in one of the milliseconds of Spark's watermarks."""
@@ -35,6 +35,12 @@ def task_buckets(planned: int) -> int:
     """
     partitions = next(filter(None, map(local_property, _PARTITIONS)), None)
     return planned if partitions is None else min(int(partitions), DEFAULT_MAX_BUCKETS)
+
+
+def partition_number() -> int:
+    """The number of the running task's partition; 0 outside of a task."""
+    context = TaskContext.get()
+    return context.partitionId() if context else 0
 
 
 def local_property(name: str) -> str | None:

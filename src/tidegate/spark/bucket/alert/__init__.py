@@ -1,0 +1,1 @@
+"""One bucket of an alarm."""

@@ -1,0 +1,1 @@
+"""One bucket of a join or a sample; `bucket.py` lists its parts."""

@@ -1,0 +1,47 @@
+"""Join types, in all of Spark's spellings."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+from tidegate.types import InputError, perhaps
+
+How = Literal["inner", "left", "right", "full", "left_semi"]
+_SPELLINGS: Final[dict[str, How]] = {
+    "inner": "inner",
+    "left": "left",
+    "leftouter": "left",
+    "right": "right",
+    "rightouter": "right",
+    "outer": "full",
+    "full": "full",
+    "fullouter": "full",
+    "semi": "left_semi",
+    "leftsemi": "left_semi",
+}
+_REFUSED: Final = {
+    "anti": " (for rows without a match, use how='left' and keep those whose right columns are null)",
+    "leftanti": " (for rows without a match, use how='left' and keep those whose right columns are null)",
+    "cross": " (for all pairs within the window, join on a column with the same value in all rows)",
+}
+OUTER: Final = ("left", "right", "full")
+
+
+def parse_how(value: object, accepted: tuple[str, ...] = get_args(How)) -> How:
+    """Parse a join type in any of Spark's spellings, and refuse one that is not accepted.
+
+    Examples
+    --------
+    >>> parse_how("LEFT_OUTER"), parse_how("outer"), parse_how("semi")
+    ('left', 'full', 'left_semi')
+    """
+    spelling = value.replace("_", "").lower() if isinstance(value, str) else ""
+    if _SPELLINGS.get(spelling) in accepted:
+        return _SPELLINGS[spelling]
+    hint = _REFUSED.get(spelling, "") or perhaps(
+        spelling, [name for name, how in _SPELLINGS.items() if how in accepted]
+    )
+    raise InputError(
+        f"how={value!r} is not supported; use {', '.join(map(repr, accepted))}, or another of Spark's names for "
+        f"these{hint}"
+    )

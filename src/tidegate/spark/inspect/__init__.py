@@ -1,0 +1,1 @@
+"""Reads and rewrites checkpoints: `inspect`, and `rescale` for another number of buckets."""
