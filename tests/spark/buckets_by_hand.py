@@ -73,7 +73,7 @@ def plan(
         left=columns,
         right=columns,
         output=tuple(output),
-        checked=False,
+        is_hashed=False,
         where=None,
         layout={"buckets": 1, "how": how} if layout is None else layout,
     )

@@ -4,8 +4,8 @@ Names are loaded on first use, so that a Python worker imports only what its tas
 
 Folders and modules, each of which imports only from those below it:
 
-- `pipeline`: the command `tidegate run`, a join described in a TOML file; `demo`: the command `tidegate demo`; `grid`:
-  the cells of an experiment as Spark jobs;
+- `pipeline`, `demo`: the commands `tidegate run`, a join described in a TOML file, and `tidegate demo`;
+- `grid`: the cells of an experiment as Spark jobs;
 - `inspect`: reads checkpoints, and rewrites them for another number of buckets;
 - `join`, `sample`, `alert`, `lookup`: the public functions of these names, and what only they need;
 - `query`: what every query in buckets shares, from checked DataFrames and a plan to a DataFrame of results;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -38,13 +37,10 @@ from tidegate.spark.frames.keys import join_key
 from tidegate.spark.frames.side import SideFrame, quoted
 from tidegate.spark.packing.arrow_types import arrow_type
 from tidegate.spark.packing.columns import CHECK, CONTENT, KEY
-from tidegate.spark.packing.packed_rows import PACKED, RESULTS, unpack
-from tidegate.spark.packing.row_packer import RowPacker
+from tidegate.spark.query.bucket_query import BucketQuery, prepare_session
 from tidegate.spark.session.bucket_count import bucket_count
-from tidegate.spark.session.configuration import check_state_store, shuffle_partitions, warn_about_partitions
-from tidegate.spark.state.deferred_processor import DeferredProcessor
+from tidegate.spark.session.configuration import shuffle_partitions
 from tidegate.spark.state.layout import NAME, check_name
-from tidegate.spark.state.start_listener import watch_starts
 from tidegate.types import Budget, InputError
 
 if TYPE_CHECKING:
@@ -142,10 +138,7 @@ def alert(
     spark, streaming = first.sparkSession, bool(first.isStreaming)
     check_parsed_by_spark(when, certificate, spark)
     count = bucket_count(buckets, shuffle_partitions(spark)) if names else check_one_bucket(buckets)
-    if streaming:
-        check_state_store(spark)
-        watch_starts(spark)
-        warn_about_partitions(spark, count, stacklevel=2)
+    prepare_session(spark, count, streaming=streaming, stacklevel=2)
     total, buckets_given = Budget.of(budget), buckets is not None or not names or not streaming
     keys, time_type = {name: widest_type(name, frames) for name in names}, widest_type(time, frames)
     carried = {
@@ -167,17 +160,10 @@ def alert(
         buckets_given,
     )
     _warn_of_kept_streams(certificate, plan.new_finder().topology)
-    packs = [
-        frame.mapInArrow(RowPacker(number, count, KEY, buckets_given), PACKED)
-        for number, frame in enumerate(_internal_columns(frames, names, carried_names))
-    ]
-    grouped = reduce(DataFrame.union, packs).groupBy("bucket")
-    if streaming:
-        processor = DeferredProcessor(AlertProcessor(plan))
-        results = grouped.transformWithStateInPandas(processor, RESULTS, "Append", "EventTime")
-    else:
-        results = grouped.applyInArrow(alert_job(plan), RESULTS)
-    return results.mapInArrow(unpack, schema)
+    sent = StructType([StructField(f"o{i}", f.dataType, f.nullable) for i, f in enumerate(schema)])
+    query = BucketQuery(_internal_columns(frames, names, carried_names), KEY, count, buckets_given, sent)
+    alarms = query.stream(AlertProcessor(plan)) if streaming else query.batch(alert_job(plan))
+    return alarms.toDF(*schema.names)
 
 
 def _result_schema(

@@ -11,11 +11,9 @@ import pyarrow as pa
 from tidegate.spark.bucket.alert.bucket import AlertBucket
 from tidegate.spark.bucket.alert.plan import AlertPlan
 from tidegate.spark.bucket.alert.saved import SavedAlert
-from tidegate.spark.packing.arrow_bytes import to_bytes
 from tidegate.spark.packing.packed_rows import (
     NO_LIMIT,
     BatchJob,
-    pack_result,
     read_arrow_packs,
     read_pandas_packs,
     unpack_by_side,
@@ -48,7 +46,7 @@ class AlertProcessor:
         bucket: int,  # noqa: ARG002 - all buckets are alike
         rows: Iterator[pd.DataFrame],
         watermark: int,
-    ) -> Iterator[pd.DataFrame]:
+    ) -> Iterator[pa.RecordBatch]:
         """Process the arrivals of a micro-batch as one step."""
         late_until = watermark * MICROS
         log = StateLog(self._values)
@@ -57,11 +55,10 @@ class AlertProcessor:
         alarm.clock.advance(batch_number(), late_until)
         # In one step: otherwise the result would depend on the order in which Spark shuffles rows.
         for tables in unpack_by_side(read_pandas_packs(rows), self._plan.streams, NO_LIMIT):
-            for batch in alarm.step(tables, late_until):
-                yield pd.DataFrame({"payload": [to_bytes(batch)]})
+            yield from alarm.step(tables, late_until)
         alarm.save(log)
 
-    def process_timer(self, bucket: int, watermark: int) -> Iterator[pd.DataFrame]:  # noqa: ARG002 - none is set
+    def process_timer(self, bucket: int, watermark: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - none is set
         """Alarms set no timers."""
         return iter(())
 
@@ -72,6 +69,6 @@ def alert_job(plan: AlertPlan) -> BatchJob:
     def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - Spark's signature
         bucket = AlertBucket(plan)
         for tables in unpack_by_side(read_arrow_packs(batches), plan.streams, NO_LIMIT):
-            yield from map(pack_result, bucket.step(tables, None))
+            yield from bucket.step(tables, None)
 
     return run

@@ -33,8 +33,8 @@ class JoinKey:
         The SQL of the hidden columns that contain it, by name.
     shared
         Pairs (left, right) of key columns with the same name; the result has each once.
-    checked
-        Whether the key is a hash, so that a second hash is compared too.
+    is_hashed
+        Whether the key is a hash, or rows are distributed by one, so that a second hash is compared too.
     distributed_by
         The hidden column by which rows are distributed to buckets; None for one bucket.
     described
@@ -46,7 +46,7 @@ class JoinKey:
     left: dict[str, str]
     right: dict[str, str]
     shared: tuple[tuple[str, str], ...]
-    checked: bool
+    is_hashed: bool
     distributed_by: str | None
     described: str
     columns: dict[Side, list[str]]
@@ -90,10 +90,10 @@ def join_key(
             raise InputError(f"by={by!r} needs a condition other than '='; add it to on= instead")
         sides = [hash_sql(frame, [pair[i] for pair in pairs]) for i, frame in enumerate((left, right))]
         exact = all(is_exact(f.by_name(p[i]).dataType) for p in pairs for i, f in enumerate((left, right)))
-        checked = not (exact and len(pairs) == 1)
-        if not checked:
+        is_hashed = not (exact and len(pairs) == 1)
+        if not is_hashed:
             sides = [{KEY: integer_sql(f, pairs[0][i])} for i, f in enumerate((left, right))]
-        return JoinKey(sides[0], sides[1], shared, checked, KEY, described, columns)
+        return JoinKey(sides[0], sides[1], shared, is_hashed, KEY, described, columns)
     if len(pairs) != 1:
         raise InputError(f"the condition {condition!r} compares one column; got {pairs}; name one with on=")
     numbers = [{KEY: number_sql(f, pairs[0][i], condition)} for i, f in enumerate((left, right))]
@@ -102,7 +102,7 @@ def join_key(
             numbers[0],
             numbers[1],
             shared,
-            checked=False,
+            is_hashed=False,
             distributed_by=None,
             described=described,
             columns=columns,
@@ -114,7 +114,13 @@ def join_key(
         numbers[i][KEY] = f"if({hashes[KEY]} is null, null, {numbers[i][KEY]})"
     _check_key(left.by_name(names[0]), right.by_name(names[1]))
     return JoinKey(
-        numbers[0], numbers[1], shared, checked=True, distributed_by=BY, described=described, columns=columns
+        numbers[0],
+        numbers[1],
+        shared,
+        is_hashed=True,
+        distributed_by=BY,
+        described=described,
+        columns=columns,
     )
 
 

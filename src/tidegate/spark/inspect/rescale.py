@@ -127,7 +127,7 @@ def _write_state(states: DataFrame, buckets: int, partitions: int, to: str, spar
         # Spark wants a watermark for timers by event time. It begins at 0, and a row at 0 would be late.
         timed = stream.withColumn("time", F.timestamp_seconds(F.lit(1))).withWatermark("time", "0 seconds")
         written = timed.groupBy("bucket").transformWithStateInPandas(
-            DeferredProcessor(_StateWriter(buckets)), RESULTS, "Append", "EventTime"
+            DeferredProcessor(_StateWriter(buckets), packs=True), RESULTS, "Append", "EventTime"
         )
         writer = written.writeStream.format("noop").option("checkpointLocation", to)
         writer.trigger(availableNow=True).start().awaitTermination()
@@ -199,7 +199,7 @@ class _StateWriter:
 
     def process_rows(
         self, bucket: int, rows: Iterator[pd.DataFrame], watermark: int
-    ) -> Iterator[pd.DataFrame]:
+    ) -> Iterator[pa.RecordBatch]:
         """Merge the parts of a bucket, and save it."""
         merged = MergedBucket(labels(self._buckets).index(bucket), self._buckets)
         for frame in rows:
@@ -212,6 +212,6 @@ class _StateWriter:
             self._handle.registerTimer(max(timer, watermark + 1))
         return iter(())
 
-    def process_timer(self, bucket: int, watermark: int) -> Iterator[pd.DataFrame]:  # noqa: ARG002 - as for joins
+    def process_timer(self, bucket: int, watermark: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as for joins
         """No timer expires: there is one micro-batch."""
         return iter(())

@@ -131,7 +131,7 @@ def join(
         condition=condition,
         combine=combine,
         seed=seed,
-        integer_keys=query.numeric,
+        integer_keys=query.integer_keys,
     )
     count = query.buckets(buckets)
     with show_as_written(window, span):

@@ -70,7 +70,7 @@ def migrate(saved: SavedBucket | None, plan: BucketPlan) -> SavedBucket | None:
     check_restart(saved.layout, plan.layout)
     payload = dict(saved.payload)
     for side, store in saved.payload.items():
-        migration = plan_migration(side, saved.layout, plan.layout, (CHECK,) if plan.checked else ())
+        migration = plan_migration(side, saved.layout, plan.layout, (CHECK,) if plan.is_hashed else ())
         if migration is not None:
             payload[side] = PayloadStore([segment.map_columns(migration) for segment in store.segments])
     return replace(saved, payload=payload)

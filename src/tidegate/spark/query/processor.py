@@ -15,11 +15,8 @@ from tidegate.spark.bucket.join.valuation import WatchedFiles
 from tidegate.spark.packing.packed_rows import (
     NO_LIMIT,
     BatchJob,
-    pack_result,
     read_arrow_packs,
     read_pandas_packs,
-    to_frame,
-    to_packed_frame,
     unpack_by_side,
 )
 from tidegate.spark.pool.folder import PoolClient
@@ -43,13 +40,10 @@ class JoinProcessor:
     ----------
     plan
         The plan of the query.
-    packs
-        Whether each batch of results becomes one row, for `unpack`.
     """
 
-    def __init__(self, plan: QueryPlan, *, packs: bool) -> None:
+    def __init__(self, plan: QueryPlan) -> None:
         self._plan = plan
-        self._to_frame = to_packed_frame if packs else to_frame
 
     def start(self, handle: StatefulProcessorHandle, values: SparkValueStore) -> None:
         """Start a task."""
@@ -65,13 +59,13 @@ class JoinProcessor:
 
     def process_rows(
         self, bucket: int, rows: Iterator[pd.DataFrame], watermark: int
-    ) -> Iterator[pd.DataFrame]:
+    ) -> Iterator[pa.RecordBatch]:
         """Process the arrivals of a micro-batch."""
         self._stepped.add(bucket)
         steps = unpack_by_side(read_pandas_packs(rows), SIDES)
         yield from self._run(bucket, steps, watermark * MICROS, arrivals=True)
 
-    def process_timer(self, bucket: int, watermark: int) -> Iterator[pd.DataFrame]:
+    def process_timer(self, bucket: int, watermark: int) -> Iterator[pa.RecordBatch]:
         """Emit unmatched rows whose window has passed, although no row arrived."""
         # Timers run after the rows of a micro-batch, with the same watermark. A bucket with rows is up to date.
         if bucket not in self._stepped:
@@ -79,7 +73,7 @@ class JoinProcessor:
 
     def _run(
         self, label: int, steps: Iterator[dict[Side, pa.Table]], watermark: int, *, arrivals: bool
-    ) -> Iterator[pd.DataFrame]:
+    ) -> Iterator[pa.RecordBatch]:
         log = StateLog(self._values)
         plan = self._plan.of(label)
         bucket = BucketJoin.load(plan, migrate(SavedBucket.read(log), plan), self._files)
@@ -88,11 +82,9 @@ class JoinProcessor:
         if self._pool:
             bucket.request_grant(self._pool)
         for tables in steps:
-            for batch in bucket.step(tables, watermark):
-                yield self._to_frame(batch)
+            yield from bucket.step(tables, watermark)
             release_memory()
-        for batch in bucket.end_batch():
-            yield self._to_frame(batch)
+        yield from bucket.end_batch()
         self._set_timer(bucket, watermark)
         bucket.save(log)
         release_memory()
@@ -108,18 +100,14 @@ class JoinProcessor:
             self._handle.registerTimer(due)
 
 
-def batch_job(plan: QueryPlan, size: int, *, packs: bool) -> BatchJob:
+def batch_job(plan: QueryPlan, size: int) -> BatchJob:
     """The function that runs one bucket of a batch query: all rows in order of time, in steps of `size` rows."""
 
-    def results(key: pa.Scalar, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        bucket = BucketJoin(plan.of(key.as_py()))
+    def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        bucket = BucketJoin(plan.of(key[0].as_py()))
         for tables in unpack_by_side(read_arrow_packs(batches), SIDES, NO_LIMIT):
             for part in bucket.intake.divide_into_steps(tables, size):
                 yield from bucket.step(part, None)
         yield from bucket.finish()
-
-    def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = results(key[0], batches)
-        return map(pack_result, found) if packs else found
 
     return run

@@ -136,7 +136,7 @@ def sample(
     else:
         _refuse(method, "'reservoir', with by=", by=by, min_per_group=min_per_group)
     span = parse_window(window)
-    core = Join(span, memory, seed=seed, integer_keys=query.numeric)
+    core = Join(span, memory, seed=seed, integer_keys=query.integer_keys)
     with show_as_written(window, span):
         SamplingOperator(core, chosen)  # so that errors are raised here and not by a worker
     plan = SamplePlan(chosen, reservoir, groups)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
+    import pyarrow as pa
     from pyspark.sql.streaming.stateful_processor import (
         ExpiredTimerInfo,
         StatefulProcessorHandle,
@@ -32,11 +33,11 @@ class BucketProcessor(Protocol):
 
     def process_rows(
         self, bucket: int, rows: Iterator[pd.DataFrame], watermark: int
-    ) -> Iterator[pd.DataFrame]:
-        """Process the arrivals of a micro-batch; the watermark is in milliseconds."""
+    ) -> Iterator[pa.RecordBatch]:
+        """Process the arrivals of a micro-batch, and yield results; the watermark is in milliseconds."""
 
-    def process_timer(self, bucket: int, watermark: int) -> Iterator[pd.DataFrame]:
-        """Process a timer that has expired."""
+    def process_timer(self, bucket: int, watermark: int) -> Iterator[pa.RecordBatch]:
+        """Process a timer that has expired, and yield results."""
 
 
 class DeferredProcessor(StatefulProcessor):
@@ -46,9 +47,12 @@ class DeferredProcessor(StatefulProcessor):
     ----------
     processor
         What runs the buckets.
+    packs
+        Whether each batch of results becomes one row of bytes.
     """
 
-    def __init__(self, processor: BucketProcessor) -> None:
+    def __init__(self, processor: BucketProcessor, *, packs: bool) -> None:
+        self._packs = packs
         # Serialized here, because Spark creates everything that a processor refers to when it receives it.
         self._serialized: bytes = cloudpickle.dumps(processor)  # type: ignore[no-untyped-call]
         self._created: BucketProcessor | None = None
@@ -65,7 +69,8 @@ class DeferredProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Process the arrivals of a micro-batch."""
-        return self._processor().process_rows(key[0], rows, timerValues.getCurrentWatermarkInMs())
+        watermark = timerValues.getCurrentWatermarkInMs()
+        return self._to_frames(self._processor().process_rows(key[0], rows, watermark))
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
@@ -74,10 +79,17 @@ class DeferredProcessor(StatefulProcessor):
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
         """Process a timer that has expired."""
-        return self._processor().process_timer(key[0], timerValues.getCurrentWatermarkInMs())
+        watermark = timerValues.getCurrentWatermarkInMs()
+        return self._to_frames(self._processor().process_timer(key[0], watermark))
 
     def close(self) -> None:
         """Nothing to close."""
+
+    def _to_frames(self, results: Iterator[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
+        # Imported here: the process next to the driver does not need it.
+        from tidegate.spark.packing.packed_rows import to_frame, to_packed_frame  # noqa: PLC0415
+
+        return map(to_packed_frame if self._packs else to_frame, results)
 
     def _processor(self) -> BucketProcessor:
         if self._created is None:

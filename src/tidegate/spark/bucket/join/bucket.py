@@ -314,12 +314,12 @@ class BucketJoin:
 
     def _residual(self, candidates: Mapping[Side, Candidates]) -> Residual | None:
         """The condition on pairs in addition to equal keys and the window."""
-        if not self.plan.checked and self.plan.where is None:
+        if not self.plan.is_hashed and self.plan.where is None:
             return None
 
         def satisfies(pairs: Pairs) -> Array:
             mask = np.ones(len(pairs.left), bool)
-            if self.plan.checked:
+            if self.plan.is_hashed:
                 left, right = (candidates[s].column(CHECK, getattr(pairs, s)) for s in SIDES)
                 mask &= left.to_numpy(zero_copy_only=False) == right.to_numpy(zero_copy_only=False)
             if self.plan.where is not None:

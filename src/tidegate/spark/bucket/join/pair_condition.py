@@ -41,6 +41,10 @@ class PairCondition:
     left: dict[str, str]
     right: dict[str, str]
 
+    def hidden_columns(self, side: Side) -> dict[str, str]:
+        """The hidden columns of one side."""
+        return self.left if side == "left" else self.right
+
     def mask(self, fetch: Fetch) -> Array:
         """Mark the pairs for which the condition is true; unknown is not true."""
         mask: Array = pc.fill_null(evaluate(self.tree, fetch), False).to_numpy(zero_copy_only=False)  # noqa: FBT003 - a value

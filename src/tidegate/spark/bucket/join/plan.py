@@ -90,8 +90,8 @@ class BucketPlan:
         The columns of the two sides.
     output
         The columns of the result.
-    checked
-        Whether equal hashes are confirmed by a second hash, in the column `x`.
+    is_hashed
+        Whether rows are matched by hashes. A second hash confirms equal ones.
     where
         A further condition on pairs.
     layout
@@ -107,7 +107,7 @@ class BucketPlan:
     left: SideColumns
     right: SideColumns
     output: tuple[OutputColumn, ...]
-    checked: bool
+    is_hashed: bool
     where: PairCondition | None
     layout: dict[str, Any]
     valuation: Valuation | None = None
