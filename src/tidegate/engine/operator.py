@@ -123,7 +123,7 @@ class Join:
             policy = find(self.policy)
             if not policy.predicts:
                 raise InputError(
-                    f"split 'optimal' needs a model, and {policy!r} has none; use 'shared' or 'even'"
+                    f"split 'optimal' needs a model, and policy {policy.label()!r} has none; use 'shared' or 'even'"
                 )
             return tuple(budget.divided(2))
         parts = self.split
@@ -154,7 +154,7 @@ class Join:
         if self.split == "optimal" or (self.split == "shared" and compares):
             raise InputError(
                 f"with order='shed-first' a row finds partners only if it stays, but split={self.split!r} lets "
-                f"{policy!r} fill the memory with the rows of one side; use split='even', two numbers (left, right), "
+                f"policy {policy.label()!r} fill the memory with the rows of one side; use split='even', two numbers (left, right), "
                 "or order='probe-first'"
             )
 
