@@ -81,7 +81,10 @@ def test_shed_first_needs_memory_on_both_sides(policy: str) -> None:
         if split == "optimal" and not find(policy).predicts:
             continue
         message = refusal(policy=policy, split=split, order="shed-first", budget=4)
-        assert f"split={split!r} lets {find(policy)!r} fill the memory with the rows of one side" in message
+        assert (
+            f"split={split!r} lets policy {find(policy).label()!r} fill the memory with the rows of one side"
+            in message
+        )
         assert "use split='even', two numbers (left, right), or order='probe-first'" in message
         assert tg.simulate(ROW, ROW, window=(5, 5), policy=policy, order="shed-first").results == 1
     settings: dict[str, Any] = {"policy": policy, "order": "shed-first", "budget": 4}

@@ -154,8 +154,8 @@ class Join:
         if self.split == "optimal" or (self.split == "shared" and compares):
             raise InputError(
                 f"with order='shed-first' a row finds partners only if it stays, but split={self.split!r} lets "
-                f"policy {policy.label()!r} fill the memory with the rows of one side; use split='even', two numbers (left, right), "
-                "or order='probe-first'"
+                f"policy {policy.label()!r} fill the memory with the rows of one side; use split='even', two numbers "
+                "(left, right), or order='probe-first'"
             )
 
     def setting(self, future: Future | None = None) -> Setting:
