@@ -16,7 +16,8 @@ from rich.table import Table
 from tidegate.engine import one_loop
 from tidegate.engine.arrivals import Arrivals
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
 from tidegate.engine.simulate import run
 from tidegate.streams import Trace
 from tidegate.types import Array, Budget, Window

@@ -11,7 +11,8 @@ from rich.progress import track
 from rich.table import Table
 
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
 from tidegate.engine.simulate import simulate
 from tidegate.models import AR1, AgeCurve, Frequency, LinearTrend, Noise, Process, RandomWalk
 from tidegate.policies import (

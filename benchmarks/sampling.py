@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.policies import recorded
-from tidegate.engine.operator import Join, Operator, collected
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.sampling import EqCluster, PpsCluster, Sampler, Uniform
 from tidegate.types import Budget, Window
 
@@ -27,10 +28,11 @@ SAMPLERS: Final[dict[str, Sampler]] = {
 }
 
 
-def operators(budget: int) -> dict[str, Operator | SamplingOperator]:
+def operators(budget: int) -> dict[str, Operator[Any]]:
     """`fifo` and every sampler, with a budget of half the rows of both windows."""
     join = Join(Window(budget, budget), Budget(rows=budget))
-    return {"fifo": Operator(join)} | {n: SamplingOperator(join, sampler) for n, sampler in SAMPLERS.items()}
+    sampled = {name: Operator(join, SamplerRetention(join, sampler)) for name, sampler in SAMPLERS.items()}
+    return {"fifo": Operator(join)} | sampled
 
 
 def measure(budget: int, size: int, steps: int) -> dict[str, tuple[float, float]]:

@@ -17,16 +17,18 @@ import numpy as np
 
 from tidegate.engine.arrivals import Arrivals
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
+from tidegate.engine.policy_retention import PolicyRetention
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.engine.simulate import future_of, run, simulate
 from tidegate.engine.simulate_sample import simulate_sample
 from tidegate.streams import Trace
-from tidegate.types import SIDES, Budget, Window
+from tidegate.types import SIDES, Budget, Pairs, Sampled, Window
 
 if TYPE_CHECKING:
     from tidegate.engine.report import Report
-    from tidegate.policies import Policy
+    from tidegate.policies import Policy, RunningPolicy
     from tidegate.sampling import Sampler
     from tidegate.types import Order, Split, StepSize
 
@@ -75,24 +77,26 @@ def _arrivals() -> Arrivals:
     return encode(*_traces(), _WINDOW, "=", None).arrivals
 
 
-def _operator(policy: Policy, budget: Budget) -> Operator:
-    """An operator for steps of six rows, with the future if the policy needs it."""
+def _operator(policy: Policy, budget: Budget) -> tuple[Operator[Pairs], RunningPolicy]:
+    """An operator for steps of six rows, with the future if the policy needs it, and its running policy."""
     future = None
     if "future" in policy.needs:
         arrivals = _arrivals()
         cuts = arrivals.cuts(6)
         pairs = run(arrivals, Join(_WINDOW), cuts, cuts, collect=True).pairs
         future = pairs and future_of(arrivals, cuts, pairs)
-    return Operator(Join(_WINDOW, budget, policy, seed=3), future)
+    join = Join(_WINDOW, budget, policy, seed=3)
+    retention = PolicyRetention(join, future)
+    return Operator(join, retention), retention.policy
 
 
-def _running(policy: Policy, budget: Budget) -> Iterator[Operator]:
-    """An operator after each of its steps."""
+def _running(policy: Policy, budget: Budget) -> Iterator[tuple[Operator[Pairs], RunningPolicy]]:
+    """An operator after each of its steps, and its running policy."""
     arrivals = _arrivals()
-    operator = _operator(policy, budget)
+    operator, running = _operator(policy, budget)
     for step in arrivals.steps(arrivals.cuts(6), whole_instants=False):
         collected(operator.step(*step))
-        yield operator
+        yield operator, running
 
 
 def deterministic(policy: Policy) -> None:
@@ -108,16 +112,16 @@ def deterministic(policy: Policy) -> None:
 
 def pure(policy: Policy) -> None:
     """`scores` changes no state, and returns a number for every row, in any order of the rows."""
-    for operator in _running(policy, Budget(rows=20)):
+    for operator, running in _running(policy, Budget(rows=20)):
         for buffer in operator.buffers.values():
             rows, now = buffer.rows, operator.state.number * 6
-            first, second = (operator.policy.scores(rows, now) for _ in range(2))
+            first, second = (running.scores(rows, now) for _ in range(2))
             assert first.shape == (len(rows),), f"{policy} scored {len(rows)} rows with shape {first.shape}"
             assert not np.isnan(first).any(), f"{policy} scored a row with NaN"
             assert np.array_equal(first, second), (
                 f"{policy} scored the same rows differently when asked again"
             )
-            backwards = operator.policy.scores(rows.take(slice(None, None, -1)), now)[::-1]
+            backwards = running.scores(rows.take(slice(None, None, -1)), now)[::-1]
             assert np.allclose(first, backwards), (
                 f"{policy} let a row's score depend on the other rows' order"
             )
@@ -126,7 +130,7 @@ def pure(policy: Policy) -> None:
 def bounded(policy: Policy) -> None:
     """The buffered rows never exceed the budget, in rows or in bytes, after any step."""
     for budget in (Budget(rows=1), Budget(rows=8), Budget(bytes=300)):
-        for operator in _running(policy, budget):
+        for operator, _ in _running(policy, budget):
             held = operator.rows if budget.unit == "rows" else operator.nbytes
             assert held <= budget.limit, f"{policy} held {held} {budget.unit} of {budget.limit}"
     for shape in _shapes(policy):
@@ -155,14 +159,14 @@ def subset(policy: Policy) -> None:
 
 def restorable(policy: Policy) -> None:
     """Restoring a snapshot changes nothing."""
-    plain = [operator.snapshot() for operator in _running(policy, Budget(rows=8))]
+    plain = [operator.snapshot() for operator, _ in _running(policy, Budget(rows=8))]
     arrivals = _arrivals()
-    operator = _operator(policy, Budget(rows=8))
+    operator, _ = _operator(policy, Budget(rows=8))
     for number, step in enumerate(arrivals.steps(arrivals.cuts(6), whole_instants=False)):
         collected(operator.step(*step))
         state = operator.snapshot()
         assert state == plain[number], f"{policy} differed after a restore, at step {number}"
-        operator = _operator(policy, Budget(rows=8))
+        operator, _ = _operator(policy, Budget(rows=8))
         operator.restore(state)
 
 
@@ -190,10 +194,15 @@ def check_policy(policy: Policy) -> None:
 _SAMPLED_STEPS: Final[tuple[StepSize, ...]] = (1, "instant", 7, 50)
 
 
-def _sampling(sampler: Sampler, budget: Budget) -> Iterator[SamplingOperator]:
+def _sampling_operator(sampler: Sampler, budget: Budget) -> Operator[Sampled]:
+    join = Join(_WINDOW, budget, seed=3)
+    return Operator(join, SamplerRetention(join, sampler))
+
+
+def _sampling(sampler: Sampler, budget: Budget) -> Iterator[Operator[Sampled]]:
     """An operator after each of its steps."""
     arrivals = _arrivals()
-    operator = SamplingOperator(Join(_WINDOW, budget, seed=3), sampler)
+    operator = _sampling_operator(sampler, budget)
     for step in arrivals.steps(arrivals.cuts(6), whole_instants=False):
         collected(operator.step(*step))
         yield operator
@@ -253,12 +262,12 @@ def sampled_on(sampler: Sampler) -> None:
     """Restoring a snapshot changes nothing."""
     plain = [operator.snapshot() for operator in _sampling(sampler, Budget(rows=8))]
     arrivals = _arrivals()
-    operator = SamplingOperator(Join(_WINDOW, Budget(rows=8), seed=3), sampler)
+    operator = _sampling_operator(sampler, Budget(rows=8))
     for number, step in enumerate(arrivals.steps(arrivals.cuts(6), whole_instants=False)):
         collected(operator.step(*step))
         state = operator.snapshot()
         assert state == plain[number], f"{sampler} differed after a restore, at step {number}"
-        operator = SamplingOperator(Join(_WINDOW, Budget(rows=8), seed=3), sampler)
+        operator = _sampling_operator(sampler, Budget(rows=8))
         operator.restore(state)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.engine.brute_force import Arrived, Bounded, Name, Row, Spans, cut
 from tests.engine.cases import Stream, Streams, is_part, streams
+from tests.running_policy import policy_of
 from tidegate import Band, Budget, InputError, Last, Window
 from tidegate.engine import Join, Operator, StepOutcome, collected
 from tidegate.engine.arrivals import Arrivals, EarliestTimes, Moment, arrange
@@ -61,7 +62,7 @@ def with_payload(rows: Rows, draw: np.random.Generator) -> Rows:
     return replace(rows, payload=draw.integers(0, 200, len(rows)))
 
 
-def state(operator: Operator) -> dict[str, Any]:
+def state(operator: Operator[Pairs]) -> dict[str, Any]:
     """All that can be seen of an operator."""
     columns = {
         (side, name): sorted(zip(buffer.rows.id.tolist(), column.tolist(), strict=True))
@@ -71,7 +72,7 @@ def state(operator: Operator) -> dict[str, Any]:
     return {"rows": columns, "tally": vars(operator.tally).copy(), "number": operator.state.number}
 
 
-def ids(operator: Operator) -> dict[Side, list[int]]:
+def ids(operator: Operator[Pairs]) -> dict[Side, list[int]]:
     return {side: operator.buffers[side].rows.id.tolist() for side in SIDES}
 
 
@@ -369,7 +370,7 @@ def test_what_a_policy_learned_is_restored(case: Streams, step: StepSize, limit:
 @given(integers, st.sampled_from([1, 4, "instant"]), st.integers(1, 5))
 def test_a_policy_is_shown_every_step(case: Streams, step: StepSize, limit: int) -> None:
     operator = Operator(Join(Window(6, 6), Budget(rows=limit), Learned(), seed=4, partition=2))
-    policy = operator.policy
+    policy = policy_of(operator)
     assert isinstance(policy, Learned)
     assert policy.setting == Setting(Window(6, 6), 4, 2, Budget(rows=limit), (Budget(rows=limit),))
     rows = numbered(case.arrived())
@@ -415,8 +416,9 @@ def test_hits_are_the_same_whether_results_are_formed_or_counted(
             shown = []
             for operator, pairs in ((forming, True), (counting, False)):
                 collected(operator.step(left, right, moment, pairs=pairs))
-                assert isinstance(operator.policy, Learned)
-                shown.append(operator.policy.steps[-1])
+                policy = policy_of(operator)
+                assert isinstance(policy, Learned)
+                shown.append(policy.steps[-1])
             for side in SIDES:
                 assert shown[0].hits[side].tolist() == shown[1].hits[side].tolist()
                 assert shown[0].step_hits[side].tolist() == shown[1].step_hits[side].tolist()

@@ -12,9 +12,10 @@ from tests.sampling.chi_square import deviations
 from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate.engine import ReservoirReport, simulate_reservoir
 from tidegate.engine.arrivals import arrange
-from tidegate.engine.operator import Join, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
 from tidegate.engine.reservoir_join import settle
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.sampling import JoinReservoir, ProgressiveJoinReservoir, Uniform
 from tidegate.types import Budget, InputError, Window
 
@@ -125,23 +126,27 @@ def test_what_leaves_the_join_no_memory_is_refused() -> None:
 def test_rows_of_a_higher_probability_are_thinned_before_it_is_lowered() -> None:
     left, right = ({name: np.array(column) for name, column in stream(200, seed).items()} for seed in (1, 2))
     arrivals = arrange(left, right, Window(40, 40), None)
-    operator = SamplingOperator(Join(Window(40, 40), Budget(rows=1000)), Uniform(0.5, MODEL, RATES))
+    join = Join(Window(40, 40), Budget(rows=1000))
+    retention = SamplerRetention(join, Uniform(0.5, MODEL, RATES))
+    operator, sampling = Operator(join, retention), retention.sampling
     steps = list(arrivals.steps(arrivals.cuts(20), whole_instants=False))
     for step in steps[:-1]:
         collected(operator.step(*step))
     before = operator.rows
-    operator.sampling.limit_probability(0.0001)
+    sampling.limit_probability(0.0001)
     operator.limit(Budget(rows=before // 4))
     collected(operator.step(*steps[-1]))
     assert operator.rows <= before // 4
-    assert operator.sampling.control.lowered == 0
-    assert operator.sampling.fraction == pytest.approx(0.0001, rel=0.05)
+    assert sampling.control.lowered == 0
+    assert sampling.fraction == pytest.approx(0.0001, rel=0.05)
 
 
 def test_after_a_step_no_rank_is_held_that_others_like_it_no_longer_reach() -> None:
     reservoir = JoinReservoir(5, 10).start()
     reservoir.offer(np.full(4, 0.9))
-    operator = SamplingOperator(Join(Window(40, 40)), Uniform(0.001, MODEL, RATES))
-    list(settle(reservoir, operator))
-    assert reservoir.fraction == operator.sampling.fraction
-    assert (reservoir.ranks <= operator.sampling.fraction).all()
+    join = Join(Window(40, 40))
+    retention = SamplerRetention(join, Uniform(0.001, MODEL, RATES))
+    sampling = retention.sampling
+    list(settle(reservoir, Operator(join, retention), sampling))
+    assert reservoir.fraction == sampling.fraction
+    assert (reservoir.ranks <= sampling.fraction).all()

@@ -12,7 +12,7 @@ from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate import InputError
 from tidegate.draws import draw_one
 from tidegate.engine.arrivals import arrange
-from tidegate.engine.operator import Join
+from tidegate.engine.join import Join
 from tidegate.engine.reservoir_join import run_reservoir
 from tidegate.experiments.reservoir_joins.printed import (
     PrintedJoinReservoir,
@@ -129,7 +129,7 @@ def test_all_results_are_offered_with_one_probability() -> None:
     fractions, rows = [], 0
     for step in arrivals.steps(arrivals.cuts(4), whole_instants=False):
         running.step(*step)
-        fractions.append(running.operator.sampling.fraction)
+        fractions.append(running.retention.sampling.fraction)
         for buffer in running.operator.buffers.values():
             level = buffer.rows.policy_columns.get("level")
             rows += len(buffer)

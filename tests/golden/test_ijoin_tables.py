@@ -16,7 +16,7 @@ from tidegate.engine import Join, Operator, StepOutcome, collected
 from tidegate.engine.arrivals import arrange
 from tidegate.experiments.ijoin import tables
 from tidegate.policies import Policy
-from tidegate.types import SIDES, Array, Side
+from tidegate.types import SIDES, Array, Pairs, Side
 
 R = ["a:1", "b:2", "c:3", "d:4", "d:4", "b:2", "a:1", "c:3"]
 S = ["b:2", "a:1", "b:2", "b:2", "c:3", "c:3", "d:4", "a:1"]
@@ -94,7 +94,7 @@ def columns(stream: Sequence[str]) -> dict[str, Array]:
     }
 
 
-def held(operator: Operator, outcome: StepOutcome, side: Side) -> str:
+def held(operator: Operator[Pairs], outcome: StepOutcome, side: Side) -> str:
     """The memory during an instant: the rows that are buffered after it, and those that expired with it."""
     both = [outcome.expired[side].rows, operator.buffers[side].rows]
     times = np.concatenate([rows.time for rows in both])

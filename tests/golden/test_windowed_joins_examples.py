@@ -7,7 +7,8 @@ import pytest
 
 import tidegate as tg
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
 from tidegate.streams import Trace
 
 ARRIVALS = 60

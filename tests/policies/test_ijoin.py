@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidegate as tg
+from tests.running_policy import policy_of
 from tidegate import InputError, Window
 from tidegate.checks import LAWS, Law
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
 from tidegate.experiments.ijoin.greedy import Greedy
 from tidegate.experiments.ijoin.lazy_ijoin import LazyIJoin, Recompute
 from tidegate.models import LinearTrend, Noise
@@ -227,7 +229,7 @@ def restarted(before: Policy, after: Policy) -> list[Array | None]:
         if number == 10:
             state = operator.snapshot()
             operator = Operator(Join(Window(100, 100), Budget(rows=20), after))
-            operator.restore(state, policy=before.label() == after.label())
+            operator.restore(state, learned=before.label() == after.label())
         collected(operator.step(*step))
         assert 0 < operator.rows <= 20
     return [buffer.rows.policy_columns.get("priority") for buffer in operator.buffers.values()]
@@ -320,10 +322,10 @@ def test_rows_that_are_redefined_are_worth_that_at_once(recompute: Recompute) ->
         before = operator.buffers[side].rows
         assert before.importance is not None
         operator.revalue(side, before.importance * 1e6)
-        after = operator.policy.scores(operator.buffers[side].rows, operator.now)
+        after = policy_of(operator).scores(operator.buffers[side].rows, operator.now)
         matched: Array = before.policy_columns["recent"] > 0
         assert matched.any()
-        assert (after[matched] > 1e3 * operator.policy.scores(before, operator.now)[matched]).mean() > 0.5
+        assert (after[matched] > 1e3 * policy_of(operator).scores(before, operator.now)[matched]).mean() > 0.5
 
 
 @pytest.mark.parametrize("condition", ["<", ">="])

@@ -7,16 +7,17 @@ import pytest
 
 import tidegate as tg
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
 from tidegate.policies import Policy
 from tidegate.policies.abilities import learned_by
 from tidegate.streams import Trace
-from tidegate.types import SIDES, Budget, Setting, Window
+from tidegate.types import SIDES, Budget, Pairs, Setting, Window
 
 WINDOW = Window(20, 20)
 
 
-def run(policy: Policy | str, keys: int = 300, limits: tuple[int, ...] = (40,)) -> Operator:
+def run(policy: Policy | str, keys: int = 300, limits: tuple[int, ...] = (40,)) -> Operator[Pairs]:
     """Run two streams of three rows a unit of time, and a key that is in every second row; take turns of limits."""
     rng = np.random.default_rng(1)
     times = np.sort(rng.integers(0, 400, 1200))
@@ -36,7 +37,7 @@ def run(policy: Policy | str, keys: int = 300, limits: tuple[int, ...] = (40,)) 
 
 @pytest.mark.parametrize("name", ["prob", "life"])
 def test_prob_and_life_tell_rates_and_the_most_frequent_keys(name: str) -> None:
-    learned = run(name).learned()
+    learned = run(name).retention.learned()
     assert [round(row.value) for row in learned if row.model == "rate"] == [3, 3]
     for side in SIDES:
         total, *keys = [row for row in learned if row.model == "share" and row.side == side]
@@ -49,7 +50,7 @@ def test_prob_and_life_tell_rates_and_the_most_frequent_keys(name: str) -> None:
 
 
 def test_age_tells_what_a_row_of_each_age_may_expect() -> None:
-    learned = run("age", keys=3).learned()
+    learned = run("age", keys=3).retention.learned()
     for side in SIDES:
         ages = [row for row in learned if row.model == "age" and row.side == side]
         assert ages[0].begin == 0
@@ -79,13 +80,13 @@ def test_heeb_histogram_tells_where_streams_are_and_what_rows_may_expect_by_plac
 
 def test_what_was_given_rests_on_no_sample() -> None:
     shares = {0: 0.5, 7: 0.2, 8: 0.3}
-    learned = run(tg.policies.Prob(tg.models.Frequency(shares, shares))).learned()
+    learned = run(tg.policies.Prob(tg.models.Frequency(shares, shares))).retention.learned()
     keys = [
         (row.key, row.value, row.sample) for row in learned if row.model == "share" and row.side == "left"
     ]
     assert keys == [(None, 1.0, None), (0, 0.5, None), (8, 0.3, None), (7, 0.2, None)]
     curve = tg.models.AgeCurve([0, 1, 20], [2, 1])
-    ages = [row for row in run(tg.policies.Age(curve)).learned() if row.model == "age"]
+    ages = [row for row in run(tg.policies.Age(curve)).retention.learned() if row.model == "age"]
     assert [(row.side, row.value, row.sample) for row in ages] == [
         (side, value, None) for side in SIDES for value in (2.0, 1.0)
     ]

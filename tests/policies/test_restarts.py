@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 import tidegate as tg
+from tests.running_policy import policy_of
 from tidegate import Budget, InputError, Window
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
 from tidegate.models import LearnedFrequency
 from tidegate.policies import Age, Life, Policy, Prob
 from tidegate.streams import Trace
+from tidegate.types import Pairs
 
 
 def steps(window: Window, rows: int = 4_000, keys: int = 3_000) -> Iterator[tuple[object, ...]]:
@@ -25,14 +28,14 @@ def steps(window: Window, rows: int = 4_000, keys: int = 3_000) -> Iterator[tupl
     return arrivals.steps(arrivals.cuts(100), whole_instants=False)
 
 
-def resumed(first: Join, then: Join, *, after: int = 30, policy: bool = True) -> Operator:
+def resumed(first: Join, then: Join, *, after: int = 30, policy: bool = True) -> Operator[Pairs]:
     """Run one join for some steps, then go on with the other."""
     operator = Operator(first)
     for number, (left, right, moment) in enumerate(steps(first.window)):
         if number == after:
             state = operator.snapshot()
             operator = Operator(then)
-            operator.restore(state, policy=policy)
+            operator.restore(state, learned=policy)
         collected(operator.step(left, right, moment))  # type: ignore[arg-type]
         if number > after + 20:
             break
@@ -66,15 +69,15 @@ def test_another_window_starts_a_new_curve() -> None:
     state = resumed(before, before).snapshot()
     for operator in (same, other):
         operator.restore(state)
-    assert same.policy._learners["left"].exposure.any()  # type: ignore[attr-defined]
-    assert not other.policy._learners["left"].exposure.any()  # type: ignore[attr-defined]
+    assert policy_of(same)._learners["left"].exposure.any()  # type: ignore[attr-defined]
+    assert not policy_of(other)._learners["left"].exposure.any()  # type: ignore[attr-defined]
 
 
 def test_a_switch_to_age_begins_with_the_switch() -> None:
     window = Window(300.0, 300.0)
     before, now = (Join(window, Budget(rows=400), policy) for policy in ("fifo", Age()))
     operator = resumed(before, now, after=30, policy=False)
-    exposure = operator.policy._learners["left"].exposure.sum()  # type: ignore[attr-defined]
+    exposure = policy_of(operator)._learners["left"].exposure.sum()  # type: ignore[attr-defined]
     assert exposure < 21 * 60 * 400  # steps, the time that one takes, and rows at most
 
 
@@ -83,7 +86,7 @@ def test_a_given_curve_reaches_as_far_as_the_window() -> None:
     operator = Operator(Join(Window(100.0, 0.0), Budget(rows=50), Age(curve)))
     for left, right, moment in steps(Window(100.0, 0.0), 500):
         collected(operator.step(left, right, moment))  # type: ignore[arg-type]
-    left_payoff, right_payoff = operator.payoffs()  # type: ignore[misc]
+    left_payoff, right_payoff = operator.retention.payoffs()  # type: ignore[misc]
     assert left_payoff.full == pytest.approx(1.0, rel=0.2)
     assert right_payoff.full == 0
 

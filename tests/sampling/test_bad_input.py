@@ -8,8 +8,8 @@ import pytest
 
 import tidegate as tg
 from tests.sampling.workload import MODEL, stream
-from tidegate.engine.operator import Join
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.join import Join
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.sampling import EqCluster, PpsCluster, Uniform
 
 LEFT, RIGHT = stream(10, 1), stream(10, 2)
@@ -62,7 +62,7 @@ def test_joins_that_do_not_suit_the_model_are_refused() -> None:
     with pytest.raises(tg.InputError, match="needs a window of finite length"):
         tg.simulate_sample(LEFT, RIGHT, window=(None, None), sampler=Uniform(model="age"))
     with pytest.raises(tg.InputError, match="split='even'"):
-        SamplingOperator(Join(tg.Window(5, 5), tg.Budget(rows=4), split="even"), "uniform")
+        SamplerRetention(Join(tg.Window(5, 5), tg.Budget(rows=4), split="even"), "uniform")
 
 
 def test_thinning_to_a_higher_probability_is_refused() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.arrow_columns import row_sizes
-from tidegate.engine.operator import Join
+from tidegate.engine.join import Join
 from tidegate.spark.bucket.join.bucket import BucketJoin
 from tidegate.spark.bucket.join.plan import BucketPlan, OutputColumn, SideColumns
 from tidegate.spark.bucket.join.saved import SavedBucket

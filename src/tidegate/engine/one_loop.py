@@ -31,7 +31,7 @@ from tidegate.types import FOREVER, Last, Pairs
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Arrivals
-    from tidegate.engine.operator import Join
+    from tidegate.engine.join import Join
     from tidegate.types import Array, Future, Time
 
 _END: Final = -1

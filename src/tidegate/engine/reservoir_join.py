@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, collected
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.engine.simulate import check_run
 from tidegate.sampling.reservoirs.slots import Slots
 from tidegate.streams import Trace
-from tidegate.types import SIDES, Budget, Sampled, Window
+from tidegate.types import SIDES, Budget, Pairs, Sampled, Window
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Moment
-    from tidegate.sampling import Sampler, SlotChanges
+    from tidegate.sampling import RunningSampler, Sampler, SlotChanges
     from tidegate.sampling.reservoirs.ranked import RunningJoinReservoir
     from tidegate.types import Array, Condition, Rows, StepSize, Time, WindowSpan
 
@@ -36,17 +37,19 @@ class ReservoirConfig(Protocol):
         ...
 
 
-def settle(reservoir: RunningJoinReservoir, operator: SamplingOperator) -> Iterator[SlotChanges]:
+def settle(
+    reservoir: RunningJoinReservoir, operator: Operator[Pairs], sampling: RunningSampler
+) -> Iterator[SlotChanges]:
     """After a step, adapt reservoir and sampler to each other.
 
     The reservoir drops ranks that further results can no longer have. One that grows does so into memory that the
     join does not need. The sampler draws no more than is needed. Yields which results stay; run it to its end.
     """
-    yield reservoir.offer(np.empty(0), lowest=operator.sampling.fraction)
+    yield reservoir.offer(np.empty(0), lowest=sampling.fraction)
     if reservoir.grows:
-        yield reservoir.advance(operator.now, operator.sampling.required_budget())
+        yield reservoir.advance(operator.now, sampling.required_budget())
         operator.limit(Budget(rows=reservoir.demand().rows))
-    operator.sampling.limit_probability(reservoir.demand().fraction)
+    sampling.limit_probability(reservoir.demand().fraction)
 
 
 class ReservoirJoin:
@@ -63,26 +66,28 @@ class ReservoirJoin:
 
     Attributes
     ----------
-    operator, reservoir
-        The running join, and the running reservoir.
+    operator, retention, reservoir
+        The running join, what stays of its rows, and the running reservoir.
     """
 
     def __init__(self, join: Join, reservoir: ReservoirConfig, sampler: Sampler | str = "eq_cluster") -> None:
         self.reservoir = reservoir.start(join.seed)
         budget = Budget(rows=self.reservoir.demand().rows)
-        self.operator = SamplingOperator(replace(join, budget=budget), sampler)
+        bounded = replace(join, budget=budget)
+        self.retention = SamplerRetention(bounded, sampler)
+        self.operator = Operator(bounded, self.retention)
         self._slots = Slots()
 
     def step(self, left: Rows, right: Rows, moment: Moment) -> None:
         """Join arrivals, offer the sample to the reservoir, and let that grow if it can."""
         buffers = self.operator.buffers.values()
         ids = [np.append(old.rows.id, new.id) for old, new in zip(buffers, (left, right), strict=True)]
-        chunks = collected(self.operator.step(left, right, moment))[0]
+        chunks = collected(self.operator.step(left, right, moment, pairs=True))[0]
         sample = Sampled.concat(chunks)
         found = {"left": ids[0][sample.left], "right": ids[1][sample.right]}
         found |= {"owner": sample.owner, "shown": sample.shown}
         self._slots.put(found, self.reservoir.offer(sample.probability))
-        for changes in settle(self.reservoir, self.operator):
+        for changes in settle(self.reservoir, self.operator, self.retention.sampling):
             if changes.kept is not None:
                 self._slots.keep(changes.kept)
 
@@ -254,8 +259,8 @@ def run_reservoir(
         while pending and recorded and moment.now > pending[0]:
             record_sample(pending.pop(0))
         running.step(lefts, rights, moment)
-        kept, join = running.reservoir, running.operator
-        recorded.append((moment.now, len(kept), kept.size, join.rows, join.sampling.fraction, kept.results))
+        kept, join, sampling = running.reservoir, running.operator, running.retention.sampling
+        recorded.append((moment.now, len(kept), kept.size, join.rows, sampling.fraction, kept.results))
     if recorded:
         for when in pending if at else [recorded[-1][0]]:
             record_sample(when)

@@ -11,7 +11,9 @@ from tidegate.engine import one_loop
 from tidegate.engine.arrivals import step_ends
 from tidegate.engine.combining import COMBINES, importances
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
+from tidegate.engine.policy_retention import PolicyRetention
 from tidegate.engine.report import Report
 from tidegate.engine.tally import Measured, Tally
 from tidegate.engine.valuing import Redefined, value
@@ -196,7 +198,7 @@ def run(
     redefined
         The importance of rows from some of the cuts on.
     """
-    operator = Operator(join, future)
+    operator = Operator(join, PolicyRetention(join, future))
     arrived = [0, 0]
     begin = None if start is None else arrivals.before(start)
     read = {tuple(check) for check in checks.tolist()}
@@ -223,7 +225,7 @@ def run(
     if begin == tuple(arrived):
         operator.state.tally, found = Tally(), found[:1]
     pairs = Pairs(*map(np.concatenate, zip(*found, strict=True))) if collect else None
-    learned = tuple(operator.learned())
+    learned = tuple(operator.retention.learned())
     return Measured(operator.tally, np.array(times), np.array(curve, np.int64), pairs, learned)
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, collected
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.engine.simulate import begin_of, check_run, run, thinned_cuts
 from tidegate.engine.tally import Tally
 from tidegate.streams import Trace
@@ -116,7 +117,8 @@ def simulate_sample(
         span = span.whole()
     check_run(step, warmup)
     join = Join(span, Budget.of(budget), condition=condition, seed=seed)
-    operator = SamplingOperator(join, sampler)
+    retention = SamplerRetention(join, sampler)
+    operator, sampling = Operator(join, retention), retention.sampling
     encoded = encode(traces[0], traces[1], join.window, condition, lateness, ahead)
     arrivals = encoded.arrivals
     start = begin_of(arrivals) + warmup if warmup else None
@@ -129,15 +131,15 @@ def simulate_sample(
     lowered = 0
     for lefts, rights, moment in arrivals.steps(cuts, whole_instants=step == "instant"):
         if begin == tuple(arrived):
-            operator.state.tally, found, lowered = Tally(), found[:1], operator.sampling.control.lowered
+            operator.state.tally, found, lowered = Tally(), found[:1], sampling.control.lowered
         old = (buffer.rows.id for buffer in operator.buffers.values())
         ids = [np.concatenate(both) for both in zip(old, (lefts.id, rights.id), strict=True)]
-        for chunk in collected(operator.step(lefts, rights, moment))[0]:
+        for chunk in collected(operator.step(lefts, rights, moment, pairs=True))[0]:
             left_ids, right_ids = ids[0][chunk.left], ids[1][chunk.right]
             found.append(Sampled(left_ids, right_ids, chunk.probability, chunk.owner, chunk.shown))
         arrived[0] += len(lefts)
         arrived[1] += len(rights)
-        recorded.append((moment.now, operator.sampling.fraction, operator.rows))
+        recorded.append((moment.now, sampling.fraction, operator.rows))
     if begin == tuple(arrived):
         operator.state.tally, found = Tally(), found[:1]
     pairs = Sampled.concat(found)
@@ -151,7 +153,7 @@ def simulate_sample(
         exact=exact.tally.results,
         peak_rows=tally.peak_rows,
         peak_bytes=tally.peak_bytes,
-        overflows=operator.sampling.control.lowered - lowered,
+        overflows=sampling.control.lowered - lowered,
         late=arrivals.late,
         null_keys=encoded.null_keys,
         pairs=Sampled(

@@ -11,9 +11,11 @@ import pytest
 
 import tidegate as tg
 from tests.models.processes.test_running_fits import sampled_by_hash
+from tests.running_policy import policy_of
 from tidegate import Budget, InputError, Window
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
 from tidegate.models import LinearTrend, Noise, RandomWalk
 from tidegate.policies import Exponential, Heeb, Policy
 from tidegate.policies.abilities import learned_by
@@ -138,12 +140,12 @@ def test_a_restart_changes_nothing_and_asking_neither(window: Window) -> None:
         again = Operator(join)
         again.restore(state)
         for buffer in again.buffers.values():
-            first, second = (again.policy.scores(buffer.rows, step[2].now) for _ in range(2))
-            backwards = again.policy.scores(buffer.rows.take(slice(None, None, -1)), step[2].now)[::-1]
+            first, second = (policy_of(again).scores(buffer.rows, step[2].now) for _ in range(2))
+            backwards = policy_of(again).scores(buffer.rows.take(slice(None, None, -1)), step[2].now)[::-1]
             assert np.array_equal(first, second)
-            assert np.array_equal(first, through.policy.scores(buffer.rows, step[2].now))
+            assert np.array_equal(first, policy_of(through).scores(buffer.rows, step[2].now))
             assert np.allclose(first, backwards)
-    assert {one.model for one in again.learned()} > {"LinearTrend.speed", "LinearTrend.noise.sigma"}
+    assert {one.model for one in again.retention.learned()} > {"LinearTrend.speed", "LinearTrend.noise.sigma"}
 
 
 def test_strides_see_as_far_and_count_as_much_as_steps() -> None:
@@ -155,7 +157,7 @@ def test_strides_see_as_far_and_count_as_much_as_steps() -> None:
             collected(operator.step(*step))
         # These the right will reach in more steps than it looks ahead the first time.
         rows = operator.buffers["left"].rows.take(slice(-12, None))
-        found.append(operator.policy.scores(rows, step[2].now).sum())
+        found.append(policy_of(operator).scores(rows, step[2].now).sum())
     assert found[1] == pytest.approx(12 * np.exp(-54 / 40), rel=0.1)
     assert found[0] == pytest.approx(found[1], rel=0.25)
 
@@ -165,7 +167,7 @@ def test_it_tells_what_it_believes() -> None:
     operator = Operator(join)
     for step in running(join):
         collected(operator.step(*step))
-    learned = {(some.model, some.side): some for some in operator.learned() if some.key is None}
+    learned = {(some.model, some.side): some for some in operator.retention.learned() if some.key is None}
     for side in SIDES:
         assert learned["LinearTrend.speed", side].value == pytest.approx(1, rel=0.05)
         assert learned["LinearTrend.noise.sigma", side].value == pytest.approx(2, rel=0.3)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidegate as tg
+from tests.running_policy import policy_of
 from tidegate import Budget, InputError, Window
 from tidegate.checks import LAWS, Law
 from tidegate.engine import Join
@@ -189,7 +190,7 @@ def test_large_steps_rank_as_small_ones_do() -> None:
     arrivals = encode(Trace.of(left), Trace.of(right), Window(60, 60), "=", None).arrivals
     for step in arrivals.steps(arrivals.cuts(3_000), whole_instants=False):
         collected(operator.step(*step))
-        policy, now = operator.policy, int(step[2].now)
+        policy, now = policy_of(operator), int(step[2].now)
         for side in SIDES:
             rows = operator.buffers[side].rows
             lasting = np.maximum(rows.time + 60 - now, 0)
@@ -417,7 +418,7 @@ def test_section_7_3_alpha_follows_the_lifetime_observed() -> None:
     alphas = []
     for step in arrivals.steps(arrivals.cuts("instant"), whole_instants=True):
         collected(operator.step(*step))
-        alphas.append(operator.policy.survival().alpha)  # type: ignore[attr-defined]
+        alphas.append(policy_of(operator).survival().alpha)  # type: ignore[attr-defined]
     for end, lifetime in ((400, 20), (800, 4), (1200, 10)):
         expected = Exponential.from_lifetime(1 + lifetime).alpha
         assert alphas[end - 1] == pytest.approx(expected, rel=0.03)

@@ -9,8 +9,9 @@ import pytest
 
 import tidegate as tg
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, collected
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.models import Frequency
 from tidegate.sampling.samplers.forecast_correction import ForecastCorrection
 from tidegate.streams import Trace
@@ -50,11 +51,13 @@ def test_matches_of_buffered_rows_correct_the_forecast_of_others(sampler: str) -
     opened, bids = (Trace.of(side) for side in auctions(1_500, 1.0))
     window = Window(600, 0)
     arrivals = encode(opened, bids, window, "=", None).arrivals
-    operator = SamplingOperator(Join(window, Budget(rows=100)), sampler)
+    join = Join(window, Budget(rows=100))
+    retention = SamplerRetention(join, sampler)
+    operator = Operator(join, retention)
     for left, right, moment in arrivals.steps(arrivals.cuts(100), whole_instants=False):
         collected(operator.step(left, right, moment))
     unseen = replace(arrivals.left.take(np.arange(1)), key=np.array([-1]))
-    assert 10 < operator.sampling.forecaster.expected_matches(unseen)[0] < 40
+    assert 10 < retention.sampling.forecaster.expected_matches(unseen)[0] < 40
 
 
 def test_large_steps_with_subsampled_arrivals_are_estimated_without_bias() -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tidegate.engine.arrivals import Moment, arrange
-from tidegate.engine.operator import Join, collected
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.models import Frequency
 from tidegate.sampling import EqCluster, Sampler, Uniform
 from tidegate.sampling.samplers.match_forecaster import MatchForecaster, RowClasses
@@ -62,7 +63,8 @@ def test_row_classes_follow_from_samples_of_keys_and_of_arrivals() -> None:
 def test_eq_cluster_learns_frequencies_only_if_its_model_asks_for_them(
     sampler: Sampler, *, learned: bool
 ) -> None:
-    operator = SamplingOperator(Join(WINDOW), sampler)
-    collected(operator.step(*arrivals(3_000)))
-    assert (operator.sampling.forecaster.current_model() is not None) == learned
-    assert any("share" in name for name in operator.sampling.snapshot()) == learned
+    join = Join(WINDOW)
+    retention = SamplerRetention(join, sampler)
+    collected(Operator(join, retention).step(*arrivals(3_000)))
+    assert (retention.sampling.forecaster.current_model() is not None) == learned
+    assert any("share" in name for name in retention.sampling.snapshot()) == learned

@@ -13,8 +13,9 @@ import pytest
 import tidegate as tg
 from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, collected
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.engine.simulate import run
 from tidegate.experiments.windowed_joins.printed_uniform import PrintedUniform
 from tidegate.models import Frequency
@@ -57,17 +58,18 @@ RESULTS = exact()
 
 def sampled(sampler: tg.sampling.Sampler, budget: int | None, seed: int) -> tuple[Sampled, int]:
     """The sample of one seed by row numbers, and how often memory overflowed."""
-    operator = SamplingOperator(Join(Window(*WINDOW), Budget.of(budget), seed=seed), sampler)
+    join = Join(Window(*WINDOW), Budget.of(budget), seed=seed)
+    retention = SamplerRetention(join, sampler)
+    operator = Operator(join, retention)
     found = []
     for left, right, moment in ARRIVALS.steps(CUTS, whole_instants=False):
         old = (buffer.rows.id for buffer in operator.buffers.values())
         ids = [np.concatenate(both) for both in zip(old, (left.id, right.id), strict=True)]
-        for chunk in collected(operator.step(left, right, moment))[0]:
-            assert isinstance(chunk, Sampled)
+        for chunk in collected(operator.step(left, right, moment, pairs=True))[0]:
             rows = ids[0][chunk.left], ids[1][chunk.right]
             found.append(Sampled(*rows, chunk.probability, chunk.owner, chunk.shown))
         assert budget is None or operator.rows <= budget
-    return Sampled.concat(found), operator.sampling.control.lowered
+    return Sampled.concat(found), retention.sampling.control.lowered
 
 
 @cache

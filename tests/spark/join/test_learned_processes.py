@@ -13,7 +13,7 @@ import tidegate as tg
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark import streams
 from tests.spark.buckets_by_hand import Arrival, Batch, Hand
-from tidegate.engine.operator import Operator
+from tidegate.engine.policy_retention import PolicyRetention
 from tidegate.policies import Heeb
 from tidegate.types import SIDES, other_side
 
@@ -78,17 +78,19 @@ def test_a_restarted_bucket_continues_and_its_state_has_the_model() -> None:
         assert by_hand.content(again.bucket) == by_hand.content(through.bucket)
     assert again.results == through.results
     saved = by_hand.saved(again.bucket)
-    scorer = saved.scorer(Heeb)
+    restored = saved.restore_policy(Heeb)
     assert saved.settings.numeric
-    assert scorer is not None
-    learned = {(some.side, some.model): some.value for some in scorer.learned()}
+    assert restored is not None
+    learned = {(some.side, some.model): some.value for some in restored.retention.learned()}
     for side in SIDES:
         assert learned[side, "LinearTrend.speed"] == pytest.approx(1, rel=0.05)
         assert learned[side, "rate"] == pytest.approx(1e-4, rel=0.05)
         rows = saved.operator.buffers[side].rows
-        running, clock = through.bucket.operator, saved.progress.clocks.now.of(other_side(side))
-        assert isinstance(running, Operator)
-        assert np.array_equal(scorer.policy.scores(rows, clock), running.policy.scores(rows, clock))
+        running, clock = through.bucket.operator.retention, saved.progress.clocks.now.of(other_side(side))
+        assert isinstance(running, PolicyRetention)
+        assert np.array_equal(
+            restored.retention.policy.scores(rows, clock), running.policy.scores(rows, clock)
+        )
 
 
 @pytest.mark.spark

@@ -305,5 +305,5 @@ def test_a_look_with_a_policy_that_needs_importance_where_there_is_none() -> Non
     hand = Hand(by_hand.plan(budget=4))
     step(hand, (1, 10, "left b"))
     with pytest.raises(InputError, match="needs the importance of each row"):
-        by_hand.saved(hand.bucket).scorer(Demanding())
-    assert by_hand.saved(hand.bucket).scorer(Importance())
+        by_hand.saved(hand.bucket).restore_policy(Demanding())
+    assert by_hand.saved(hand.bucket).restore_policy(Importance())

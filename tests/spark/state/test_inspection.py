@@ -17,6 +17,8 @@ import tidegate as tg
 from tests.spark import buckets_by_hand as by_hand
 from tests.spark import streams
 from tests.spark.buckets_by_hand import Arrival, Batch, Hand
+from tidegate.engine.join_state import JoinState
+from tidegate.engine.policy_retention import PolicyRetention
 from tidegate.policies import Policy, Random
 from tidegate.spark.bucket.join import settings
 from tidegate.spark.bucket.join.saved import SavedBucket
@@ -210,14 +212,21 @@ BATCH |= {"right": [Arrival(k, 20 + k, f"r{k}") for k in range(6)]}
 
 
 def scored(hand: Hand, policy: Policy | type[Policy] | None = None) -> list[float] | None:
-    """The scores that are read from the saved state."""
-    scorer = by_hand.saved(hand.bucket).scorer(policy)
-    return None if scorer is None else [s for side in SIDES for s in scores(hand, scorer, side)]
+    """The scores that are read from the saved state, in order of arrival."""
+    restored = by_hand.saved(hand.bucket).restore_policy(policy)
+    return None if restored is None else in_order(restored.state, restored.retention)
 
 
-def scores(hand: Hand, operator: Any, side: Any) -> list[float]:  # noqa: ANN401
-    rows = hand.bucket.operator.buffers[side].rows
-    return list(map(float, operator.scores(rows)))
+def own_scores(hand: Hand) -> list[float]:
+    """The scores by the running policy, in order of arrival."""
+    operator = hand.bucket.operator
+    assert isinstance(operator.retention, PolicyRetention)
+    return in_order(operator.state, operator.retention)
+
+
+def in_order(state: JoinState, retention: PolicyRetention) -> list[float]:
+    rows = [state.buffers[side].rows for side in SIDES]
+    return [score for some in rows for score in retention.scores(some, state)[np.argsort(some.id)].tolist()]
 
 
 class TestOneBucket:
@@ -229,7 +238,7 @@ class TestOneBucket:
     def test_scores_are_the_querys_own(self, policy: Policy | str, seed: int) -> None:
         hand = Hand(by_hand.plan(budget=9, policy=policy, seed=seed))
         hand.step(BATCH)
-        own = [s for side in SIDES for s in scores(hand, hand.bucket.operator, side)]
+        own = own_scores(hand)
         assert scored(hand, type(tg.policies.find(policy))) == own
         assert len(own) == 9
 
@@ -244,8 +253,8 @@ class TestOneBucket:
         hand.step(BATCH)
         saved = by_hand.saved(hand.bucket)
         for kind in (None, Random, tg.policies.registered(saved.settings.policy)):
-            assert saved.scorer(kind) is None
-        own = [s for side in SIDES for s in scores(hand, hand.bucket.operator, side)]
+            assert saved.restore_policy(kind) is None
+        own = own_scores(hand)
         assert scored(hand, policy) == own
 
     def test_what_was_learned_is_left_to_the_policy_that_learned_it(self) -> None:

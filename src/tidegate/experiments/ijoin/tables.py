@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
 from tidegate.experiments.ijoin.greedy import Greedy
 from tidegate.policies import Policy
 from tidegate.streams import Trace

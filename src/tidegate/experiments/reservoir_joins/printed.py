@@ -48,7 +48,7 @@ class PrintedReservoirJoin(ReservoirJoin):
     def step(self, left: Rows, right: Rows, moment: Moment) -> None:
         """Join arrivals, offer the sample to the reservoir, and thin rows of a higher probability."""
         super().step(left, right, moment)
-        self.operator.thin()
+        self.retention.thin(self.operator.join, self.operator.state)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 from tidegate.caching import CachePolicy, simulate_cache
 from tidegate.engine import simulate
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
 from tidegate.experiments.datasets import temperatures
 from tidegate.experiments.stochastic_streams.dominance import cumulative_benefit
 from tidegate.experiments.stochastic_streams.setups import DIVIDED, POLICIES, SETUPS, Setup

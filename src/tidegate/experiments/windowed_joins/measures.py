@@ -11,7 +11,9 @@ import numpy as np
 from tidegate.allocation import allocate, predict_recall
 from tidegate.engine import simulate
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, Operator, collected
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
+from tidegate.engine.policy_retention import PolicyRetention
 from tidegate.experiments.datasets import auctions, tasks
 from tidegate.experiments.windowed_joins.period_monitoring import PeriodAge
 from tidegate.experiments.windowed_joins.wan_trace import MICROS, PREDICATE, Wan, observed
@@ -245,7 +247,9 @@ def learning_curve(
     traces = stream.both(int(windows * WINDOW * rate_left * 1.05) + 50, seed)
     window = Window(WINDOW, 0)
     arrivals = encode(*traces, window, "=", None).arrivals
-    operator = Operator(Join(window, Budget(rows=memory), policy, split=(memory, 0)))
+    join = Join(window, Budget(rows=memory), policy, split=(memory, 0))
+    retention = PolicyRetention(join)
+    operator = Operator(join, retention)
     windows_so_far: list[dict[str, float]] = []
     counted = 0
     for left, right, moment in arrivals.steps(arrivals.cuts(FEW_ROWS), whole_instants=False):
@@ -253,7 +257,7 @@ def learning_curve(
         if moment.now < (len(windows_so_far) + 1) * WINDOW:
             continue
         now = stream if stream.then is None or moment.now < stream.then[0] + WINDOW / 2 else stream.later
-        off = distance(operator.policy.curves["left"], curve_of(now))  # type: ignore[attr-defined]  # a running `Age`
+        off = distance(retention.policy.curves["left"], curve_of(now))  # type: ignore[attr-defined]  # a running `Age`
         recall = (operator.tally.from_left - counted) / (rate_right * WINDOW)
         windows_so_far.append({"window": len(windows_so_far) + 1, "off": off, "recall": recall})
         counted = operator.tally.from_left

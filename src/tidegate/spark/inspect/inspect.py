@@ -228,8 +228,8 @@ def _model_numbers(
     for name in ("fraction", "lowered", "sharing"):
         if saved.sampling and name in saved.sampling:
             yield bucket, name, None, None, None, None, float(saved.sampling[name]), None
-    scorer = saved.scorer(policy)
-    for number in scorer.learned() if scorer else []:
+    restored = saved.restore_policy(policy)
+    for number in restored.retention.learned() if restored else []:
         unit = _MICROS_PER_SECOND if number.model == "age" else 1
         begin, end = (None if at is None else at / unit for at in (number.begin, number.end))
         scale = {"rate": _MICROS_PER_SECOND, "maturity": 1 / _MICROS_PER_SECOND}.get(number.model, 1.0)
@@ -252,10 +252,9 @@ class _RowReader:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for bucket, saved in saved_buckets(batches):
-            scorer = saved.scorer(self.policy)
+            restored = saved.restore_policy(self.policy)
             for side in SIDES:
-                # The scorer's rows have the columns of its policy.
-                rows = (scorer or saved.operator).buffers[side].rows
+                rows = saved.operator.buffers[side].rows
                 count = len(rows)
                 if not count:
                     continue
@@ -265,8 +264,8 @@ class _RowReader:
                     pa.array(rows.time, pa.timestamp("us", "UTC")),
                     pa.array((saved.progress.clocks.now.of(other_side(side)) - rows.time) / 1e6),
                     pa.array(rows.matches),
-                    pa.array(scorer.scores(rows), pa.float64())
-                    if scorer and not saved.sampling
+                    pa.array(restored.scores(side), pa.float64())
+                    if restored
                     else pa.nulls(count, pa.float64()),
                     pa.nulls(count, pa.float64()) if rows.importance is None else pa.array(rows.importance),
                 ]

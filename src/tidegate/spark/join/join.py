@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate.engine.operator import Join
+from tidegate.engine.join import Join
 from tidegate.policies import find
 from tidegate.policies.policy import has_processes
 from tidegate.spark.bucket.join.settings import online_policy

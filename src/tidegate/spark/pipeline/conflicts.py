@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from tidegate.engine.operator import Join
+from tidegate.engine.join import Join
 from tidegate.spark.join.importance import check_importance_given
 from tidegate.spark.pipeline.models import JoinConfig, Pipeline, SinkConfig, SourceConfig
 from tidegate.spark.pipeline.values import FILE_FORMATS, STREAM_FORMATS

@@ -40,7 +40,7 @@ from typing import Any, Final, Self, TypeAlias
 from tidegate.allocation import allocate, in_proportion, optimal_division
 from tidegate.engine.operator import Operator
 from tidegate.models import Payoff
-from tidegate.types import InputError
+from tidegate.types import InputError, Pairs
 
 Shares: TypeAlias = "dict[str, list[int]]"
 WrittenPayoff: TypeAlias = "tuple[list[float], list[float]]"
@@ -249,11 +249,11 @@ def next_epoch(
     return Epoch.numbered(number + 1, shares) if changed else None
 
 
-def measured_payoff(operator: Operator) -> WrittenPayoff | None:
+def measured_payoff(operator: Operator[Pairs]) -> WrittenPayoff | None:
     """Results by memory in a bucket, coarse and in its budget's unit; None while its policy has not learned it."""
-    payoffs = operator.payoffs()
+    payoffs = operator.retention.payoffs()
     if payoffs is None:
-        return ([0.0], [0.0]) if operator.observed >= _STEPS_TO_LEARN else None
+        return ([0.0], [0.0]) if operator.retention.observed >= _STEPS_TO_LEARN else None
     both: Payoff = payoffs[0].shared(payoffs[1]).coarse(_SEGMENTS)
     budget = operator.join.budget
     size = operator.nbytes / operator.rows if operator.rows else 0.0

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from tidegate.engine.operator import Join
+from tidegate.engine.join import Join
 from tidegate.spark.bucket.join.plan import BucketPlan, QueryPlan, SamplePlan, SideColumns
 from tidegate.spark.bucket.join.reservoir import merge_packed
 from tidegate.spark.bucket.join.valuation import Valuation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, get_args
 
-from tidegate.engine.operator import Join
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.join import Join
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.sampling import (
     GroupedJoinReservoir,
     JoinReservoir,
@@ -138,7 +138,7 @@ def sample(
     span = parse_window(window)
     core = Join(span, memory, seed=seed, integer_keys=query.integer_keys)
     with show_as_written(window, span):
-        SamplingOperator(core, chosen)  # so that errors are raised here and not by a worker
+        SamplerRetention(core, chosen)  # so that errors are raised here and not by a worker
     plan = SamplePlan(chosen, reservoir, groups)
     return query.run(
         core,

@@ -48,7 +48,7 @@ from tidegate.spark.state.payload import PayloadStore
 from tidegate.types import SIDES, Clocks, Pairs, Rows, Sampled, other_side
 
 if TYPE_CHECKING:
-    from tidegate.engine.sampling_operator import SamplingOperator
+    from tidegate.sampling import RunningSampler
     from tidegate.spark.bucket.join.reservoir import BucketReservoir
     from tidegate.spark.state.log import StateLog
     from tidegate.types import Array, Side
@@ -81,12 +81,11 @@ class BucketJoin:
 
     def __init__(self, plan: BucketPlan, files: WatchedFiles | None = None) -> None:
         self.plan = plan
-        self.operator: Operator | SamplingOperator
+        self.operator: Operator[Pairs] = Operator(plan.join)
+        self.sampler: RunningSampler | None = None
         self.sample: BucketReservoir | None = None
         if plan.sampling:
-            self.operator, self.sample = _sampling_operator(plan, plan.sampling)
-        else:
-            self.operator = Operator(plan.join)
+            self._use_sampler(plan.sampling)
         self.payload = {side: PayloadStore() for side in SIDES}
         self.intake = Intake(plan)
         self.valuation = BucketValuation(plan.valuation, self.operator, self.payload, files)
@@ -96,6 +95,19 @@ class BucketJoin:
         self.grant: Grant | None = None
         self.clocks = SideClocks()
         self.timer = 0
+
+    def _use_sampler(self, sampling: SamplePlan) -> None:
+        """Return a sample of the results, by way of a reservoir if the plan has one."""
+        # Imported here: a join without a sample needs no samplers.
+        from tidegate.engine.sampler_retention import SamplerRetention  # noqa: PLC0415
+        from tidegate.spark.bucket.join.reservoir import BucketReservoir  # noqa: PLC0415
+
+        join = self.plan.join
+        retention = SamplerRetention(join, sampling.sampler)
+        self.operator, self.sampler = Operator(join, retention), retention.sampling
+        if sampling.reservoir:
+            reservoir = sampling.reservoir.start(join.seed, join.partition)
+            self.sample = BucketReservoir(reservoir, sampling.by)
 
     @classmethod
     def load(cls, plan: BucketPlan, saved: SavedBucket | None, files: WatchedFiles | None = None) -> Self:
@@ -113,15 +125,12 @@ class BucketJoin:
         self.grant = saved.grant
         self.payload |= {side: PayloadStore(store.segments) for side, store in saved.payload.items()}
         self.evicted_partners.restore(saved.arrays)
-        if isinstance(self.operator, Operator):
-            # The plan has the settings. The saved ones are needed for the name of the policy that wrote the state.
-            same_policy = saved.settings.policy == find(self.plan.join.policy).label()
-            self.operator.restore(saved.operator_arrays, policy=same_policy)
-        else:
-            self.operator.restore(saved.operator_arrays)
+        # The plan has the settings. The saved ones are needed for the name of the policy that wrote the state.
+        same_policy = saved.settings.policy == find(self.plan.join.policy).label()
+        self.operator.restore(saved.operator_arrays, learned=same_policy)
         for side in SIDES:
             self._update_sizes(side)
-        if self.sample and not isinstance(self.operator, Operator):
+        if self.sample:
             self.sample.restore(saved.arrays, saved.results).limit_join(self.operator)
         self.valuation.resume(saved.importance)
 
@@ -137,7 +146,7 @@ class BucketJoin:
     def request_grant(self, client: PoolClient) -> None:
         """At the start of a micro-batch, ask the pool how much this bucket may buffer after it."""
         first = self.plan.join.budget
-        if first is not None and isinstance(self.operator, Operator):
+        if first is not None:
             number, payoff = self.plan.join.partition, measured_payoff(self.operator)
             self.grant = client.grant(number, self.clock.batch, self.grant, first.limit, payoff)
             self.operator.limit(replace(first, **{first.unit: self.grant.limit}))
@@ -168,8 +177,8 @@ class BucketJoin:
         outcome = yield from self._match(rows, self._moment(rows, watermark), candidates)
         yield from self._emit_unmatched(outcome, candidates)
         self._warn_if_ahead(outcome)
-        if self.sample and not isinstance(self.operator, Operator):
-            self.sample.settle(self.operator)
+        if self.sample and self.sampler:
+            self.sample.settle(self.operator, self.sampler)
         for side in SIDES:
             self._store(side, rows[side].id, candidates[side].arrived)
 
@@ -227,13 +236,8 @@ class BucketJoin:
             state["grant"] = json.dumps(vars(self.grant)).encode()
         if self.plan.valuation:
             state["importance"] = self.valuation.to_json()
-        if not isinstance(self.operator, Operator) and self.plan.sampling:
-            running = self.operator.sampling
-            described = {
-                "sampler": self.plan.sampling.sampler.name,
-                "fraction": running.fraction,
-                "lowered": running.control.lowered,
-            } | (self.sample.model_values() if self.sample else {})
+        described = self.operator.retention.describe() | (self.sample.model_values() if self.sample else {})
+        if described:
             state["sampling"] = json.dumps(described).encode()
         if self.sample:
             state |= self.sample.snapshot()
@@ -299,8 +303,6 @@ class BucketJoin:
     ) -> Generator[Pairs, None, StepOutcome]:
         """The operator's step; pairs are positions among the candidates."""
         residual, chunk = self._residual(candidates), self.writer.chunk_rows(candidates)
-        if not isinstance(self.operator, Operator):
-            return self.operator.step(rows["left"], rows["right"], moment, residual=residual, chunk=chunk)
         semi = self.plan.how == "left_semi"
         return self.operator.step(
             rows["left"],
@@ -353,18 +355,3 @@ class BucketJoin:
     def _emit_reservoir(self) -> Iterator[pa.RecordBatch]:
         if self.sample:
             yield self.sample.packed(self.clock.batch)
-
-
-def _sampling_operator(
-    plan: BucketPlan, sampling: SamplePlan
-) -> tuple[SamplingOperator, BucketReservoir | None]:
-    """The operator of a sample, and its reservoir, if it has one."""
-    # Imported here: a join without a sample needs no samplers.
-    from tidegate.engine.sampling_operator import SamplingOperator  # noqa: PLC0415
-    from tidegate.spark.bucket.join.reservoir import BucketReservoir  # noqa: PLC0415
-
-    operator = SamplingOperator(plan.join, sampling.sampler)
-    if not sampling.reservoir:
-        return operator, None
-    reservoir = sampling.reservoir.start(plan.join.seed, plan.join.partition)
-    return operator, BucketReservoir(reservoir, sampling.by)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tidegate.draws import mix
-from tidegate.engine.operator import Join
+from tidegate.engine.join import Join
 from tidegate.types import FOREVER, SIDES, Rows, other_side
 
 if TYPE_CHECKING:

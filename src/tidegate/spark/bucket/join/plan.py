@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from tidegate.engine.operator import Join
+from tidegate.engine.join import Join
 from tidegate.spark.bucket.join.pair_condition import PairCondition
 from tidegate.spark.bucket.join.valuation import Valuation
 from tidegate.spark.frames.how import OUTER, How

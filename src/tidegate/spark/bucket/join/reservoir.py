@@ -18,11 +18,11 @@ from tidegate.sampling.reservoirs.ranked import RankedReservoir, merge_ranked
 from tidegate.spark.bucket.join.sample_columns import BATCH, OWNER, PROBABILITY, RANK, SHOWN, WEIGHT
 from tidegate.spark.packing.arrow_bytes import from_bytes
 from tidegate.spark.state.numbered_rows import NumberedRows
-from tidegate.types import Budget, as_part, parts_of
+from tidegate.types import Budget, Pairs, as_part, parts_of
 
 if TYPE_CHECKING:
-    from tidegate.engine.sampling_operator import SamplingOperator
-    from tidegate.sampling import SlotChanges
+    from tidegate.engine.operator import Operator
+    from tidegate.sampling import RunningSampler, SlotChanges
     from tidegate.spark.state.payload import PayloadStore
     from tidegate.types import Array
 
@@ -78,12 +78,12 @@ class BucketReservoir:
         codes = _codes(pa.concat_tables(parts), self.by) if parts else np.empty(0, np.int64)
         return self.reservoir.offer(probability, numbers, groups=(codes[:held], codes[held:]))
 
-    def settle(self, operator: SamplingOperator) -> None:
+    def settle(self, operator: Operator[Pairs], sampling: RunningSampler) -> None:
         """After a step, adapt reservoir and sampler to each other."""
-        for changes in settle(self.reservoir, operator):
+        for changes in settle(self.reservoir, operator, sampling):
             self._keep(changes)
 
-    def limit_join(self, operator: SamplingOperator) -> None:
+    def limit_join(self, operator: Operator[Pairs]) -> None:
         """Limit the join to the part of the budget that a growing reservoir leaves."""
         if isinstance(self.reservoir, RunningProgressiveJoin):
             operator.limit(Budget(rows=self.reservoir.demand().rows))

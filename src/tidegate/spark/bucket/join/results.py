@@ -17,7 +17,6 @@ from tidegate.spark.bucket.join.sample_columns import OWNER, PROBABILITY, SHOWN,
 from tidegate.types import SIDES, Pairs, Sampled
 
 if TYPE_CHECKING:
-    from tidegate.engine.sampling_operator import SamplingOperator
     from tidegate.types import Array, Side
 
 _CHUNK_BYTES: Final = 8 << 20
@@ -79,7 +78,7 @@ class ResultWriter:
         return pa.record_batch([*columns, *map(pa.array, added.values())], [*names, *added])
 
 
-def result_ids(pairs: Pairs, operator: Operator | SamplingOperator) -> Array:
+def result_ids(pairs: Pairs, operator: Operator[Pairs]) -> Array:
     """A 64-bit number for each result, from the numbers of its two rows; two results rarely have the same."""
     left, right = (operator.buffers[side].rows.id[getattr(pairs, side)].view(np.uint64) for side in SIDES)
     numbers: Array = mix(mix(left) + right).view(np.int64)

@@ -21,13 +21,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 
 from tidegate.engine.clocks import SideClocks
 from tidegate.engine.join_state import JoinState
 from tidegate.engine.operator import Operator
+from tidegate.engine.policy_retention import PolicyRetention
 from tidegate.policies import Policy
 from tidegate.policies.policy import check_rows
 from tidegate.spark.bucket.join.intake import ArrivalCounts
@@ -140,8 +141,8 @@ class SavedBucket:
 
         return BucketReservoir.of(self.arrays, self.results)
 
-    def scorer(self, policy: Policy | type[Policy] | None) -> Operator | None:
-        """The operator with this policy, or with the query's own, created again from its class.
+    def restore_policy(self, policy: Policy | type[Policy] | None) -> RestoredPolicy | None:
+        """A policy, by default the query's own, with the saved rows.
 
         If it is the query's policy, what it has learned is restored. None if the policy cannot be created again, and
         for a sample, which has no policy.
@@ -151,11 +152,24 @@ class SavedBucket:
         chosen = policy if isinstance(policy, Policy) else self.settings.create_policy(policy)
         if chosen is None:
             return None
-        operator = Operator(self.settings.join(chosen))
-        operator.restore(self.operator_arrays, policy=chosen.label() == self.settings.policy)
+        join = self.settings.join(chosen)
+        retention = PolicyRetention(join)
+        operator = Operator(join, retention)
+        operator.restore(self.operator_arrays, learned=chosen.label() == self.settings.policy)
         for buffer in operator.buffers.values():
             check_rows(chosen, buffer.rows)
-        return operator
+        return RestoredPolicy(retention, operator.state)
+
+
+class RestoredPolicy(NamedTuple):
+    """A policy with the buffered rows of a saved state, for inspection."""
+
+    retention: PolicyRetention
+    state: JoinState
+
+    def scores(self, side: Side) -> Array:
+        """The scores of the buffered rows of a side."""
+        return self.retention.scores(self.state.buffers[side].rows, self.state)
 
 
 def saved_buckets(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, SavedBucket]]:

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from tidegate.engine.operator import Join
+from tidegate.engine.join import Join
 from tidegate.policies import Policy, find
 from tidegate.types import Budget, InputError, Window
 

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.operator import Operator
 from tidegate.importance import Attributes, Definition, DefinitionFile, FileContent, evaluate_importance
-from tidegate.types import SIDES, InputError
+from tidegate.types import SIDES, InputError, Pairs
 
 if TYPE_CHECKING:
-    from tidegate.engine.sampling_operator import SamplingOperator
+    from tidegate.engine.operator import Operator
     from tidegate.spark.state.payload import PayloadStore
     from tidegate.types import Array, Side
 
@@ -197,7 +196,7 @@ class BucketValuation:
     def __init__(
         self,
         valuation: Valuation | None,
-        operator: Operator | SamplingOperator,
+        operator: Operator[Pairs],
         payload: Mapping[Side, PayloadStore],
         files: WatchedFiles | None = None,
     ) -> None:
@@ -269,10 +268,8 @@ class BucketValuation:
         self._set(self._evaluate(valuation, contents, tables))
 
     def _set(self, importance: Mapping[Side, Array]) -> None:
-        # A sample's rows have no importance.
-        if isinstance(self._operator, Operator):
-            for side in SIDES:
-                self._operator.revalue(side, importance.get(side))
+        for side in SIDES:
+            self._operator.revalue(side, importance.get(side))
 
     @staticmethod
     def _evaluate(

@@ -1,4 +1,4 @@
-"""The sampling operator: conditions, windows, residual conditions, budgets in bytes, restored state."""
+"""Sampled joins: conditions, windows, residual conditions, budgets in bytes, restored state."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 import tidegate as tg
 from tests.sampling.workload import stream
 from tidegate.engine.encode import encode
-from tidegate.engine.operator import Join, collected
-from tidegate.engine.sampling_operator import SamplingOperator
+from tidegate.engine.join import Join
+from tidegate.engine.operator import Operator, collected
+from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.sampling import EqCluster, PpsCluster, Uniform
 from tidegate.streams import Trace
 from tidegate.types import Array, Budget, Condition, Last, Pairs, Sampled, Window, WindowSpan
@@ -38,12 +39,18 @@ def test_without_probability_and_budget_all_results_of_a_burst_are_returned() ->
     assert (found.pairs.probability == 1).all()
 
 
+def sampling_operator(join: Join, sampler: tg.sampling.Sampler | str) -> Operator[Sampled]:
+    return Operator(join, SamplerRetention(join, sampler))
+
+
 def test_a_limited_probability_frees_memory() -> None:
-    operator = SamplingOperator(Join(Window(60, 60)), Uniform())
+    join = Join(Window(60, 60))
+    operator = sampling_operator(join, Uniform())
     run(operator, 10)
     whole = operator.rows
-    operator = SamplingOperator(Join(Window(60, 60)), Uniform())
-    operator.sampling.limit_probability(0.0005)
+    retention = SamplerRetention(join, Uniform())
+    retention.sampling.limit_probability(0.0005)
+    operator = Operator(join, retention)
     run(operator, 10)
     assert whole > 110
     assert operator.rows < whole / 2
@@ -63,7 +70,7 @@ def test_a_probability_of_one_returns_the_join_for_every_condition() -> None:
         assert half.estimate == pytest.approx(exact, rel=0.15)
 
 
-def run(operator: SamplingOperator, step: int, *, residual: bool = False) -> list[tuple[int, int]]:
+def run(operator: Operator[Sampled], step: int, *, residual: bool = False) -> list[tuple[int, int]]:
     arrivals = encode(Trace.of(LEFT), Trace.of(RIGHT), operator.join.window, "=", None).arrivals
     found: list[tuple[int, int]] = []
     for left, right, moment in arrivals.steps(arrivals.cuts(step), whole_instants=False):
@@ -74,8 +81,8 @@ def run(operator: SamplingOperator, step: int, *, residual: bool = False) -> lis
             mask: Array = (ids[0][pairs.left] + ids[1][pairs.right]) % 3 == 1
             return mask
 
-        for chunk in collected(operator.step(left, right, moment, residual=odd if residual else None))[0]:
-            assert isinstance(chunk, Sampled)
+        condition = odd if residual else None
+        for chunk in collected(operator.step(left, right, moment, pairs=True, residual=condition))[0]:
             pairs = list(zip(ids[0][chunk.left].tolist(), ids[1][chunk.right].tolist(), strict=True))
             assert chunk.owner.tolist() == [min(pair) for pair in pairs]
             found += pairs
@@ -85,9 +92,9 @@ def run(operator: SamplingOperator, step: int, *, residual: bool = False) -> lis
 @pytest.mark.parametrize("sampler", [Uniform(p=0.4, rates=(1, 1)), EqCluster(p=0.4)], ids=lambda s: s.name)
 def test_a_residual_condition_filters_the_sample(sampler: tg.sampling.Sampler) -> None:
     join = Join(Window(30, 20), seed=4)
-    sample = run(SamplingOperator(join, EqCluster(p=1.0)), 10, residual=True)
+    sample = run(sampling_operator(join, EqCluster(p=1.0)), 10, residual=True)
     assert all((left + right) % 3 == 1 for left, right in sample)
-    one, many = (run(SamplingOperator(join, sampler), step, residual=True) for step in (10, 1000))
+    one, many = (run(sampling_operator(join, sampler), step, residual=True) for step in (10, 1000))
     assert set(one) <= set(sample)
     if sampler.name == "eq_cluster":
         assert one == many
@@ -95,12 +102,12 @@ def test_a_residual_condition_filters_the_sample(sampler: tg.sampling.Sampler) -
 
 
 def test_uniform_needs_three_bytes_more_per_row() -> None:
-    operator = SamplingOperator(Join(Window(30, 20)), Uniform(p=0.4))
+    operator = sampling_operator(Join(Window(30, 20)), Uniform(p=0.4))
     run(operator, 50)
     rows = operator.buffers["left"].rows
     assert len(rows)
     assert rows.row_bytes == 32 + 3
-    sparse = SamplingOperator(Join(Window(30, 20)), Uniform(p=0.001, rates=(1000, 1000)))
+    sparse = sampling_operator(Join(Window(30, 20)), Uniform(p=0.001, rates=(1000, 1000)))
     run(sparse, 50)
     wide = sparse.buffers["left"].rows
     assert wide.policy_columns["wait"].dtype.itemsize > 1
@@ -114,10 +121,10 @@ def test_a_budget_in_bytes_is_respected_and_used() -> None:
 
 def test_rows_of_another_sampler_are_dropped_on_restore() -> None:
     join = Join(Window(30, 20), Budget(rows=20))
-    first = SamplingOperator(join, "uniform")
+    first = sampling_operator(join, "uniform")
     run(first, 50)
     assert first.rows
-    other = SamplingOperator(join, "eq_cluster")
+    other = sampling_operator(join, "eq_cluster")
     other.restore(first.snapshot())
     assert not other.rows
     assert other.state.arrived == first.state.arrived
