@@ -25,7 +25,7 @@ import tidegate as tg
 from tidegate.spark.session.configuration import PROVIDER
 from tidegate.spark.session.daemon import MODULE
 from tidegate.spark.session.local import local_session
-from tidegate.spark.state.spark_values import CHUNKS
+from tidegate.spark.state.deferred_processor import CHUNKS
 
 ROWS = 375_000
 SECONDS = 60

@@ -94,10 +94,44 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.spark
-def test_a_worker_of_a_join_loads_no_samplers_and_no_parser() -> None:
-    modules = loaded("import tidegate.spark.query.processor")
-    assert below(modules, "sampling", "experiments", "caching", "alerts") == []
+def test_a_worker_of_a_join_with_fifo_loads_few_modules() -> None:
+    modules = loaded(
+        """
+from tidegate.spark.packing.row_packer import RowPacker
+from tidegate.spark.query.processor import JoinProcessor
+from tidegate.spark.state.deferred_processor import DeferredProcessor
+from tidegate.policies import Fifo
+"""
+    )
+    ours = {name for name in modules if name.split(".")[0] == "tidegate"}
+    assert len(ours) <= 64
+    not_needed = ("models", "importance", "sampling", "experiments", "caching", "alerts", "allocation")
+    assert below(modules, *not_needed, "policies.heeb", "policies.age", "spark.frames", "spark.pool") == []
     assert "sqlglot" not in modules
+
+
+@pytest.mark.spark
+def test_running_a_join_with_fifo_loads_nothing_else() -> None:
+    code = """
+from tests.spark.buckets_by_hand import Arrival, Hand, plan
+from tidegate.spark.packing.row_packer import RowPacker
+from tidegate.spark.query.processor import JoinProcessor
+before = set(sys.modules)
+hand = Hand(plan(budget=2))
+hand.step({"left": [Arrival(1, 1, "a"), Arrival(2, 1, "b")], "right": [Arrival(1, 2, "c")]})
+assert len(hand.results) == 1
+late = [name for name in sys.modules if name.startswith("tidegate.") and name not in before]
+assert late == ["tidegate.policies.fifo"], late
+"""
+    loaded(code)
+
+
+@pytest.mark.spark
+def test_a_policy_by_name_loads_no_other_policies() -> None:
+    code = (
+        "from tidegate.spark.join.join import _check_policy; assert _check_policy('fifo').label() == 'fifo'"
+    )
+    assert below(loaded(code), "models.processes", "policies.heeb", "policies.age", "sampling") == []
 
 
 @pytest.mark.parametrize("bucket", ["join.bucket", "alert.bucket"])

@@ -21,7 +21,7 @@ from tidegate.types import SIDES, Band, Window
 
 if TYPE_CHECKING:
     from tidegate.policies import Policy
-    from tidegate.spark.frames.how import How
+    from tidegate.spark.bucket.join.plan import How
     from tidegate.types import Budget, Condition, Side
 
 

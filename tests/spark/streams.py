@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from tidegate.spark.frames.how import How
+    from tidegate.spark.bucket.join.plan import How
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 HOWS: tuple[How, ...] = ("inner", "left", "right", "full", "left_semi")

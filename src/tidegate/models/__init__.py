@@ -13,57 +13,37 @@
 | `validation`, `value_object` | checks of arguments; equality and JSON of models |
 """
 
-from tidegate.models.age_curve import AgeCurve
-from tidegate.models.age_curve_learner import AgeCurveLearner
-from tidegate.models.frequencies.frequency import Frequency
-from tidegate.models.frequencies.learned_frequency import FrequencyLearner, LearnedFrequency
-from tidegate.models.joint_payoff import joint_payoff
-from tidegate.models.payoff import Payoff
-from tidegate.models.processes.ar1 import AR1
-from tidegate.models.processes.benefit import Problem, gains
-from tidegate.models.processes.linear_trend import LinearTrend
-from tidegate.models.processes.markov_learners import AR1Learner, WalkLearner
-from tidegate.models.processes.noise import Noise
-from tidegate.models.processes.oracle import Oracle
-from tidegate.models.processes.process import History, Markov, Process
-from tidegate.models.processes.process_learner import LearnedProcess, ProcessLearner
-from tidegate.models.processes.random_walk import RandomWalk
-from tidegate.models.processes.running_fit import RecentRows, RunningFit
-from tidegate.models.processes.stationary import Stationary
-from tidegate.models.processes.trend_learner import TrendLearner
-from tidegate.models.rates import Rates
-from tidegate.models.sample_memory import sample_rows
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AR1",
-    "AR1Learner",
-    "AgeCurve",
-    "AgeCurveLearner",
-    "Frequency",
-    "FrequencyLearner",
-    "History",
-    "LearnedFrequency",
-    "LearnedProcess",
-    "LinearTrend",
-    "Markov",
-    "Noise",
-    "Oracle",
-    "Payoff",
-    "Problem",
-    "Process",
-    "ProcessLearner",
-    "RandomWalk",
-    "Rates",
-    "RecentRows",
-    "RunningFit",
-    "Stationary",
-    "TrendLearner",
-    "WalkLearner",
-    "gains",
-    "joint_payoff",
-    "sample_rows",
-]
+from tidegate.lazy_package import load_on_first_use
 
+if TYPE_CHECKING:
+    from tidegate.models.age_curve import AgeCurve as AgeCurve
+    from tidegate.models.age_curve_learner import AgeCurveLearner as AgeCurveLearner
+    from tidegate.models.frequencies.frequency import Frequency as Frequency
+    from tidegate.models.frequencies.learned_frequency import FrequencyLearner as FrequencyLearner
+    from tidegate.models.frequencies.learned_frequency import LearnedFrequency as LearnedFrequency
+    from tidegate.models.joint_payoff import joint_payoff as joint_payoff
+    from tidegate.models.payoff import Payoff as Payoff
+    from tidegate.models.processes.ar1 import AR1 as AR1
+    from tidegate.models.processes.benefit import Problem as Problem
+    from tidegate.models.processes.benefit import gains as gains
+    from tidegate.models.processes.linear_trend import LinearTrend as LinearTrend
+    from tidegate.models.processes.markov_learners import AR1Learner as AR1Learner
+    from tidegate.models.processes.markov_learners import WalkLearner as WalkLearner
+    from tidegate.models.processes.noise import Noise as Noise
+    from tidegate.models.processes.oracle import Oracle as Oracle
+    from tidegate.models.processes.process import History as History
+    from tidegate.models.processes.process import Markov as Markov
+    from tidegate.models.processes.process import Process as Process
+    from tidegate.models.processes.process_learner import LearnedProcess as LearnedProcess
+    from tidegate.models.processes.process_learner import ProcessLearner as ProcessLearner
+    from tidegate.models.processes.random_walk import RandomWalk as RandomWalk
+    from tidegate.models.processes.running_fit import RecentRows as RecentRows
+    from tidegate.models.processes.running_fit import RunningFit as RunningFit
+    from tidegate.models.processes.stationary import Stationary as Stationary
+    from tidegate.models.processes.trend_learner import TrendLearner as TrendLearner
+    from tidegate.models.rates import Rates as Rates
+    from tidegate.models.sample_memory import sample_rows as sample_rows
 
-def __dir__() -> list[str]:
-    return __all__
+__all__ = load_on_first_use(__name__)

@@ -15,46 +15,33 @@
 | `waiting` | how long rows wait for the other side, where their side is ahead |
 """
 
-from tidegate.policies.age import Age
-from tidegate.policies.fifo import Fifo
-from tidegate.policies.flow_expect import FlowExpect
-from tidegate.policies.heeb import Exponential, Fixed, Heeb, HeebHistogram, Survival
-from tidegate.policies.ijoin import IJoin
-from tidegate.policies.importance import Importance
-from tidegate.policies.life import Life
-from tidegate.policies.offline import Offline
-from tidegate.policies.policy import Need, Policy, RunningPolicy, describe, find, names, registered
-from tidegate.policies.prob import Prob
-from tidegate.policies.random import Random
-from tidegate.policies.size import Size
-from tidegate.policies.until_expiry import UntilExpiry
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Age",
-    "Exponential",
-    "Fifo",
-    "Fixed",
-    "FlowExpect",
-    "Heeb",
-    "HeebHistogram",
-    "IJoin",
-    "Importance",
-    "Life",
-    "Need",
-    "Offline",
-    "Policy",
-    "Prob",
-    "Random",
-    "RunningPolicy",
-    "Size",
-    "Survival",
-    "UntilExpiry",
-    "describe",
-    "find",
-    "names",
-    "registered",
-]
+from tidegate.lazy_package import load_on_first_use
 
+if TYPE_CHECKING:
+    from tidegate.policies.age import Age as Age
+    from tidegate.policies.fifo import Fifo as Fifo
+    from tidegate.policies.flow_expect import FlowExpect as FlowExpect
+    from tidegate.policies.heeb import Exponential as Exponential
+    from tidegate.policies.heeb import Fixed as Fixed
+    from tidegate.policies.heeb import Heeb as Heeb
+    from tidegate.policies.heeb import HeebHistogram as HeebHistogram
+    from tidegate.policies.heeb import Survival as Survival
+    from tidegate.policies.ijoin import IJoin as IJoin
+    from tidegate.policies.importance import Importance as Importance
+    from tidegate.policies.life import Life as Life
+    from tidegate.policies.offline import Offline as Offline
+    from tidegate.policies.policy import Need as Need
+    from tidegate.policies.policy import Policy as Policy
+    from tidegate.policies.policy import RunningPolicy as RunningPolicy
+    from tidegate.policies.policy import describe as describe
+    from tidegate.policies.policy import find as find
+    from tidegate.policies.policy import names as names
+    from tidegate.policies.policy import registered as registered
+    from tidegate.policies.prob import Prob as Prob
+    from tidegate.policies.random import Random as Random
+    from tidegate.policies.size import Size as Size
+    from tidegate.policies.until_expiry import UntilExpiry as UntilExpiry
 
-def __dir__() -> list[str]:
-    return __all__
+__all__ = load_on_first_use(__name__)

@@ -12,10 +12,9 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
 
-from tidegate.models.processes.process import Process
-from tidegate.models.value_object import ValueObject
+from tidegate import policies
 from tidegate.registry import classes_by_name, find_class
-from tidegate.types import SIDES, InputError, Order
+from tidegate.types import InputError, Order
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Step, Time
@@ -110,7 +109,7 @@ class Policy(LearningHooks, ABC):
             return None
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         return {
-            name: value.to_parameters() if isinstance(value, ValueObject) else value
+            name: value.to_parameters() if hasattr(value, "to_parameters") else value
             for name, value in given.items()
         }
 
@@ -128,11 +127,6 @@ def check_rows(policy: Policy, rows: Rows) -> None:
         )
 
 
-def has_processes(policy: Policy) -> bool:
-    """Whether a policy was given processes, which have one row a side at each whole time from 0 on."""
-    return any(isinstance(getattr(policy, side, None), Process) for side in SIDES)
-
-
 def check_integer_keys(setting: Setting, what: str) -> None:
     """Refuse keys that are not whole numbers of the user, where a policy computes with them."""
     if not setting.integer_keys:
@@ -143,7 +137,7 @@ def check_integer_keys(setting: Setting, what: str) -> None:
 
 def names() -> list[str]:
     """Return the names of all policies, including user-defined classes."""
-    return sorted(classes_by_name(Policy.__subclasses__()))
+    return sorted(_by_name())
 
 
 def describe() -> dict[str, str]:
@@ -154,13 +148,13 @@ def describe() -> dict[str, str]:
     >>> describe()["random"]
     'A baseline that every other policy should beat.'
     """
-    found = classes_by_name(Policy.__subclasses__())
+    found = _by_name()
     return {name: found[name].use_when for name in sorted(found)}
 
 
 def registered(name: str) -> type[Policy] | None:
     """Return the class of that name, if there is one."""
-    return classes_by_name(Policy.__subclasses__()).get(name)
+    return _named(name) or _by_name().get(name)
 
 
 def find(policy: str | Policy) -> Policy:
@@ -176,4 +170,19 @@ def find(policy: str | Policy) -> Policy:
     """
     if isinstance(policy, Policy):
         return policy
-    return find_class(policy, classes_by_name(Policy.__subclasses__()), "policy")()
+    kind = _named(policy) or find_class(policy, _by_name(), "policy")
+    return kind()
+
+
+def _named(name: object) -> type[Policy] | None:
+    """The class of Tidegate with that name, if there is one; no other policy is loaded."""
+    spelling = name.replace("_", "") if isinstance(name, str) else ""
+    classes = [getattr(policies, public) for public in policies.__all__ if public.lower() == spelling]
+    return next((kind for kind in classes if vars(kind).get("name") == name), None)
+
+
+def _by_name() -> dict[str, type[Policy]]:
+    """All policies by name, including user-defined classes."""
+    for public in policies.__all__:
+        getattr(policies, public)  # loads it
+    return classes_by_name(Policy.__subclasses__())

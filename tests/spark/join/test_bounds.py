@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidegate.spark.frames.how import How
+    from tidegate.spark.bucket.join.plan import How
 
 WINDOWS = [(10, 10), (20, 0), (0, 0), (15, -5), (-5, 15), (None, 10), (None, None)]
 POLICIES = ["fifo", "random", "until_expiry"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidegate.spark.frames.how import How
+    from tidegate.spark.bucket.join.plan import How
     from tidegate.types import Condition
 
 pytestmark = pytest.mark.spark

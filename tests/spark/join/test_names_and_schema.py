@@ -18,7 +18,7 @@ from tidegate.types import InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidegate.spark.frames.how import How
+    from tidegate.spark.bucket.join.plan import How
 
 pytestmark = pytest.mark.spark
 

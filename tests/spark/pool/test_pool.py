@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 import tidegate as tg
 from tests.spark import streams
 from tidegate.spark.bucket.join.saved import SavedBucket
+from tidegate.spark.state.deferred_processor import CHUNKS
 from tidegate.spark.state.log import saved_log
-from tidegate.spark.state.spark_values import CHUNKS
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ from tidegate.types import SIDES, InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidegate.spark.bucket.join.plan import BucketPlan
-    from tidegate.spark.frames.how import How
+    from tidegate.spark.bucket.join.plan import BucketPlan, How
 
 
 def plan(buckets: int, how: How, budget: int | None = None) -> BucketPlan:

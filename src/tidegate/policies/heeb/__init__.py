@@ -13,29 +13,23 @@
 | `tracked_rows` | the sample of rows from which histograms learn |
 """
 
-from tidegate.policies.heeb.heeb import Heeb
-from tidegate.policies.heeb.histogram import HeebHistogram
-from tidegate.policies.heeb.incremental import DriftingBenefit, earlier, over_time
-from tidegate.policies.heeb.precomputed import BenefitCurve, BenefitSurface, h1, h2
-from tidegate.policies.heeb.survival import (
-    Exponential,
-    Fixed,
-    Survival,
-    expected_benefit,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BenefitCurve",
-    "BenefitSurface",
-    "DriftingBenefit",
-    "Exponential",
-    "Fixed",
-    "Heeb",
-    "HeebHistogram",
-    "Survival",
-    "earlier",
-    "expected_benefit",
-    "h1",
-    "h2",
-    "over_time",
-]
+from tidegate.lazy_package import load_on_first_use
+
+if TYPE_CHECKING:
+    from tidegate.policies.heeb.heeb import Heeb as Heeb
+    from tidegate.policies.heeb.histogram import HeebHistogram as HeebHistogram
+    from tidegate.policies.heeb.incremental import DriftingBenefit as DriftingBenefit
+    from tidegate.policies.heeb.incremental import earlier as earlier
+    from tidegate.policies.heeb.incremental import over_time as over_time
+    from tidegate.policies.heeb.precomputed import BenefitCurve as BenefitCurve
+    from tidegate.policies.heeb.precomputed import BenefitSurface as BenefitSurface
+    from tidegate.policies.heeb.precomputed import h1 as h1
+    from tidegate.policies.heeb.precomputed import h2 as h2
+    from tidegate.policies.heeb.survival import Exponential as Exponential
+    from tidegate.policies.heeb.survival import Fixed as Fixed
+    from tidegate.policies.heeb.survival import Survival as Survival
+    from tidegate.policies.heeb.survival import expected_benefit as expected_benefit
+
+__all__ = load_on_first_use(__name__)

@@ -38,8 +38,8 @@ from tidegate.spark.frames.side import SideFrame, quoted
 from tidegate.spark.packing.arrow_types import arrow_type
 from tidegate.spark.packing.columns import CHECK, CONTENT, KEY
 from tidegate.spark.query.bucket_query import BucketQuery, prepare_session
-from tidegate.spark.session.bucket_count import bucket_count
 from tidegate.spark.session.configuration import shuffle_partitions
+from tidegate.spark.session.task import bucket_count
 from tidegate.spark.state.layout import NAME, check_name
 from tidegate.types import Budget, InputError
 

@@ -18,14 +18,13 @@ from tidegate.spark.packing.packed_rows import (
     read_pandas_packs,
     unpack_by_side,
 )
-from tidegate.spark.session.task import MICROS, batch_number, last_arrivals, task_buckets
-from tidegate.spark.session.worker import freeze_imports
+from tidegate.spark.session.task import MICROS, batch_number, freeze_imports, last_arrivals, task_buckets
 from tidegate.spark.state.log import StateLog
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-    from tidegate.spark.state.spark_values import SparkValueStore
+    from tidegate.spark.state.deferred_processor import SparkValueStore
 
 
 class AlertProcessor:

@@ -21,8 +21,8 @@ from tidegate.spark.inspect.rescaling import MergedBucket, divide
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.packing.packed_rows import RESULTS
 from tidegate.spark.query.checkpoint import find_state, operator_names
-from tidegate.spark.session.bucket_count import DEFAULT_MAX_BUCKETS, bucket_count
 from tidegate.spark.session.configuration import PARTITIONS
+from tidegate.spark.session.task import DEFAULT_MAX_BUCKETS, bucket_count
 from tidegate.spark.state.checkpoint_files import CheckpointFiles, is_classic
 from tidegate.spark.state.deferred_processor import DeferredProcessor
 from tidegate.spark.state.history import read_history
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
     from tidegate.spark.query.checkpoint import FoundState
-    from tidegate.spark.state.spark_values import SparkValueStore
+    from tidegate.spark.state.deferred_processor import SparkValueStore
 
 _PARTS: Final = "bucket int, source int, kind string, data binary"
 _SETTINGS: Final = {

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidegate import models
 from tidegate.engine.join import Join
 from tidegate.policies import find
-from tidegate.policies.policy import has_processes
 from tidegate.spark.bucket.join.settings import online_policy
 from tidegate.spark.frames.durations import Duration, parse_window, show_as_written
-from tidegate.spark.frames.how import parse_how
 from tidegate.spark.join.importance import read_importance
 from tidegate.spark.pool.pool import PoolMember
+from tidegate.spark.query.how import parse_how
 from tidegate.spark.query.join_query import JoinQuery
 from tidegate.spark.state.layout import NAME
-from tidegate.types import Budget, Combine, Condition, InputError, Split
+from tidegate.types import SIDES, Budget, Combine, Condition, InputError, Split
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -156,7 +156,8 @@ def join(
 def _check_policy(policy: Policy | str) -> Policy:
     """Find a policy, and refuse one that was given processes."""
     chosen = online_policy(policy)
-    if has_processes(chosen):
+    given = (getattr(chosen, side, None) for side in SIDES)
+    if any(isinstance(each, models.Process) for each in given if each is not None):
         raise InputError(
             f"policy {chosen.label()!r} was given processes (left=, right=), which advance with each unit of "
             "time, and on Spark the unit is a microsecond; omit processes: 'heeb' learns them, row by row"

@@ -34,11 +34,11 @@ from tidegate.relations import Relation, UnreachableError, as_relation
 from tidegate.relations.file import FileRelation
 from tidegate.relations.relation import RelationColumn
 from tidegate.spark.frames.durations import microseconds
-from tidegate.spark.frames.how import parse_how
 from tidegate.spark.frames.keys import On, key_pairs
 from tidegate.spark.frames.side import INTEGERS, check_frame, quoted
 from tidegate.spark.lookup.task import FOUND, HIT, LookupTask, retry
 from tidegate.spark.packing.arrow_types import arrow_type
+from tidegate.spark.query.how import parse_how
 from tidegate.spark.session.configuration import DEFAULT_PARTITIONS, shuffle_partitions
 from tidegate.types import Budget, InputError, check_choice, first_missing
 

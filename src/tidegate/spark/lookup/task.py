@@ -14,7 +14,7 @@ from tidegate.caching.lookup_cache import LookupCache, LookupResult
 from tidegate.caching.policies import LookupPolicy
 from tidegate.relations.relation import OpenRelation, Relation, RelationColumn, UnreachableError
 from tidegate.spark.lookup.process_slots import acquire_slot, release_slot
-from tidegate.spark.session.worker import check_release
+from tidegate.spark.session.task import check_release
 from tidegate.types import Budget
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""The columns of packed rows: hidden ones, arrays of them, their order and their transport types."""
+"""The columns of packed rows: hidden ones, those of samples, arrays of them, their order and transport types."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ CHECK: Final = "x"
 """The hidden column of a second hash of the key."""
 CONTENT: Final = "h"
 """The hidden column of a hash of the whole row."""
+# The columns that a sample adds to those of its results.
+PROBABILITY: Final = "probability"
+WEIGHT: Final = "weight"
+OWNER: Final = "owner"
+SHOWN: Final = "shown"
+RANK: Final = "rank"
+BATCH: Final = "batch"
 
 
 def column(table: pa.Table, name: str) -> Array:
@@ -43,6 +50,22 @@ def sort_by_time(table: pa.Table, time: str) -> pa.Table:
         rows = order[tied_positions]
         order[tied_positions] = rows[np.lexsort((content[rows], times[rows]))]
     return combined.take(pa.array(order)) if (np.diff(order) < 0).any() else combined
+
+
+def to_sortable_integers(floats: Array) -> Array:
+    """Convert floats to integers in SQL's order: -0.0 equals 0.0, and NaN equals itself and exceeds all numbers.
+
+    Examples
+    --------
+    >>> low, zero, minus, high, nan = to_sortable_integers(np.array([-1.5, 0.0, -0.0, np.inf, np.nan]))
+    >>> bool(low < zero == minus < high < nan)
+    True
+    """
+    values = floats.astype(np.float64) + 0.0
+    bits = values.view(np.int64)
+    numbers = np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+    numbers[np.isnan(values)] = np.iinfo(np.int64).max
+    return numbers
 
 
 def to_transport_types(table: pa.Table) -> pa.Table:

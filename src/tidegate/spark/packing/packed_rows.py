@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 import pyarrow as pa
 
 from tidegate.spark.packing.arrow_bytes import from_bytes, to_bytes, to_column
-from tidegate.spark.session.worker import freeze_imports
+from tidegate.spark.session.task import freeze_imports
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,8 +15,13 @@ from tidegate._version import __version__
 from tidegate.spark.packing.arrow_bytes import to_column
 from tidegate.spark.packing.buckets import bucket_of, labels
 from tidegate.spark.packing.columns import CONTENT
-from tidegate.spark.session.task import partition_number, task_buckets
-from tidegate.spark.session.worker import check_release, freeze_imports, release_memory
+from tidegate.spark.session.task import (
+    check_release,
+    freeze_imports,
+    partition_number,
+    release_memory,
+    task_buckets,
+)
 
 if TYPE_CHECKING:
     from tidegate.types import Array

@@ -28,10 +28,11 @@ from sqlglot.errors import SqlglotError
 from tidegate.importance import Definition, DefinitionLike, Expression
 from tidegate.importance.definition import walk
 from tidegate.policies import Policy
+from tidegate.spark.bucket.join.plan import How
 from tidegate.spark.bucket.join.settings import online_policy
 from tidegate.spark.frames.durations import microseconds, parse_window
-from tidegate.spark.frames.how import How, parse_how
 from tidegate.spark.pipeline.functions import check_expression
+from tidegate.spark.query.how import parse_how
 from tidegate.spark.query.where import SPARK
 from tidegate.types import Band, Budget, Comparison, Condition, InputError, check_choice
 

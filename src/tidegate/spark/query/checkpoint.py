@@ -22,10 +22,10 @@ from tidegate.spark.bucket.alert.saved import SavedAlert
 from tidegate.spark.bucket.join.saved import SavedBucket
 from tidegate.spark.packing.buckets import labels
 from tidegate.spark.session.spark_errors import STATE_UNREADABLE, error_log_muted, root_cause
+from tidegate.spark.state.deferred_processor import CHUNKS
 from tidegate.spark.state.history import QueryHistory, read_history
 from tidegate.spark.state.layout import NAME, name_of
 from tidegate.spark.state.log import StateLog, saved_log
-from tidegate.spark.state.spark_values import CHUNKS
 from tidegate.spark.state.values import DamagedStateError
 from tidegate.types import InputError
 

@@ -9,9 +9,8 @@ from tidegate.spark.query.evolution import is_plain_column
 
 if TYPE_CHECKING:
     from tidegate.spark.bucket.join.pair_condition import PairCondition
-    from tidegate.spark.bucket.join.plan import SamplePlan
+    from tidegate.spark.bucket.join.plan import How, SamplePlan
     from tidegate.spark.bucket.join.valuation import Valuation
-    from tidegate.spark.frames.how import How
     from tidegate.spark.frames.keys import JoinKey
     from tidegate.spark.frames.side import SideFrame
     from tidegate.spark.query.computed import Form

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from tidegate.engine.join import Join
-from tidegate.spark.bucket.join.plan import BucketPlan, QueryPlan, SamplePlan, SideColumns
-from tidegate.spark.bucket.join.reservoir import merge_packed
+from tidegate.spark.bucket.join.plan import BucketPlan, How, QueryPlan, SamplePlan, SideColumns
 from tidegate.spark.bucket.join.valuation import Valuation
 from tidegate.spark.frames.equalities import has_comparison, read_key_pairs
-from tidegate.spark.frames.how import How
 from tidegate.spark.frames.keys import JoinKey, On, join_key
 from tidegate.spark.frames.side import SideFrame, check_frame
 from tidegate.spark.pool.pool import PoolMember
@@ -21,8 +19,8 @@ from tidegate.spark.query.join_layout import join_layout
 from tidegate.spark.query.processor import JoinProcessor, batch_job
 from tidegate.spark.query.result_schema import ResultSchema
 from tidegate.spark.query.where_clause import WhereClause
-from tidegate.spark.session.bucket_count import bucket_count
 from tidegate.spark.session.configuration import shuffle_partitions
+from tidegate.spark.session.task import bucket_count
 from tidegate.spark.state.layout import NAME, check_name
 from tidegate.spark.state.start_listener import count_sources
 from tidegate.types import SIDES, Condition, InputError
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidegate.spark.query.bucket_query import Merge
     from tidegate.types import Side
 
 _LONG_WATERMARK: Final = 10
@@ -177,8 +176,7 @@ class JoinQuery:
             plan.buckets,
             plan.buckets_given,
             result.sent,
-            # The sample depends on the reservoirs of all buckets.
-            merge=merge_packed if reservoir else None,
+            merge=_merge_of_reservoirs() if reservoir else None,
         )
         results = (
             query.stream(JoinProcessor(plan)) if self.streaming else query.batch(batch_job(plan, self.step))
@@ -199,6 +197,14 @@ class JoinQuery:
             plan = plan.with_buckets(saved["buckets"])
         check_restart(saved, plan.bucket.layout)
         return plan
+
+
+def _merge_of_reservoirs() -> Merge:
+    """The sample depends on the reservoirs of all buckets."""
+    # Imported here: a join without a sample needs no samplers.
+    from tidegate.spark.bucket.join.reservoir import merge_packed  # noqa: PLC0415
+
+    return merge_packed
 
 
 def _check_streaming(left: DataFrame, right: DataFrame) -> bool:

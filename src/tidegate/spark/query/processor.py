@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tidegate.spark.bucket.join.bucket import BucketJoin
-from tidegate.spark.bucket.join.plan import QueryPlan
+from tidegate.spark.bucket.join.plan import BucketPlan, QueryPlan
 from tidegate.spark.bucket.join.saved import SavedBucket
 from tidegate.spark.bucket.join.valuation import WatchedFiles
 from tidegate.spark.packing.packed_rows import (
@@ -19,17 +19,23 @@ from tidegate.spark.packing.packed_rows import (
     read_pandas_packs,
     unpack_by_side,
 )
-from tidegate.spark.pool.folder import PoolClient
-from tidegate.spark.query.evolution import migrate
-from tidegate.spark.session.task import MICROS, batch_number, last_arrivals, local_property, task_buckets
-from tidegate.spark.session.worker import freeze_imports, release_memory
+from tidegate.spark.session.task import (
+    MICROS,
+    batch_number,
+    freeze_imports,
+    last_arrivals,
+    local_property,
+    release_memory,
+    task_buckets,
+)
 from tidegate.spark.state.log import StateLog
 from tidegate.types import SIDES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-    from tidegate.spark.state.spark_values import SparkValueStore
+    from tidegate.spark.pool.folder import PoolClient
+    from tidegate.spark.state.deferred_processor import SparkValueStore
     from tidegate.types import Side
 
 
@@ -55,7 +61,11 @@ class JoinProcessor:
         self._values = values
         member, query = self._plan.member, local_property("sql.streaming.queryId")
         self._files = WatchedFiles()
-        self._pool = PoolClient(member, self._plan.buckets, query or "") if member else None
+        self._pool: PoolClient | None = None
+        if member:
+            from tidegate.spark.pool.folder import PoolClient  # noqa: PLC0415 - in a pool only
+
+            self._pool = PoolClient(member, self._plan.buckets, query or "")
 
     def process_rows(
         self, bucket: int, rows: Iterator[pd.DataFrame], watermark: int
@@ -76,7 +86,7 @@ class JoinProcessor:
     ) -> Iterator[pa.RecordBatch]:
         log = StateLog(self._values)
         plan = self._plan.of(label)
-        bucket = BucketJoin.load(plan, migrate(SavedBucket.read(log), plan), self._files)
+        bucket = BucketJoin.load(plan, _read_bucket(log, plan), self._files)
         bucket.clock.check(batch_number(), last_arrivals(), self._plan.buckets)
         bucket.clock.advance(batch_number(), watermark, arrivals=arrivals)
         if self._pool:
@@ -98,6 +108,16 @@ class JoinProcessor:
         if bucket.timer <= watermark // MICROS or due < bucket.timer:
             bucket.timer = due
             self._handle.registerTimer(due)
+
+
+def _read_bucket(log: StateLog, plan: BucketPlan) -> SavedBucket | None:
+    """The saved bucket, with the columns of the plan."""
+    saved = SavedBucket.read(log)
+    if saved is None or saved.layout == plan.layout:
+        return saved
+    from tidegate.spark.query.evolution import migrate  # noqa: PLC0415 - only if the query has changed
+
+    return migrate(saved, plan)
 
 
 def batch_job(plan: QueryPlan, size: int) -> BatchJob:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StructField, StructType
 
-from tidegate.spark.bucket.join.plan import UNCERTAIN, OutputColumn, SamplePlan
-from tidegate.spark.bucket.join.sample_columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
-from tidegate.spark.frames.how import OUTER, How
+from tidegate.spark.bucket.join.plan import OUTER, UNCERTAIN, How, OutputColumn, SamplePlan
 from tidegate.spark.packing.arrow_types import arrow_type
+from tidegate.spark.packing.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.packing.type_encoding import encoded_type, encoding_of
 from tidegate.types import InputError
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from tidegate.spark.bucket.join.pair_condition import PairCondition
-    from tidegate.spark.frames.how import How
+    from tidegate.spark.bucket.join.plan import How
     from tidegate.spark.frames.side import SideFrame
     from tidegate.spark.query.result_schema import ResultSchema
     from tidegate.types import Side

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import StructType
 
 from tidegate.spark.bucket.join.reservoir import merge_buckets, unpack_buckets
-from tidegate.spark.bucket.join.sample_columns import OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.bucket.join.saved import saved_buckets
 from tidegate.spark.packing.arrow_types import arrow_type
+from tidegate.spark.packing.columns import OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.packing.packed_rows import RESULTS, pack_result
 from tidegate.spark.packing.type_encoding import encoded_type, encoding_of
 from tidegate.spark.query.checkpoint import find_state

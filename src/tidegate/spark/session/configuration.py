@@ -7,7 +7,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from tidegate.spark.session.bucket_count import DEFAULT_MAX_BUCKETS
+from tidegate.spark.session.task import DEFAULT_MAX_BUCKETS
 from tidegate.spark.session.worker_python import use_own_python
 from tidegate.types import InputError
 

@@ -15,7 +15,7 @@ import importlib
 import os
 from typing import Final
 
-from tidegate.spark.session.worker import freeze_imports
+from tidegate.spark.session.task import freeze_imports
 
 MODULE: Final = "tidegate.spark.session.daemon"
 SETTING: Final = "spark.python.daemon.module"

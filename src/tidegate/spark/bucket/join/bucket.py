@@ -40,8 +40,6 @@ from tidegate.spark.bucket.join.saved import OPERATOR, RESERVOIR, BucketProgress
 from tidegate.spark.bucket.join.settings import SavedSettings
 from tidegate.spark.bucket.join.valuation import BucketValuation, WatchedFiles
 from tidegate.spark.packing.columns import CHECK
-from tidegate.spark.pool.folder import PoolClient
-from tidegate.spark.pool.shares import Grant, measured_payoff
 from tidegate.spark.state.clock import Clock
 from tidegate.spark.state.difference import ROWS
 from tidegate.spark.state.payload import PayloadStore
@@ -50,6 +48,8 @@ from tidegate.types import SIDES, Clocks, Pairs, Rows, Sampled, other_side
 if TYPE_CHECKING:
     from tidegate.sampling import RunningSampler
     from tidegate.spark.bucket.join.reservoir import BucketReservoir
+    from tidegate.spark.pool.folder import PoolClient
+    from tidegate.spark.pool.shares import Grant
     from tidegate.spark.state.log import StateLog
     from tidegate.types import Array, Side
 
@@ -145,6 +145,8 @@ class BucketJoin:
 
     def request_grant(self, client: PoolClient) -> None:
         """At the start of a micro-batch, ask the pool how much this bucket may buffer after it."""
+        from tidegate.spark.pool.shares import measured_payoff  # noqa: PLC0415 - in a pool only
+
         first = self.plan.join.budget
         if first is not None:
             number, payoff = self.plan.join.partition, measured_payoff(self.operator)

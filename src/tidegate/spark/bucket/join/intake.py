@@ -15,9 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.arrow_columns import one_chunk, row_sizes
-from tidegate.spark.bucket.join.float_order import to_sortable_integers
 from tidegate.spark.bucket.join.plan import BucketPlan
-from tidegate.spark.packing.columns import CONTENT, KEY, column, micros, sort_by_time, to_transport_types
+from tidegate.spark.packing.columns import (
+    CONTENT,
+    KEY,
+    column,
+    micros,
+    sort_by_time,
+    to_sortable_integers,
+    to_transport_types,
+)
 from tidegate.types import FOREVER, SIDES, Rows
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.spark.bucket.join.float_order import to_sortable_integers
+from tidegate.spark.packing.columns import to_sortable_integers
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Side

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
 from tidegate.engine.join import Join
-from tidegate.spark.bucket.join.pair_condition import PairCondition
-from tidegate.spark.bucket.join.valuation import Valuation
-from tidegate.spark.frames.how import OUTER, How
 from tidegate.spark.packing.buckets import labels
-from tidegate.spark.pool.pool import PoolMember
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.sampling import GroupedJoinReservoir, JoinReservoir, ProgressiveJoinReservoir, Sampler
+    from tidegate.spark.bucket.join.pair_condition import PairCondition
+    from tidegate.spark.bucket.join.valuation import Valuation
+    from tidegate.spark.pool.pool import PoolMember
     from tidegate.types import Side
 
+How = Literal["inner", "left", "right", "full", "left_semi"]
+OUTER: Final = ("left", "right", "full")
 UNCERTAIN: Final = "uncertain"
 
 

@@ -15,8 +15,8 @@ from tidegate.sampling.estimates.sample_design import GroupCodes
 from tidegate.sampling.reservoirs.grouped_join import GroupedPart, RankedGroups, merge_groups
 from tidegate.sampling.reservoirs.progressive_join import RunningProgressiveJoin
 from tidegate.sampling.reservoirs.ranked import RankedReservoir, merge_ranked
-from tidegate.spark.bucket.join.sample_columns import BATCH, OWNER, PROBABILITY, RANK, SHOWN, WEIGHT
 from tidegate.spark.packing.arrow_bytes import from_bytes
+from tidegate.spark.packing.columns import BATCH, OWNER, PROBABILITY, RANK, SHOWN, WEIGHT
 from tidegate.spark.state.numbered_rows import NumberedRows
 from tidegate.types import Budget, Pairs, as_part, parts_of
 

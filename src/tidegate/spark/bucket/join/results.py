@@ -13,7 +13,7 @@ from tidegate.draws import mix
 from tidegate.engine.operator import Operator
 from tidegate.spark.bucket.join.candidates import Candidates
 from tidegate.spark.bucket.join.plan import UNCERTAIN, BucketPlan
-from tidegate.spark.bucket.join.sample_columns import OWNER, PROBABILITY, SHOWN, WEIGHT
+from tidegate.spark.packing.columns import OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.types import SIDES, Pairs, Sampled
 
 if TYPE_CHECKING:

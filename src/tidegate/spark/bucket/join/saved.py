@@ -35,7 +35,6 @@ from tidegate.spark.bucket.join.intake import ArrivalCounts
 from tidegate.spark.bucket.join.settings import SavedSettings
 from tidegate.spark.bucket.join.valuation import SavedImportance
 from tidegate.spark.packing.buckets import labels
-from tidegate.spark.pool.shares import Grant
 from tidegate.spark.state.clock import Clock
 from tidegate.spark.state.difference import ROWS
 from tidegate.spark.state.log import StateLog, saved_logs
@@ -44,6 +43,7 @@ from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
     from tidegate.spark.bucket.join.reservoir import BucketReservoir
+    from tidegate.spark.pool.shares import Grant
     from tidegate.types import Array, Side
 
 VERSION: Final = 2
@@ -117,7 +117,7 @@ class SavedBucket:
             BucketProgress.from_json(arrays["progress"].tobytes()),
             {side: log.payload(side) for side in SIDES},
             log.payload(RESERVOIR),
-            Grant(**json.loads(arrays["grant"].tobytes())) if "grant" in arrays else None,
+            _read_grant(arrays["grant"].tobytes()) if "grant" in arrays else None,
             SavedImportance.of(arrays),
             json.loads(arrays["sampling"].tobytes()) if "sampling" in arrays else None,
         )
@@ -170,6 +170,12 @@ class RestoredPolicy(NamedTuple):
     def scores(self, side: Side) -> Array:
         """The scores of the buffered rows of a side."""
         return self.retention.scores(self.state.buffers[side].rows, self.state)
+
+
+def _read_grant(data: bytes) -> Grant:
+    from tidegate.spark.pool.shares import Grant  # noqa: PLC0415 - in a pool only
+
+    return Grant(**json.loads(data))
 
 
 def saved_buckets(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, SavedBucket]]:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from tidegate.importance import Attributes, Definition, DefinitionFile, FileContent, evaluate_importance
 from tidegate.types import SIDES, InputError, Pairs
 
 if TYPE_CHECKING:
     from tidegate.engine.operator import Operator
+    from tidegate.importance import Definition, DefinitionFile, FileContent
     from tidegate.spark.state.payload import PayloadStore
     from tidegate.types import Array, Side
 
@@ -66,7 +66,7 @@ class Valuation:
         """The importance of rows of a side, by a resolved definition."""
         columns = {name: table.column(at) for name, at in self.names[side].items()}
         computed = {sql: table.column(at) for sql, at in self.computed[side].items()}
-        return evaluate_importance(definition, Attributes(side, table.num_rows, columns, computed))
+        return _evaluate(definition, side, table.num_rows, columns, computed)
 
     def hidden_columns(self, side: Side) -> dict[str, str]:
         """The hidden columns that Spark computes before the join: SQL by name of the column."""
@@ -77,7 +77,15 @@ class Valuation:
         for side in SIDES:
             columns = {name: pa.nulls(0, kind) for name, kind in self.types[side].items()}
             computed = {sql: pa.nulls(0, pa.float64()) for sql in self.computed[side]}
-            evaluate_importance(definition, Attributes(side, 0, columns, computed))
+            _evaluate(definition, side, 0, columns, computed)
+
+
+def _evaluate(
+    definition: Definition, side: Side, rows: int, columns: Mapping[str, Any], computed: Mapping[str, Any]
+) -> Array:
+    from tidegate.importance import Attributes, evaluate_importance  # noqa: PLC0415 - only if it is defined
+
+    return evaluate_importance(definition, Attributes(side, rows, columns, computed))
 
 
 def as_double(sql: str) -> str:
@@ -173,6 +181,8 @@ class SavedImportance:
 
     def restore(self, valuation: Valuation) -> ImportanceState:
         """The state of a restarted query; with another definition, only the counts are kept."""
+        from tidegate.importance import Definition, FileContent  # noqa: PLC0415 - only if it is defined
+
         counts = {k: v for k, v in asdict(self).items() if k in ("redefined", "refused", "refusal")}
         if self.given != valuation.digest:
             return ImportanceState(dict(valuation.contents), **counts | {"redefined": self.redefined + 1})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
+from tidegate.spark.bucket.join.plan import How
 from tidegate.types import InputError, perhaps
 
-How = Literal["inner", "left", "right", "full", "left_semi"]
 _SPELLINGS: Final[dict[str, How]] = {
     "inner": "inner",
     "left": "left",
@@ -24,7 +24,6 @@ _REFUSED: Final = {
     "leftanti": " (for rows without a match, use how='left' and keep those whose right columns are null)",
     "cross": " (for all pairs within the window, join on a column with the same value in all rows)",
 }
-OUTER: Final = ("left", "right", "full")
 
 
 def parse_how(value: object, accepted: tuple[str, ...] = get_args(How)) -> How:
