@@ -79,6 +79,14 @@ def test_layers_have_no_exceptions_and_no_core_module_may_import_spark() -> None
     assert without_spark == {f"tidegate.{name}" for name in core} | {"tidegate.spark.bucket"}
 
 
+def test_the_way_of_a_row_names_few_files_that_exist() -> None:
+    section = text("CONTRIBUTING.md").split("## The way of a row\n")[1].split("\n## ")[0]
+    files = re.findall(r"^\| `([\w/]+\.py)` \|", section, re.MULTILINE)
+    assert len(files) == section.count("\n| `") <= 25
+    assert len(set(files)) == len(files)
+    assert [file for file in files if not (ROOT / "src/tidegate" / file).is_file()] == []
+
+
 @pytest.mark.parametrize("folder", ["alerts", "caching", "engine", "models", "policies", "sampling", "spark"])
 def test_the_docstring_of_a_large_folder_names_every_file(folder: str) -> None:
     docstring = text(f"src/tidegate/{folder}/__init__.py").split('"""')[1]

@@ -235,7 +235,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
         ("join/condition", "~", "condition '~' is not known"),
         ("join/condition", {"low": 1}, "a band is written { low = -5, high = 5 }"),
         ("join/condition", {"low": 2, "high": 1}, "is empty; the lower end comes first"),
-        ("join/by", "x", 'needs a condition other than "="'),
+        ("join/by", "x", "by='x' needs a condition other than '='"),
         ("join/split", "odd", 'expected "shared", "even", "optimal" or [left, right]'),
         ("join/split", [5, 5], "split (5, 5) adds up to 10, more than the budget of 9 rows"),
         ("join/buckets", 0, "0 is too small; give at least 1"),
@@ -287,9 +287,9 @@ def test_a_problem_is_reported_under_its_key(
         ),
         (
             {"join/condition": "<", "join/on": ["a", "b"]},
-            ["join.on: the condition compares one column, got 2"],
+            ["join.on: the condition '<' compares one column"],
         ),
-        ({"join/condition": "<", "join/buckets": 2}, ["join.buckets: 2 buckets need join.by"]),
+        ({"join/condition": "<", "join/buckets": 2}, ["join.buckets: buckets=2 needs by="]),
         ({"spark/master": "local", "spark/remote": "sc://h"}, ["spark.remote: conflicts with spark.master"]),
         (
             {"trigger/available_now": True, "trigger/processing_time": "1 s"},

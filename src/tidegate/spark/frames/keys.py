@@ -86,16 +86,12 @@ def join_key(
         side: [*(pair[i] for pair in pairs), *names[i : i + 1]] for i, side in enumerate(SIDES)
     }
     if condition == "=":
-        if by is not None:
-            raise InputError(f"by={by!r} needs a condition other than '='; add it to on= instead")
         sides = [hash_sql(frame, [pair[i] for pair in pairs]) for i, frame in enumerate((left, right))]
         exact = all(is_exact(f.by_name(p[i]).dataType) for p in pairs for i, f in enumerate((left, right)))
         is_hashed = not (exact and len(pairs) == 1)
         if not is_hashed:
             sides = [{KEY: integer_sql(f, pairs[0][i])} for i, f in enumerate((left, right))]
         return JoinKey(sides[0], sides[1], shared, is_hashed, KEY, described, columns)
-    if len(pairs) != 1:
-        raise InputError(f"the condition {condition!r} compares one column; got {pairs}; name one with on=")
     numbers = [{KEY: number_sql(f, pairs[0][i], condition)} for i, f in enumerate((left, right))]
     if by is None:
         return JoinKey(

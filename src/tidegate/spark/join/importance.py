@@ -8,7 +8,6 @@ from pyspark.sql.types import NumericType
 
 from tidegate.importance import Definition, DefinitionFile, DefinitionLike, Expression
 from tidegate.importance.definition import walk
-from tidegate.policies import Policy
 from tidegate.spark.bucket.join.valuation import Valuation, as_double
 from tidegate.spark.frames.side import SideFrame
 from tidegate.spark.packing.arrow_types import arrow_type
@@ -16,12 +15,9 @@ from tidegate.types import InputError, Side
 
 
 def read_importance(
-    importance: DefinitionLike | None, frames: dict[Side, SideFrame], policy: Policy, *, streaming: bool
-) -> Valuation | None:
+    importance: DefinitionLike, frames: dict[Side, SideFrame], *, streaming: bool
+) -> Valuation:
     """Read a definition of importance, and refuse one that cannot be computed from the columns of these sides."""
-    if importance is None:
-        check_importance_given(policy, importance)
-        return None
     definition = Definition.of(importance)
     contents = {file: file.read() for file in walk(definition) if isinstance(file, DefinitionFile)}
     if not streaming:
@@ -43,15 +39,6 @@ def read_importance(
     )
     valuation.check(valuation.resolve(contents))
     return valuation
-
-
-def check_importance_given(policy: Policy, importance: DefinitionLike | None) -> None:
-    """Refuse a policy that ranks by importance if none is defined."""
-    if importance is None and "importance" in policy.needs:
-        raise InputError(
-            f"policy {policy.label()!r} needs the importance of rows; give importance=, such as the name of a "
-            "column, or one of tidegate.importance"
-        )
 
 
 def _name_expressions(definition: Definition, side: Side, frame: SideFrame) -> dict[str, str]:

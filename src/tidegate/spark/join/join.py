@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import models
 from tidegate.engine.join import Join
 from tidegate.policies import find
 from tidegate.spark.bucket.join.settings import online_policy
 from tidegate.spark.frames.durations import Duration, parse_window, show_as_written
+from tidegate.spark.join.arguments import find_conflicts
 from tidegate.spark.join.importance import read_importance
 from tidegate.spark.pool.pool import PoolMember
 from tidegate.spark.query.how import parse_how
 from tidegate.spark.query.join_query import JoinQuery
 from tidegate.spark.state.layout import NAME
-from tidegate.types import SIDES, Budget, Combine, Condition, InputError, Split
+from tidegate.types import Budget, Combine, Condition, InputError, Split
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -126,19 +126,23 @@ def join(
     core = Join(
         span,
         budget.budget if isinstance(budget, PoolMember) else Budget.of(budget),
-        _check_policy(policy),
+        online_policy(policy),
         split,
         condition=condition,
         combine=combine,
         seed=seed,
         integer_keys=query.integer_keys,
     )
+    for _, conflict in find_conflicts(core, on, by, importance, buckets):
+        raise InputError(conflict)
     count = query.buckets(buckets)
     with show_as_written(window, span):
         core.start()  # so that the policy refuses settings on the driver, not on a worker
         if member:
             member.check(find(policy), split, span, count, streaming=query.streaming)
-    valuation = read_importance(importance, query.frames, find(policy), streaming=query.streaming)
+    valuation = None
+    if importance is not None:
+        valuation = read_importance(importance, query.frames, streaming=query.streaming)
     return query.run(
         core,
         count,
@@ -151,15 +155,3 @@ def join(
         buckets_given=buckets is not None,
         checkpoint=checkpoint,
     )
-
-
-def _check_policy(policy: Policy | str) -> Policy:
-    """Find a policy, and refuse one that was given processes."""
-    chosen = online_policy(policy)
-    given = (getattr(chosen, side, None) for side in SIDES)
-    if any(isinstance(each, models.Process) for each in given if each is not None):
-        raise InputError(
-            f"policy {chosen.label()!r} was given processes (left=, right=), which advance with each unit of "
-            "time, and on Spark the unit is a microsecond; omit processes: 'heeb' learns them, row by row"
-        )
-    return chosen

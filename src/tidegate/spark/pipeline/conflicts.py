@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from tidegate.engine.join import Join
-from tidegate.spark.join.importance import check_importance_given
+from tidegate.spark.frames.durations import parse_window
+from tidegate.spark.join.arguments import find_conflicts as find_join_conflicts
 from tidegate.spark.pipeline.models import JoinConfig, Pipeline, SinkConfig, SourceConfig
 from tidegate.spark.pipeline.values import FILE_FORMATS, STREAM_FORMATS
-from tidegate.types import SIDES, InputError, Side, Window
+from tidegate.types import SIDES, InputError, Side
 
 Problems: TypeAlias = Iterator[tuple[str, str]]
 """Pairs of a key and a message."""
@@ -96,29 +97,15 @@ def _check_source(pipeline: Pipeline, side: Side) -> Problems:
 
 
 def _check_join(join: JoinConfig) -> Problems:
+    window = parse_window(join.window)
     try:
-        Join(Window(0, 0), join.budget, join.policy, join.split)
+        core = Join(window, join.budget, join.policy, join.split, condition=join.condition)
     except InputError as error:
-        yield "join.split", str(error)
-    if join.budget is not None and join.buckets is not None:
-        try:
-            join.budget.divided(join.buckets)
-        except InputError as error:
-            yield "join.buckets", str(error)
-    if join.condition == "=" and join.by is not None:
-        yield "join.by", 'needs a condition other than "="; add its columns to join.on instead'
-    if join.condition != "=":
-        if not isinstance(join.on, str) and len(join.on) != 1:
-            yield "join.on", f"the condition compares one column, got {len(join.on)}; name one"
-        if join.by is None and (join.buckets or 1) != 1:
-            yield (
-                "join.buckets",
-                f"{join.buckets} buckets need join.by: without it every row may match every other",
-            )
-    try:
-        check_importance_given(join.policy, join.importance)
-    except InputError as error:
-        yield "join.importance", str(error)
+        by_key = join.condition != "=" and join.policy.by_key
+        yield "join.condition" if by_key else "join.split", str(error)
+        return
+    for argument, message in find_join_conflicts(core, join.on, join.by, join.importance, join.buckets):
+        yield f"join.{argument}", message
 
 
 def _check_sink(sink: SinkConfig, *, streaming: bool) -> Problems:

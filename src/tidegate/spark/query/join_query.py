@@ -242,8 +242,6 @@ def _check_times(frames: dict[Side, SideFrame]) -> None:
 def _count_buckets(buckets: int | None, distributed_by: str | None, partitions: int) -> int:
     """The number of buckets of a query whose rows are distributed by this column."""
     if distributed_by is None:
-        if (buckets or 1) != 1:
-            raise InputError(f"buckets={buckets} needs by=: without it, any row may match any other")
         warnings.warn(
             "a condition without equality and without by= runs in one bucket, on one core; "
             "name a column with by= to distribute it",
