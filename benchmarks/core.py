@@ -18,6 +18,7 @@ from tidegate.engine.arrivals import Arrivals
 from tidegate.engine.encode import encode
 from tidegate.engine.join import Join
 from tidegate.engine.operator import Operator, collected
+from tidegate.engine.replay import Recording
 from tidegate.engine.simulate import run
 from tidegate.streams import Trace
 from tidegate.types import Array, Budget, Window
@@ -125,10 +126,11 @@ def comparisons(console: Console) -> None:
             arrivals = encode(Trace.of(left), Trace.of(right), window, "<", None).arrivals
             cuts = arrivals.cuts(2 * rows)
             join = Join(window, condition="<")
-            results = run(arrivals, join, cuts, cuts).tally.results
+            recording = Recording(arrivals, cuts, cuts)
+            results = run(recording, join).tally.results
             if results != nested_loop(left, right, reach):
                 raise SystemExit(f"{results} results, not as many as the nested loop")
-            took = seconds(partial(run, arrivals, join, cuts, cuts), 3)
+            took = seconds(partial(run, recording, join), 3)
             loop = seconds(partial(nested_loop, left, right, reach), 1)
             first = first or took
             title = f"{rows:,} rows per side, window {reach:,}"
@@ -176,7 +178,7 @@ def unit_step_joins(console: Console) -> None:
         for side, rows in enumerate((arrivals.left, arrivals.right))
         for t, k in zip(rows.time, rows.key, strict=True)
     )
-    cuts, checks = arrivals.cuts(1), arrivals.cuts(len(arrivals))
+    recording = Recording(arrivals, arrivals.cuts(1), arrivals.cuts(len(arrivals)))
     table = Table("step=1, budget 1,000", "thousand rows/s", "x scoring", "x heap")
     base = {
         "plain Python, scoring all rows in each step": len(merged)
@@ -187,7 +189,7 @@ def unit_step_joins(console: Console) -> None:
     }
     for policy in ("fifo", "until_expiry", "random"):
         join = Join(Window(window, window), Budget(rows=budget), policy)
-        took = seconds(partial(one_loop.run, arrivals, join, cuts, checks, None))
+        took = seconds(partial(one_loop.run, recording, join))
         base[f"Tidegate, {policy}"] = len(merged) / took
     scoring, heap = list(base.values())[:2]
     for name, rate in base.items():
@@ -207,7 +209,8 @@ def flatness(console: Console) -> None:
 
     def joined(budget: int, keys: int) -> int:
         cuts = recorded[keys].cuts(10_000)
-        return run(recorded[keys], Join(window, Budget(rows=budget)), cuts, cuts).tally.results
+        recording = Recording(recorded[keys], cuts, cuts)
+        return run(recording, Join(window, Budget(rows=budget))).tally.results
 
     table = Table(
         "steps of 10,000 rows, fifo", "million rows/s", "results per row", "x the first of its group"

@@ -20,6 +20,7 @@ from tidegate.engine.encode import encode
 from tidegate.engine.join import Join
 from tidegate.engine.operator import Operator, collected
 from tidegate.engine.policy_retention import PolicyRetention
+from tidegate.engine.replay import Recording
 from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.engine.simulate import future_of, run, simulate
 from tidegate.engine.simulate_sample import simulate_sample
@@ -81,10 +82,9 @@ def _operator(policy: Policy, budget: Budget) -> tuple[Operator[Pairs], RunningP
     """An operator for steps of six rows, with the future if the policy needs it, and its running policy."""
     future = None
     if "future" in policy.needs:
-        arrivals = _arrivals()
-        cuts = arrivals.cuts(6)
-        pairs = run(arrivals, Join(_WINDOW), cuts, cuts, collect=True).pairs
-        future = pairs and future_of(arrivals, cuts, pairs)
+        recording = Recording.of(_arrivals(), 6)
+        pairs = run(recording, Join(_WINDOW), collect=True).pairs
+        future = pairs and future_of(recording, pairs)
     join = Join(_WINDOW, budget, policy, seed=3)
     retention = PolicyRetention(join, future)
     return Operator(join, retention), retention.policy

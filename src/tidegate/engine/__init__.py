@@ -8,8 +8,8 @@ Which file has what:
   `nested_loop` in steps of few rows, `ordered` by comparisons. `ages` and `combining` measure results, `removals`
   lists the rows that a step removes, `clocks` follows how far each side has come, `snapshot` writes state as bytes;
 - recorded streams: `simulate`, `simulate_sample` and `reservoir_join`. `encode` makes rows of traces (`valuing`
-  with their importance), `arrivals` cuts them into steps, and `one_loop` runs steps of few rows, with the scores of
-  `loop_scores`. `report` is what was measured.
+  with their importance), `arrivals` cuts them into steps, `replay` runs these, and `one_loop` runs steps of few rows,
+  with the scores of `loop_scores`. `report` is what was measured.
 """
 
 from typing import TYPE_CHECKING

@@ -10,27 +10,51 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.arrivals import Arrivals, arrange
-from tidegate.types import FAR, Band, InputError
+from tidegate.streams import Trace
+from tidegate.types import FAR, Band, InputError, Window
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import timedelta
 
-    from tidegate.streams import Trace
-    from tidegate.types import Array, Condition, Side, Time, Window
+    from tidegate.types import Array, Condition, Side, Time, WindowSpan
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Both streams, ready to be joined, and how to find a row of the input again.
+    """Both streams, ready to be joined within a window, and how to find a row of the input again.
 
     `source` has for each row number (`Rows.id`) its position in its stream; `integer_keys` states whether
     keys are numbers as they are.
     """
 
+    traces: tuple[Trace, Trace]
+    window: Window
     arrivals: Arrivals
     source: Array
     null_keys: int
     integer_keys: bool
+
+
+def encode_streams(
+    left: object,
+    right: object,
+    window: Window | tuple[WindowSpan, WindowSpan],
+    condition: Condition,
+    *,
+    on: str | Sequence[str],
+    time: str,
+    lateness: Time | None,
+    ahead: tuple[Side, Time | timedelta] | None = None,
+) -> Encoded:
+    """Encode two streams as a user gives them; parameters as in `simulate`."""
+    traces = [
+        Trace.of(data, on=on, time=time, what=what) for data, what in ((left, "left"), (right, "right"))
+    ]
+    span = Window.of(window)
+    if all(trace.time.dtype.kind == "i" for trace in traces):
+        span = span.whole()
+    return encode(traces[0], traces[1], span, condition, lateness, ahead)
 
 
 def encode(
@@ -63,7 +87,7 @@ def encode(
     source = np.empty(len(sources[0]) + len(sources[1]), np.int64)
     for rows, origin, order in zip((arrivals.left, arrivals.right), sources, arrivals.order, strict=True):
         source[rows.id] = origin[order]
-    return Encoded(arrivals, source, nulls, integer_keys)
+    return Encoded((left, right), window, arrivals, source, nulls, integer_keys)
 
 
 Keys = tuple[tuple["Array", "Array | None"], tuple["Array", "Array | None"]]

@@ -30,9 +30,9 @@ from tidegate.policies.selection import leaves_first
 from tidegate.types import FOREVER, Last, Pairs
 
 if TYPE_CHECKING:
-    from tidegate.engine.arrivals import Arrivals
     from tidegate.engine.join import Join
-    from tidegate.types import Array, Future, Time
+    from tidegate.engine.replay import Recording
+    from tidegate.types import Array, Future
 
 _END: Final = -1
 _EVICTED, _EXPIRED, _PEAK = range(3)
@@ -47,15 +47,7 @@ _lifetime = inlined(lifetime)
 
 
 def run(
-    arrivals: Arrivals,
-    join: Join,
-    cuts: Array,
-    checks: Array,
-    start: Time | None,
-    *,
-    collect: bool = False,
-    instants: bool = False,
-    future: Future | None = None,
+    recording: Recording, join: Join, *, collect: bool = False, future: Future | None = None
 ) -> Measured | None:
     """Run both streams step by step; the arguments are those of `simulate.run`.
 
@@ -65,6 +57,7 @@ def run(
     """
     plain = join.condition == "=" and join.order == "probe-first" and join.split != "optimal"
     in_rows = join.budget is None or join.budget.unit == "rows"
+    arrivals, cuts = recording.arrivals, recording.cuts
     n = len(arrivals)
     if not (plain and in_rows) or arrivals.lateness or any(arrivals.behind) or not 0 < n <= _FEW * len(cuts):
         return None
@@ -89,9 +82,9 @@ def run(
     given = left.importance, right.importance
     importances = np.empty(0) if given[0] is None or given[1] is None else merged(given[0], given[1])
     number = time.dtype.type
-    first = 0 if start is None else sum(arrivals.before(start))
+    first = sum(recording.begin)
     limits = [0 if share is None else share.limit for share in join.shares()]
-    due = floors_after(nows, on_right[ends - 1] == 1, whole_instants=instants)
+    due = floors_after(nows, on_right[ends - 1] == 1, whole_instants=recording.whole_instants)
     counted = isinstance(join.window.left, Last), isinstance(join.window.right, Last)
     # A left row expires by the times of later right rows, and a right row by those of left rows.
     floors = [
@@ -121,7 +114,7 @@ def run(
         life_sum=float(lives[_LIFE_SUM]),
         life_squares=float(lives[_LIFE_SQUARES]),
     )
-    read = checks.sum(axis=1)
+    read = recording.checks.sum(axis=1)
     curve = np.concatenate(([0], np.cumsum(found)))[np.maximum(read - first, 0)]
     pairs = Pairs(pairs_left, pairs_right) if collect else None
     return Measured(tally, time[read - 1], curve, pairs, tuple(learned_by(policy)))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tidegate.engine.tally import Tally
     from tidegate.types import Array, Rows, Side, Time
 
+Found = TypeVar("Found", bound=Pairs)
 Found_co = TypeVar("Found_co", bound=Pairs, covariant=True)
 
 
@@ -171,7 +172,17 @@ class Operator(Generic[Found_co]):
         self.retention.restore(arrays, self.state, learned=learned)
 
 
-def collected(step: Generator[Found_co, None, StepOutcome]) -> tuple[list[Found_co], StepOutcome]:
+def numbered(operator: Operator[Found], left: Rows, right: Rows, moment: Moment) -> list[Found]:
+    """Run a step to its end; return its results by row number."""
+    ids = [
+        np.append(buffer.rows.id, rows.id)
+        for buffer, rows in zip(operator.buffers.values(), (left, right), strict=True)
+    ]
+    chunks, _ = collected(operator.step(left, right, moment, pairs=True))
+    return [chunk.renumbered(ids[0], ids[1]) for chunk in chunks]
+
+
+def collected(step: Generator[Found, None, StepOutcome]) -> tuple[list[Found], StepOutcome]:
     """Run a step to its end; return the results that it yielded and what it did."""
     chunks = []
     while True:

@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from tidegate.engine.encode import encode
+from tidegate.engine.encode import encode_streams
 from tidegate.engine.join import Join
-from tidegate.engine.operator import Operator, collected
+from tidegate.engine.operator import Operator, numbered
+from tidegate.engine.replay import Recording, replay
 from tidegate.engine.sampler_retention import SamplerRetention
-from tidegate.engine.simulate import check_run
 from tidegate.sampling.reservoirs.slots import Slots
-from tidegate.streams import Trace
-from tidegate.types import SIDES, Budget, Pairs, Sampled, Window
+from tidegate.types import SIDES, Budget, Pairs, Sampled
 
 if TYPE_CHECKING:
     from tidegate.engine.arrivals import Moment
     from tidegate.sampling import RunningSampler, Sampler, SlotChanges
     from tidegate.sampling.reservoirs.ranked import RunningJoinReservoir
-    from tidegate.types import Array, Condition, Rows, StepSize, Time, WindowSpan
+    from tidegate.types import Array, Condition, Rows, StepSize, Time, Window, WindowSpan
 
 
 class ReservoirConfig(Protocol):
@@ -80,12 +79,8 @@ class ReservoirJoin:
 
     def step(self, left: Rows, right: Rows, moment: Moment) -> None:
         """Join arrivals, offer the sample to the reservoir, and let that grow if it can."""
-        buffers = self.operator.buffers.values()
-        ids = [np.append(old.rows.id, new.id) for old, new in zip(buffers, (left, right), strict=True)]
-        chunks = collected(self.operator.step(left, right, moment, pairs=True))[0]
-        sample = Sampled.concat(chunks)
-        found = {"left": ids[0][sample.left], "right": ids[1][sample.right]}
-        found |= {"owner": sample.owner, "shown": sample.shown}
+        sample = Sampled.concat(numbered(self.operator, left, right, moment))
+        found = {"left": sample.left, "right": sample.right, "owner": sample.owner, "shown": sample.shown}
         self._slots.put(found, self.reservoir.offer(sample.probability))
         for changes in settle(self.reservoir, self.operator, self.retention.sampling):
             if changes.kept is not None:
@@ -237,13 +232,9 @@ def run_reservoir(
     seed: int = 0,
 ) -> ReservoirReport:
     """Run what `start` makes of a join over two recorded streams; parameters as in `simulate_reservoir`."""
-    traces = [Trace.of(d, on=on, time=time, what=what) for d, what in ((left, "left"), (right, "right"))]
-    span = Window.of(window)
-    if all(trace.time.dtype.kind == "i" for trace in traces):
-        span = span.whole()
-    check_run(step, 0)
-    running = start(Join(span, condition=condition, seed=seed))
-    encoded = encode(traces[0], traces[1], span, condition, lateness)
+    encoded = encode_streams(left, right, window, condition, on=on, time=time, lateness=lateness)
+    recording = Recording.of(encoded.arrivals, step)
+    running = start(Join(encoded.window, condition=condition, seed=seed))
     recorded: list[tuple[float, ...]] = []
     samples: list[ReservoirSample] = []
 
@@ -253,14 +244,15 @@ def run_reservoir(
         samples.append(ReservoirSample(when, left, right, found["owner"], found["shown"]))
 
     pending = list(at)
-    for lefts, rights, moment in encoded.arrivals.steps(
-        encoded.arrivals.cuts(step), whole_instants=step == "instant"
-    ):
+
+    def run_step(left: Rows, right: Rows, moment: Moment) -> None:
         while pending and recorded and moment.now > pending[0]:
             record_sample(pending.pop(0))
-        running.step(lefts, rights, moment)
+        running.step(left, right, moment)
+
+    for ended in replay(recording, running.operator, run_step):
         kept, join, sampling = running.reservoir, running.operator, running.retention.sampling
-        recorded.append((moment.now, len(kept), kept.size, join.rows, sampling.fraction, kept.results))
+        recorded.append((ended.moment.now, len(kept), kept.size, join.rows, sampling.fraction, kept.results))
     if recorded:
         for when in pending if at else [recorded[-1][0]]:
             record_sample(when)

@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tidegate.engine import one_loop
 from tidegate.engine.arrivals import step_ends
 from tidegate.engine.combining import COMBINES, importances
-from tidegate.engine.encode import encode
+from tidegate.engine.encode import encode_streams
 from tidegate.engine.join import Join
-from tidegate.engine.operator import Operator, collected
+from tidegate.engine.operator import Operator, collected, numbered
 from tidegate.engine.policy_retention import PolicyRetention
+from tidegate.engine.replay import Recording, replay
 from tidegate.engine.report import Report
-from tidegate.engine.tally import Measured, Tally
+from tidegate.engine.tally import Measured
 from tidegate.engine.valuing import Redefined, value
 from tidegate.policies import find
 from tidegate.policies.policy import check_rows
-from tidegate.streams import Trace
-from tidegate.types import SIDES, Budget, Future, InputError, Pairs, Window
+from tidegate.types import SIDES, Budget, Future, Pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from tidegate.engine.arrivals import Arrivals
+    from tidegate.engine.arrivals import Moment
     from tidegate.importance import DefinitionLike
     from tidegate.policies import Policy
-    from tidegate.types import Array, Combine, Condition, Order, Side, Split, StepSize, Time, WindowSpan
+    from tidegate.types import (
+        Combine,
+        Condition,
+        Order,
+        Rows,
+        Side,
+        Split,
+        StepSize,
+        Time,
+        Window,
+        WindowSpan,
+    )
 
-CHECKPOINTS: Final = 50
-"""The maximum number of points in the curves of a report."""
+_NO_ROWS: Final = np.empty(0, np.int64)
 
 
 def simulate(
@@ -113,32 +123,34 @@ def simulate(
     >>> report.results, report.exact, round(report.recall, 2)
     (2, 3, 0.67)
     """
-    traces = [Trace.of(d, on=on, time=time, what=what) for d, what in ((left, "left"), (right, "right"))]
-    span = Window.of(window)
-    if all(trace.time.dtype.kind == "i" for trace in traces):
-        span = span.whole()
-    join = Join(span, Budget.of(budget), policy, split, order, condition, combine, seed)
-    check_run(step, warmup)
-    encoded = encode(traces[0], traces[1], join.window, condition, lateness, ahead)
+    encoded = encode_streams(left, right, window, condition, on=on, time=time, lateness=lateness, ahead=ahead)
     arrivals, redefined = encoded.arrivals, Redefined()
-    join = replace(join, integer_keys=encoded.integer_keys)
+    join = Join(
+        encoded.window,
+        Budget.of(budget),
+        policy,
+        split,
+        order,
+        condition,
+        combine,
+        seed,
+        integer_keys=encoded.integer_keys,
+    )
     if importance is not None:
-        arrivals, redefined = value(arrivals, encoded.source, (traces[0], traces[1]), importance)
+        arrivals, redefined = value(arrivals, encoded.source, encoded.traces, importance)
     for rows in (arrivals.left, arrivals.right):
         check_rows(find(join.policy), rows)
-    start = begin_of(arrivals) + warmup if warmup else None
-    cuts = redefined.cut(arrivals.cuts(step, start))
-    checks = thinned_cuts(cuts, arrivals, start)
+    recording = Recording.of(arrivals, step, warmup)
+    recording = replace(recording, cuts=redefined.cut(recording.cuts))
     needs_future = "future" in find(join.policy).needs
     boundless = Join(join.window, condition=condition, combine=combine)
-    exact = run(
-        arrivals, boundless, redefined.cut(checks), checks, start, collect=needs_future, redefined=redefined
-    )
-    future = future_of(arrivals, cuts, exact.pairs, combine, redefined) if exact.pairs else None
-    options: Any = {"collect": collect, "instants": step == "instant", "future": future}
-    measured = None if redefined else one_loop.run(arrivals, join, cuts, checks, start, **options)
+    exact_steps = recording.coarse()
+    exact_steps = replace(exact_steps, cuts=redefined.cut(exact_steps.cuts))
+    exact = run(exact_steps, boundless, collect=needs_future, redefined=redefined)
+    future = future_of(recording, exact.pairs, combine, redefined) if exact.pairs else None
+    measured = None if redefined else one_loop.run(recording, join, collect=collect, future=future)
     if measured is None:
-        measured = run(arrivals, join, cuts, checks, start, **options, redefined=redefined)
+        measured = run(recording, join, collect=collect, future=future, redefined=redefined)
     tally, pairs = measured.tally, measured.pairs
     return Report(
         results=tally.results,
@@ -151,8 +163,8 @@ def simulate(
         fairness=tally.fairness,
         peak_rows=tally.peak_rows,
         peak_bytes=tally.peak_bytes,
-        rows_left=len(traces[0]),
-        rows_right=len(traces[1]),
+        rows_left=len(encoded.traces[0]),
+        rows_right=len(encoded.traces[1]),
         evicted=tally.evicted,
         expired=tally.expired,
         late=arrivals.late,
@@ -160,20 +172,16 @@ def simulate(
         times=exact.times,
         results_over_time=measured.curve,
         exact_over_time=exact.curve,
-        pairs=Pairs(encoded.source[pairs.left], encoded.source[pairs.right]) if pairs else None,
+        pairs=pairs.renumbered(encoded.source, encoded.source) if pairs else None,
         learned=measured.learned,
     )
 
 
 def run(
-    arrivals: Arrivals,
+    recording: Recording,
     join: Join,
-    cuts: Array,
-    checks: Array,
-    start: Time | None = None,
     *,
     collect: bool = False,
-    instants: bool = False,
     future: Future | None = None,
     redefined: Redefined | None = None,
 ) -> Measured:
@@ -181,64 +189,48 @@ def run(
 
     Parameters
     ----------
-    arrivals, join
-        The arrivals, and the configuration of the join.
-    cuts
-        Where steps end, from `Arrivals.cuts`.
-    checks
-        The cuts at which the curve of results is read.
-    start
-        Count only rows that arrive from this time on.
+    recording, join
+        The streams, and the configuration of the join.
     collect
         Whether to keep the pairs, by row number.
-    instants
-        Whether steps contain all rows of their times.
     future
         What will arrive, for a policy that needs it.
     redefined
         The importance of rows from some of the cuts on.
     """
     operator = Operator(join, PolicyRetention(join, future))
-    arrived = [0, 0]
-    begin = None if start is None else arrivals.before(start)
-    read = {tuple(check) for check in checks.tolist()}
-    times, curve, found = [], [], [Pairs(_NO_ROWS, _NO_ROWS)]
-    for left, right, moment in arrivals.steps(cuts, whole_instants=instants):
-        if begin == tuple(arrived):
-            operator.state.tally, found = Tally(), found[:1]
-        importance = redefined.importance(tuple(arrived)) if redefined else None
+
+    def run_step(left: Rows, right: Rows, moment: Moment) -> list[Pairs]:
+        arrived = tuple(operator.state.arrived.values())
+        importance = redefined.importance(arrived) if redefined else None
         if importance is not None:
             for side in SIDES:
                 if len(operator.buffers[side]):
                     operator.revalue(side, importance[operator.buffers[side].rows.id])
         if collect:
-            old = (buffer.rows.id for buffer in operator.buffers.values())
-            ids = [np.concatenate(both) for both in zip(old, (left.id, right.id), strict=True)]
-        chunks, _ = collected(operator.step(left, right, moment, pairs=collect))
-        found += [Pairs(ids[0][chunk.left], ids[1][chunk.right]) for chunk in chunks]
-        arrived[0] += len(left)
-        arrived[1] += len(right)
-        if tuple(arrived) in read:
-            counting = begin is None or sum(arrived) > sum(begin)
-            times.append(moment.now)
-            curve.append(operator.tally.results if counting else 0)
-    if begin == tuple(arrived):
-        operator.state.tally, found = Tally(), found[:1]
+            return numbered(operator, left, right, moment)
+        collected(operator.step(left, right, moment))
+        return []
+
+    read = {tuple(check) for check in recording.checks.tolist()}
+    times, curve, found = [], [], [Pairs(_NO_ROWS, _NO_ROWS)]
+    for step in replay(recording, operator, run_step):
+        found += step.outcome if step.counted else []
+        if step.arrived in read:
+            times.append(step.moment.now)
+            curve.append(operator.tally.results if step.counted else 0)
     pairs = Pairs(*map(np.concatenate, zip(*found, strict=True))) if collect else None
     learned = tuple(operator.retention.learned())
     return Measured(operator.tally, np.array(times), np.array(curve, np.int64), pairs, learned)
 
 
 def future_of(
-    arrivals: Arrivals,
-    cuts: Array,
-    pairs: Pairs,
-    combine: Combine = "min",
-    redefined: Redefined | None = None,
+    recording: Recording, pairs: Pairs, combine: Combine = "min", redefined: Redefined | None = None
 ) -> Future:
-    """Everything that arrives in the steps that end at these cuts; `pairs` are the results of the exact join."""
+    """Everything that arrives in the steps of a recording; `pairs` are the results of the exact join."""
+    arrivals = recording.arrivals
     left, right = arrivals.left, arrivals.right
-    ends = step_ends(cuts)
+    ends = step_ends(recording.cuts)
     steps = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     importance = None
     if left.importance is not None and right.importance is not None:
@@ -252,34 +244,3 @@ def future_of(
             at = stage == number
             importance[at] = importances(COMBINES[combine], values, values, pairs.left[at], pairs.right[at])
     return Future(left, right, steps, pairs, importance)
-
-
-_NO_ROWS = np.empty(0, np.int64)
-
-
-def thinned_cuts(cuts: Array, arrivals: Arrivals, start: Time | None) -> Array:
-    """At most `CHECKPOINTS` of the cuts, evenly spaced, including the last and the start of counting."""
-    chosen = (
-        cuts[np.linspace(0, len(cuts) - 1, min(len(cuts), CHECKPOINTS)).astype(np.int64)]
-        if len(cuts)
-        else cuts
-    )
-    if start is None or not any(arrivals.before(start)):
-        return chosen
-    return np.unique(np.concatenate((chosen, [arrivals.before(start)])), axis=0)
-
-
-def begin_of(arrivals: Arrivals) -> Time:
-    """The time at which the first row arrives."""
-    firsts = [at[0].item() for at in (arrivals.at_left, arrivals.at_right) if len(at)]
-    return min(firsts, default=0)
-
-
-def check_run(step: StepSize, warmup: Time) -> None:
-    """Refuse an invalid step or warmup."""
-    if not np.isfinite(warmup) or warmup < 0:
-        raise InputError(f"warmup {warmup!r} is not a span of time; give a finite number, at least 0")
-    if step == "instant":
-        return
-    if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 1:
-        raise InputError(f"step {step!r} is not known; use 1, a larger number of rows, or 'instant'")

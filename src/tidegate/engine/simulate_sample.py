@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.engine.encode import encode
+from tidegate.engine.encode import encode_streams
 from tidegate.engine.join import Join
-from tidegate.engine.operator import Operator, collected
+from tidegate.engine.operator import Operator, numbered
+from tidegate.engine.replay import Recording, replay
 from tidegate.engine.sampler_retention import SamplerRetention
-from tidegate.engine.simulate import begin_of, check_run, run, thinned_cuts
-from tidegate.engine.tally import Tally
-from tidegate.streams import Trace
-from tidegate.types import Budget, Sampled, Window
+from tidegate.engine.simulate import run
+from tidegate.types import Budget, Sampled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
     from tidegate.sampling import Sampler
-    from tidegate.types import Array, Condition, Side, StepSize, Time, WindowSpan
+    from tidegate.types import Array, Condition, Side, StepSize, Time, Window, WindowSpan
 
 
 @dataclass(frozen=True)
@@ -111,38 +111,21 @@ def simulate_sample(
     >>> sample.peak_rows <= 200, sample.exact
     (True, 75324)
     """
-    traces = [Trace.of(d, on=on, time=time, what=what) for d, what in ((left, "left"), (right, "right"))]
-    span = Window.of(window)
-    if all(trace.time.dtype.kind == "i" for trace in traces):
-        span = span.whole()
-    check_run(step, warmup)
-    join = Join(span, Budget.of(budget), condition=condition, seed=seed)
+    encoded = encode_streams(left, right, window, condition, on=on, time=time, lateness=lateness, ahead=ahead)
+    join = Join(encoded.window, Budget.of(budget), condition=condition, seed=seed)
     retention = SamplerRetention(join, sampler)
     operator, sampling = Operator(join, retention), retention.sampling
-    encoded = encode(traces[0], traces[1], join.window, condition, lateness, ahead)
-    arrivals = encoded.arrivals
-    start = begin_of(arrivals) + warmup if warmup else None
-    cuts = arrivals.cuts(step, start)
-    checks = thinned_cuts(cuts, arrivals, start)
-    exact = run(arrivals, Join(join.window, condition=condition), checks, checks, start)
-    begin = None if start is None else arrivals.before(start)
-    arrived, found = [0, 0], [Sampled.none()]
+    recording = Recording.of(encoded.arrivals, step, warmup)
+    exact = run(recording.coarse(), Join(join.window, condition=condition))
+    found: list[Sampled] = []
     recorded: list[tuple[Time, float, int]] = []
     lowered = 0
-    for lefts, rights, moment in arrivals.steps(cuts, whole_instants=step == "instant"):
-        if begin == tuple(arrived):
-            operator.state.tally, found, lowered = Tally(), found[:1], sampling.control.lowered
-        old = (buffer.rows.id for buffer in operator.buffers.values())
-        ids = [np.concatenate(both) for both in zip(old, (lefts.id, rights.id), strict=True)]
-        for chunk in collected(operator.step(lefts, rights, moment, pairs=True))[0]:
-            left_ids, right_ids = ids[0][chunk.left], ids[1][chunk.right]
-            found.append(Sampled(left_ids, right_ids, chunk.probability, chunk.owner, chunk.shown))
-        arrived[0] += len(lefts)
-        arrived[1] += len(rights)
-        recorded.append((moment.now, sampling.fraction, operator.rows))
-    if begin == tuple(arrived):
-        operator.state.tally, found = Tally(), found[:1]
-    pairs = Sampled.concat(found)
+    for ended in replay(recording, operator, partial(numbered, operator)):
+        if ended.counted:
+            found += ended.outcome
+        else:
+            lowered = sampling.control.lowered
+        recorded.append((ended.moment.now, sampling.fraction, operator.rows))
     tally = operator.tally
     times, fraction, rows = map(np.array, zip(*recorded, strict=True)) if recorded else (_NONE, _NONE, _NONE)
     return SampleReport(
@@ -154,15 +137,9 @@ def simulate_sample(
         peak_rows=tally.peak_rows,
         peak_bytes=tally.peak_bytes,
         overflows=sampling.control.lowered - lowered,
-        late=arrivals.late,
+        late=encoded.arrivals.late,
         null_keys=encoded.null_keys,
-        pairs=Sampled(
-            encoded.source[pairs.left],
-            encoded.source[pairs.right],
-            pairs.probability,
-            pairs.owner,
-            pairs.shown,
-        ),
+        pairs=Sampled.concat(found).renumbered(encoded.source, encoded.source),
         times=times,
         fraction=fraction,
         rows=rows,

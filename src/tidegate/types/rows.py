@@ -118,6 +118,10 @@ class Pairs(NamedTuple):
     left: Array
     right: Array
 
+    def renumbered(self, left: Array, right: Array) -> Self:
+        """The same results by other numbers, given for each number of either side."""
+        return self._replace(left=left[self.left], right=right[self.right])
+
 
 class Sampled(Pairs):
     """Results of a sample: both partners, the probability of each result, and how it was drawn.
@@ -143,6 +147,10 @@ class Sampled(Pairs):
         """No results."""
         empty = np.empty(0, np.int64)
         return cls(empty, empty, np.empty(0), empty, np.empty(0))
+
+    def renumbered(self, left: Array, right: Array) -> Self:
+        """The same results by other numbers, given for each number of either side."""
+        return type(self)(left[self.left], right[self.right], self.probability, self.owner, self.shown)
 
     def take(self, places: Array) -> Self:
         """The results at these places."""

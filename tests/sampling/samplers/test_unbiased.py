@@ -15,6 +15,7 @@ from tests.sampling.workload import MODEL, SHARES, stream
 from tidegate.engine.encode import encode
 from tidegate.engine.join import Join
 from tidegate.engine.operator import Operator, collected
+from tidegate.engine.replay import Recording
 from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.engine.simulate import run
 from tidegate.experiments.windowed_joins.printed_uniform import PrintedUniform
@@ -47,7 +48,7 @@ PLACES = np.full((120, 120), -1)
 
 def exact() -> int:
     """Number the results of the exact join by their rows' numbers, and return how many there are."""
-    pairs = run(ARRIVALS, Join(Window(*WINDOW)), CUTS, CUTS, collect=True).pairs
+    pairs = run(Recording(ARRIVALS, CUTS, CUTS), Join(Window(*WINDOW)), collect=True).pairs
     assert pairs is not None
     PLACES[pairs.left, pairs.right] = np.arange(len(pairs.left))
     return len(pairs.left)
