@@ -1,8 +1,11 @@
-"""Look up classes by name, including classes that users define."""
+"""Make objects of plain values: look up classes by name, also those that users define, and fill their fields."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from dataclasses import fields
+from typing import Any, TypeVar, get_args, get_type_hints
+
+import numpy as np
 
 from tidegate.types import InputError, perhaps, refuse_class
 
@@ -35,3 +38,32 @@ def find_class(name: object, known: dict[str, type[T]], what: str) -> type[T]:
         names = sorted(known)
         raise InputError(f"{what} {name!r} is not known; use one of {', '.join(names)}{perhaps(name, names)}")
     return known[name]
+
+
+def to_parameters(value: object) -> dict[str, Any]:
+    """The arguments of a dataclass's constructor, as values that JSON can hold if those of its fields are plain."""
+    given = fields(value)  # type: ignore[arg-type]
+    return {field.name: _as_json(getattr(value, field.name)) for field in given if field.init}
+
+
+def from_parameters(kind: type[T], parameters: dict[str, Any]) -> T:
+    """The object of a dataclass that `to_parameters` described: models in it are made as its annotations say."""
+    if not any(isinstance(value, dict) for value in parameters.values()):
+        return kind(**parameters)
+    hints = get_type_hints(kind)
+    return kind(**{name: _from_json(value, hints.get(name)) for name, value in parameters.items()})
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if hasattr(value, "to_parameters"):
+        return value.to_parameters()
+    return [_as_json(part) for part in value] if isinstance(value, tuple) else value
+
+
+def _from_json(value: object, hint: object) -> object:
+    for kind in get_args(hint) or (hint,):
+        if isinstance(value, dict) and hasattr(kind, "from_parameters"):
+            return kind.from_parameters(value)
+    return value

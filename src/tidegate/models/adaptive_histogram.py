@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.types import InputError
+from tidegate.types import Column, InputError, Numbers, Stateful
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from tidegate.types import Array
+    from tidegate.types import Array, State
 
 _COUNT, _MEAN, _SQUARES, _POSITION, _DISTANCES = range(5)
 """Columns of a bucket: weight, mean and sum of squared deviations of the values, and the same of the positions."""
@@ -27,7 +27,7 @@ _HALF_DISTANCE: Final = 0.8
 """The distance of the means of two halves from that of the whole, in standard deviations (about, for any shape)."""
 
 
-class AdaptiveHistogram:
+class AdaptiveHistogram(Stateful):
     """The mean value near a position, from observations whose weight may decay.
 
     Each bucket records the number of its observations, their mean and their standard deviation. `adapt` splits
@@ -59,6 +59,12 @@ class AdaptiveHistogram:
     at their mean, into halves of the same mean value, but not if its positions hardly differ. Between the middles of
     two buckets the mean is interpolated.
     """
+
+    state: ClassVar[State] = {
+        "edges": Column("edges"),
+        "table": Column("table", (-1, 5)),
+        "used": Numbers(used=int),
+    }
 
     def __init__(self, buckets: int = 10) -> None:
         if isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1:
@@ -93,17 +99,6 @@ class AdaptiveHistogram:
         edges = self.edges[: self.used - 1].tolist()
         columns = self.table[: self.used, _MEAN].tolist(), self.table[: self.used, _COUNT].tolist()
         return list(zip([None, *edges], [*edges, None], *columns, strict=True))
-
-    def snapshot(self) -> dict[str, Array]:
-        """The state as plain arrays."""
-        return {"edges": self.edges.copy(), "table": self.table.ravel().copy(), "used": np.array([self.used])}
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Restore the state that `snapshot` returned."""
-        self.edges = state["edges"].copy()
-        self.table = state["table"].reshape(len(self.edges), -1).copy()
-        self.used = int(state["used"][0])
-        return self
 
 
 @kernel

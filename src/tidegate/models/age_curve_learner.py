@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.models.age_curve import AgeCurve
-from tidegate.types import SIDES, other_side
+from tidegate.types import SIDES, Column, Numbers, Stateful, other_side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidegate.types import Array, Buckets, Side, Step, Time
+    from tidegate.types import Array, Buckets, Side, State, Step, Time
 
 PRIOR_ROWS: Final = 1.0
 """The prior of each bucket: this many rows with the average rate."""
@@ -25,7 +25,7 @@ _MIN_MATCHES: Final = 64
 """The number of matches, expected or observed, that a review needs."""
 
 
-class AgeCurveLearner:
+class AgeCurveLearner(Stateful):
     """Matches at each age, divided by the time that rows were buffered at that age.
 
     Every buffered row is an observation, even if it is evicted before its window ends: it could be matched at the
@@ -62,6 +62,14 @@ class AgeCurveLearner:
     buffered uses all rows. It leaves curves that change to future work.
     """
 
+    state: ClassVar[State] = {
+        "matches": Column("matches"),
+        "held": Column("exposure"),
+        "late_matches": Column("_recent_matches"),
+        "late_held": Column("_recent_exposure"),
+        "reviewed": Numbers(_reviewed=float, _width=float),
+    }
+
     def __init__(self, buckets: Buckets, horizon: Time | None) -> None:
         self._buckets = buckets
         self._horizon = horizon
@@ -70,7 +78,7 @@ class AgeCurveLearner:
         # The same since the last review.
         self._recent_matches = np.zeros(buckets.count)
         self._recent_exposure = np.zeros(buckets.count)
-        self._reviewed = -np.inf
+        self._reviewed, self._width = -np.inf, buckets.width
 
     def observe(
         self,
@@ -172,26 +180,10 @@ class AgeCurveLearner:
         edges = np.arange(self._buckets.count + 1) * width
         return AgeCurve(edges, density * width, sample=self.exposure / width)
 
-    def snapshot(self) -> dict[str, Array]:
-        """The state as plain arrays."""
-        return {
-            "matches": self.matches.copy(),
-            "held": self.exposure.copy(),
-            "late_matches": self._recent_matches.copy(),
-            "late_held": self._recent_exposure.copy(),
-            "reviewed": np.array([self._reviewed, self._buckets.width]),
-        }
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Restore the state that `snapshot` returned; a state with other buckets is discarded."""
-        reviewed, width = state["reviewed"].tolist()
-        if (width, len(state["matches"])) == (self._buckets.width, self._buckets.count):
-            self.matches, self.exposure = state["matches"].copy(), state["held"].copy()
-            self._recent_matches, self._recent_exposure = (
-                state["late_matches"].copy(),
-                state["late_held"].copy(),
-            )
-            self._reviewed = reviewed
+    def after_restore(self) -> None:
+        """Discard a state with other buckets."""
+        if (self._width, len(self.matches)) != (self._buckets.width, self._buckets.count):
+            vars(self).update(vars(AgeCurveLearner(self._buckets, self._horizon)))
 
 
 def observe_ages(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.models.decay import half_life
-from tidegate.types import InputError, Side, check_choice
+from tidegate.types import Column, InputError, Side, Stateful, check_choice
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Time
+    from tidegate.types import Array, State, Time
 
 
 _ROUNDING: Final = 1e-9
@@ -21,7 +21,7 @@ _LAST, _SPAN, _NOW = 2, 4, 5
 observation, the decayed time, and the clock."""
 
 
-class Rates:
+class Rates(Stateful):
     """Rows per unit of time on each side, learned while they arrive.
 
     After one horizon a row counts half, and so does the time that passed. So their quotient is right from the start,
@@ -46,6 +46,8 @@ class Rates:
     Rows of the first instant do not count, since the time in which they arrived is unknown. Until time has passed,
     rates are 0.
     """
+
+    state: ClassVar[State] = {"rates": Column("_state")}
 
     def __init__(self, horizon: Time | None = None) -> None:
         self._half_life = half_life(horizon)
@@ -86,15 +88,6 @@ class Rates:
         If both sides receive a row at each time, one is ahead until the row of the other arrives.
         """
         return float(relative(*self._state[:2].tolist())[_index(side)])
-
-    def snapshot(self) -> dict[str, Array]:
-        """The state as plain arrays."""
-        return {"rates": self._state.copy()}
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Restore the state that `snapshot` returned."""
-        self._state = state["rates"].copy()
-        return self
 
 
 def _index(side: Side) -> int:

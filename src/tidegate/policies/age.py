@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -22,15 +22,17 @@ from tidegate.types import (
     InputError,
     Last,
     Learned,
+    Nested,
+    Numbers,
+    Opposites,
+    Record,
     Side,
-    as_part,
     other_side,
-    parts_of,
 )
 
 if TYPE_CHECKING:
     from tidegate.policies.ranking import RecordedRun
-    from tidegate.types import Array, Rows, Setting, Step, Time
+    from tidegate.types import Array, Rows, Setting, State, Step, Time
 
 _LEARNING_WINDOWS: Final = REMEMBERED_WINDOWS
 """A curve counts as learned after every age was observed for this many windows of the usual monitoring."""
@@ -117,12 +119,6 @@ class Age(Policy):
         if self.curve is None and self.right is not None:
             raise InputError("right= is given without curve=, the curve of left rows; give both")
 
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
-        """Make a policy from what `parameters` returned."""
-        curves = {name: parameters[name] and AgeCurve(**parameters[name]) for name in ("curve", "right")}
-        return cls(**parameters | curves)
-
     def start(self, setting: Setting) -> RunningPolicy:
         """Start with the given curves, or learn them."""
         spans = setting.window.left, setting.window.right
@@ -142,6 +138,13 @@ class Age(Policy):
 
 class RunningAge(RunningPolicy):
     """A running `Age`."""
+
+    state: ClassVar[State] = {
+        "clock": Numbers(_now=float, _fitted=float, _held=int).or_longer(),
+        "lead": Opposites("_lead").optional(),
+        "rate.": Nested("_rates"),
+        "{}.": (Record("_learned_curves", AgeCurve).optional(), Nested("_learners").optional()),
+    }
 
     def __init__(self, config: Age, setting: Setting) -> None:
         self.config = config
@@ -279,35 +282,13 @@ class RunningAge(RunningPolicy):
             ]
         return learned
 
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned."""
-        state = {"clock": np.array([self._now, self._fitted, self._held], np.float64)}
-        state["lead"] = np.array([self._lead["left"]], np.float64)
-        state |= as_part("rate", self._rates.snapshot())
-        for side, learner in self._learners.items():
-            state |= as_part(side, learner.snapshot())
-            curve = self.curves[side]
-            if curve is not None and curve.sample is not None:
-                state |= {f"{side}.{name}": getattr(curve, name) for name in ("edges", "rates", "sample")}
-        return state
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        # Earlier states have further numbers, which are not needed.
-        self._now, self._fitted, held = state["clock"][:3].tolist()
-        self._held = int(held)
-        lead = state["lead"][0].item() if "lead" in state else 0
-        self._lead = {"left": lead, "right": -lead}
+    def after_restore(self) -> None:
+        """Forget what was computed from other curves."""
         self._before_partners.clear()
-        parts = parts_of(state)
-        self._rates.restore(parts["rate"])
-        for side, learner in self._learners.items():
-            learned = parts.get(side, {})
-            if learned:
-                learner.restore(learned)
-            curve = [learned[name] for name in ("edges", "rates", "sample") if name in learned]
-            self.curves[side] = AgeCurve(*curve) if curve else None
-        return self
+
+    @property
+    def _learned_curves(self) -> dict[Side, AgeCurve | None]:
+        return self.curves if self._learners else {}
 
 
 _NO_CURVE: Final = Tables(NO_NUMBERS, NO_NUMBERS, NO_NUMBERS, NO_INTEGERS, 0.0)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from tidegate.models import LearnedFrequency, Oracle, Process, Rates, Stationary
 from tidegate.models.processes.arrival_forecast import ArrivalForecast
-from tidegate.types import SIDES, InputError, Learned, as_part, parts_of
+from tidegate.types import SIDES, InputError, Learned, Nested, Stateful, Tuple
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Clocks, Side, Step, Time
+    from tidegate.types import Clocks, Side, State, Step, Time
 
 _CAPACITY: Final = 1 << 10
 _NOTHING: Final = Oracle(np.empty(0, np.int64))
@@ -32,7 +32,7 @@ def check_processes(policy: str, left: object, right: object) -> None:
         raise InputError(f"{policy} has no process on the {lacking}; give both, or neither to learn")
 
 
-class ArrivalModel(ABC):
+class ArrivalModel(Stateful, ABC):
     """A model of the next rows."""
 
     @abstractmethod
@@ -51,17 +51,14 @@ class ArrivalModel(ABC):
         """The current estimates, for reports and inspection."""
         return []
 
-    @abstractmethod
-    def snapshot(self) -> dict[str, Array]:
-        """What was observed, as named arrays."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `snapshot` returned."""
-
 
 class ProcessArrivals(ArrivalModel):
     """A given process for each side, with one row at each time step, or more as observed."""
+
+    state: ClassVar[State] = {
+        "last.{}": Tuple("_last", np.int64).optional(),
+        "rate.": Nested("_rates").optional(),
+    }
 
     def __init__(self, processes: dict[Side, Process], ahead: int, horizon: Time | None = None) -> None:
         self._processes, self._ahead = processes, ahead
@@ -91,22 +88,11 @@ class ProcessArrivals(ArrivalModel):
         """By the observed rates: 1 for the faster side."""
         return self._rates.relative(side)
 
-    def snapshot(self) -> dict[str, Array]:
-        """The last keys, and the rates."""
-        state = {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
-        return state | as_part("rate", self._rates.snapshot())
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `snapshot` returned; older states have no rates."""
-        parts = parts_of(state)
-        if "rate" in parts:
-            self._rates.restore(parts["rate"])
-        for side, last in parts.get("last", {}).items():
-            self._last["left" if side == "left" else "right"] = int(last[0]), int(last[1])
-
 
 class LearnedArrivals(ArrivalModel):
     """Learned shares of keys, of rows that arrive evenly at the learned rates."""
+
+    state: ClassVar[State] = {"rate.": Nested("_rates"), "share.": Nested("_shares")}
 
     def __init__(self, ahead: int, horizon: Time | None) -> None:
         self._ahead = ahead
@@ -138,14 +124,3 @@ class LearnedArrivals(ArrivalModel):
     def learned(self) -> list[Learned]:
         """The rates."""
         return [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned."""
-        state = as_part("rate", self._rates.snapshot())
-        return state | as_part("share", self._shares.snapshot())
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `snapshot` returned."""
-        parts = parts_of(state)
-        self._rates.restore(parts["rate"])
-        self._shares.restore(parts["share"])

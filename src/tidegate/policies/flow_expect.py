@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from tidegate.policies.arrival_models import ArrivalModel, LearnedArrivals, Proc
 from tidegate.policies.min_cost_flow import least_cost_flow
 from tidegate.policies.policy import Policy, RunningPolicy, check_integer_keys
 from tidegate.policies.selection import best
-from tidegate.types import SIDES, Clocks, InputError, Learned, other_side
+from tidegate.types import SIDES, Clocks, InputError, Learned, Nested, Numbers, Opposites, other_side
 
 if TYPE_CHECKING:
     from tidegate.models.processes.arrival_forecast import ArrivalForecast
-    from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
+    from tidegate.types import Array, Budget, Rows, Setting, Side, State, Step, Time
 
 _AHEAD: Final = 16
 _SCALE: Final = 1 << 30
@@ -105,17 +105,15 @@ class FlowExpect(Policy):
             check_integer_keys(setting, "flow_expect was given processes (left=, right=)")
         return RunningFlowExpect(self, setting)
 
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
-        """Make a policy from what `parameters` returned."""
-        processes: dict[str, Any] = {
-            side: parameters[side] and Process.from_parameters(parameters[side]) for side in SIDES
-        }
-        return cls(**parameters | processes)
-
 
 class RunningFlowExpect(RunningPolicy):
     """A running `FlowExpect`."""
+
+    state: ClassVar[State] = {
+        "": Nested("_model"),
+        "arrived": Numbers(_arrived=int),
+        "lead": Opposites("_lead").optional(),
+    }
 
     def __init__(self, config: FlowExpect, setting: Setting) -> None:
         self.config = config
@@ -216,19 +214,6 @@ class RunningFlowExpect(RunningPolicy):
     def learned(self) -> list[Learned]:
         """Rates, if they are learned."""
         return self._model.learned()
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was observed."""
-        own = {"arrived": np.array([self._arrived]), "lead": np.array([self._lead["left"]], np.float64)}
-        return self._model.snapshot() | own
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self._arrived = int(state["arrived"][0])
-        lead = state["lead"][0].item() if "lead" in state else 0
-        self._lead = {"left": lead, "right": -lead}
-        self._model.restore(state)
-        return self
 
 
 def plan(gains: Array, enters: Array, room: int) -> tuple[Array, float]:

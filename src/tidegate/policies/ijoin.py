@@ -17,10 +17,10 @@ from tidegate.models.validation import positive
 from tidegate.policies.abilities import DecidesOnSets, WatchesAges, learned_by
 from tidegate.policies.importance import importance_of
 from tidegate.policies.policy import Policy, RunningPolicy, find
-from tidegate.types import FAR, SIDES, InputError, Learned, as_part, check_choice, parts_of
+from tidegate.types import FAR, SIDES, InputError, Learned, Nested, Numbers, Opposites, check_choice
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Buckets, Rows, Setting, Side, Step, Time
+    from tidegate.types import Array, Buckets, Rows, Setting, Side, State, Step, Time
 
 Immature = Literal["oldest", "priority", "importance", "arrival"]
 
@@ -202,6 +202,13 @@ class IJoin(Policy):
 class RunningIJoin(RunningPolicy):
     """A running `IJoin`: the recent matches of each row, and the time of its last one, are columns of the rows."""
 
+    state: ClassVar[State] = {
+        "numbers": Numbers(_rows=float, _importance=float, _now=float).or_longer(),
+        "counts": Numbers(_held=dict).or_longer(),
+        "lead": Opposites("_lead").optional(),
+        "rate.": Nested("_rates"),
+    }
+
     def __init__(self, config: IJoin, setting: Setting) -> None:
         self.config = config
         span = max(setting.window.reach(side) for side in SIDES)
@@ -281,26 +288,11 @@ class RunningIJoin(RunningPolicy):
         learned = [Learned("rate", side, self._rates.rate(side)) for side in SIDES]
         return learned + [Learned("maturity", side, self._mature_after(side)) for side in SIDES]
 
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned."""
-        numbers = [self._rows, self._importance, self._now]
-        state = {"numbers": np.array(numbers), "counts": np.array([*self._held.values()], np.int64)}
-        state["lead"] = np.array([self._lead["left"]], np.float64)
-        return state | as_part("rate", self._rates.snapshot())
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        # Earlier states have further numbers and counts, which are not needed.
-        self._rows, self._importance, self._now = state["numbers"][:3].tolist()
-        self._held = dict(zip(SIDES, state["counts"][: len(SIDES)].tolist(), strict=True))
-        lead = state["lead"][0].item() if "lead" in state else 0.0
-        self._lead = {"left": lead, "right": -lead}
-        self._rates.restore(parts_of(state)["rate"])
-        return self
-
 
 class ExpectedImportance(RunningPolicy):
     """A running `IJoin` with `expects`: importance times expected results."""
+
+    state: ClassVar[State] = {"": Nested("_expects")}
 
     def __init__(self, config: IJoin, expects: RunningPolicy) -> None:
         self.config = config
@@ -330,15 +322,6 @@ class ExpectedImportance(RunningPolicy):
     def learned(self) -> list[Learned]:
         """What the policy of `expects` learned."""
         return learned_by(self._expects)
-
-    def snapshot(self) -> dict[str, Array]:
-        """The state of the policy of `expects`."""
-        return self._expects.snapshot()
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self._expects = self._expects.restore(state)
-        return self
 
 
 def _no_expected_results(expects: Policy | str) -> InputError:

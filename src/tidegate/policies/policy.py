@@ -9,12 +9,12 @@ What only some policies can do, such as deciding on sets of rows, is in `abiliti
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
 
 from tidegate import policies
-from tidegate.registry import classes_by_name, find_class
-from tidegate.types import InputError, Order
+from tidegate.registry import classes_by_name, find_class, from_parameters, to_parameters
+from tidegate.types import InputError, Order, Stateful
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, Setting, Step, Time
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Need = Literal["importance", "future"]
 
 
-class LearningHooks(Protocol):
-    """What a running policy learns and saves; by default nothing."""
+class LearningHooks(Stateful, Protocol):
+    """What a running policy learns, and saves by its declared `state`; by default nothing."""
 
     def observe(self, step: Step) -> None:  # noqa: ARG002 - for subclasses
         """Learn from the arrivals and matches of a step, before its rows are scored."""
@@ -32,18 +32,6 @@ class LearningHooks(Protocol):
     def kind(self) -> str:
         """What identifies its state: only a policy of the same kind can restore it."""
         return type(self).__name__
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned, as named arrays."""
-        return {}
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        if state:
-            raise InputError(
-                f"{type(self).__name__} keeps no state but was given {sorted(state)}; restore with its own"
-            )
-        return self
 
 
 @runtime_checkable
@@ -102,21 +90,15 @@ class Policy(LearningHooks, ABC):
     def parameters(self) -> dict[str, Any] | None:
         """Its parameters, as values that JSON can hold; None if they cannot be described.
 
-        A dataclass returns its fields, with the parameters of models among them. A policy with a model, or with
-        fields that are not plain, overrides `from_parameters` too.
+        A dataclass returns its fields, with the parameters of models among them. A policy with other fields that are
+        not plain overrides `from_parameters` too.
         """
-        if not is_dataclass(self):
-            return None
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        return {
-            name: value.to_parameters() if hasattr(value, "to_parameters") else value
-            for name, value in given.items()
-        }
+        return to_parameters(self) if is_dataclass(self) else None
 
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> Self:
         """Make a policy from what `parameters` returned."""
-        return cls(**parameters)
+        return from_parameters(cls, parameters)
 
 
 def check_rows(policy: Policy, rows: Rows) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -21,16 +21,15 @@ from tidegate.policies.trend_limits import (
     TrendLimits,
     check_trends,
     lower_unreachable,
-    trends_from,
 )
 from tidegate.policies.waiting import JoinableSpans
-from tidegate.types import FAR, SIDES, InputError, Learned, as_part, other_side, parts_of
+from tidegate.types import FAR, SIDES, InputError, Learned, Nested, Numbers, Record, other_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidegate.policies.ranking import RecordedRun
-    from tidegate.types import Array, Budget, Rows, Setting, Side, Step, Time
+    from tidegate.types import Array, Budget, Rows, Setting, Side, State, Step, Time
 
 _SAMPLE: Final = 1 << 13
 """The mean number of arrivals of a side and step that are counted, of steps with more arrivals than this."""
@@ -127,12 +126,6 @@ class Prob(Policy):
         """Start with the given shares, or learn them."""
         return RunningProb(self, setting)
 
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
-        """Make a policy from what `parameters` returned."""
-        model = parameters["model"]
-        return cls(**parameters | {"model": model and Frequency(**model)} | trends_from(parameters))
-
     def weight(self, rows: Rows, clock: Time, remaining: Array | None = None) -> Array | float:  # noqa: ARG002 - for subclasses
         """A factor of the score; `remaining` is the time in which the other side can still bring the key."""
         return 1.0
@@ -144,6 +137,14 @@ class Prob(Policy):
 
 class RunningProb(RunningPolicy):
     """A running `Prob`: expected results per unit of time, from shares and rates."""
+
+    state: ClassVar[State] = {
+        "clock": Numbers(_now=float, _payoffs_at=float),
+        "rate.": Nested("_rates"),
+        "share.": Nested("_learner").optional(),
+        "limits.": Nested("_limits").optional(),
+        "{}.": Record("_payoffs", Payoff).optional(),
+    }
 
     def __init__(self, config: Prob, setting: Setting, *, forgets: bool = True) -> None:
         self.config = config
@@ -161,7 +162,7 @@ class RunningProb(RunningPolicy):
         self._joinable = None if setting.window.counted else JoinableSpans(setting.window)
         self._now: Time = -FAR
         self._payoffs_at: Time = -FAR
-        self._payoffs: tuple[Payoff, Payoff] | None = None
+        self._payoffs: dict[Side, Payoff] = {}
 
     def __repr__(self) -> str:
         return repr(self.config)
@@ -269,9 +270,9 @@ class RunningProb(RunningPolicy):
         if self._now - self._payoffs_at >= max(self._spans) / _PAYOFFS_A_WINDOW:
             model = known.frequency() if isinstance(known, FrequencyLearner) else known
             both = model.payoff(rates=rates, window=(self._spans[0], self._spans[1]))
-            self._payoffs = both[0].coarse(_SEGMENTS), both[1].coarse(_SEGMENTS)
+            self._payoffs = {side: payoff.coarse(_SEGMENTS) for side, payoff in zip(SIDES, both, strict=True)}
             self._payoffs_at = self._now
-        return self._payoffs
+        return (self._payoffs["left"], self._payoffs["right"]) if self._payoffs else None
 
     def learned(self) -> list[Learned]:
         """Rates, and the shares of the most frequent keys."""
@@ -290,31 +291,6 @@ class RunningProb(RunningPolicy):
                 rows = None if total is None else share * total
                 learned.append(Learned("share", side, share, rows, key=int(keys[place])))
         return learned
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned."""
-        state = {"clock": np.array([self._now, self._payoffs_at], np.float64)}
-        state |= as_part("rate", self._rates.snapshot())
-        if self._learner:
-            state |= as_part("share", self._learner.snapshot())
-        if self._limits:
-            state |= as_part("limits", self._limits.snapshot())
-        for side, payoff in zip(SIDES, self._payoffs or (), strict=False):
-            state |= {f"{side}.memory": payoff.memory, f"{side}.results": payoff.results}
-        return state
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        parts = parts_of(state)
-        self._now, self._payoffs_at = state["clock"].tolist()
-        if "left" in parts:
-            self._payoffs = Payoff(**parts["left"]), Payoff(**parts["right"])
-        self._rates.restore(parts["rate"])
-        if self._limits and "limits" in parts:
-            self._limits.restore(parts["limits"])
-        if self._learner and "share" in parts:
-            self._learner.restore(parts["share"])
-        return self
 
 
 def expected_results(share: Array, rate: float, weight: Array | float = 1.0) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,12 @@ from tidegate.policies.trend_limits import (
     TrendLimits,
     check_trends,
     lower_unreachable,
-    trends_from,
 )
+from tidegate.types import Nested
 
 if TYPE_CHECKING:
     from tidegate.policies.ranking import RecordedRun
-    from tidegate.types import Array, Rows, Setting, Step, Time
+    from tidegate.types import Array, Rows, Setting, State, Step, Time
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,6 @@ class Random(Policy):
         limits = TrendLimits.of(self.left, self.right, setting)
         return seeded if limits is None else TrendRandom(seeded, limits)
 
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
-        """Make a policy from what `parameters` returned."""
-        return cls(**parameters | trends_from(parameters))
-
     def salts(self, times: Array) -> Array:
         """The salt of the draws at each of these times."""
         seed = np.uint64(int(self.seed or 0) % 2**64)
@@ -107,6 +102,8 @@ def draw_scores(ids: Array, salt: int) -> Array:
 class TrendRandom(RunningPolicy):
     """A running `Random` where keys follow trends."""
 
+    state: ClassVar[State] = {"": Nested("_limits")}
+
     def __init__(self, config: Random, limits: TrendLimits) -> None:
         self.config, self._limits = config, limits
 
@@ -126,12 +123,3 @@ class TrendRandom(RunningPolicy):
         scores = self.config.scores(rows, clock)
         lower_unreachable(scores, self._limits.remaining(rows, clock))
         return scores
-
-    def snapshot(self) -> dict[str, Array]:
-        """The times of the last rows."""
-        return self._limits.snapshot()
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self._limits.restore(state)
-        return self

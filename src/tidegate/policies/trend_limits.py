@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -11,17 +11,17 @@ from tidegate.compiled import kernel
 from tidegate.models import LinearTrend
 from tidegate.policies.policy import check_integer_keys
 from tidegate.policies.ranking import NO_NUMBERS, NO_STEPS, last_complete
-from tidegate.types import FAR, SIDES, InputError, other_side
+from tidegate.types import FAR, SIDES, InputError, Numbers, Stateful, other_side
 
 if TYPE_CHECKING:
     from tidegate.policies.ranking import RecordedRun
-    from tidegate.types import Array, Rows, Setting, Side, Step, Time
+    from tidegate.types import Array, Rows, Setting, Side, State, Step, Time
 
 UNREACHABLE: Final = -1.0
 """The score of a row whose key can no longer arrive, below that of a key that never arrived yet."""
 
 
-class TrendLimits:
+class TrendLimits(Stateful):
     """The keys that each side can still bring: noise is bounded, so a key below all of it never arrives again.
 
     Parameters
@@ -33,6 +33,8 @@ class TrendLimits:
     ----------
     On Joining and Caching Stochastic Streams, section 8: the bound on the noise as a window.
     """
+
+    state: ClassVar[State] = {"latest": Numbers(_latest=dict)}
 
     def __init__(self, left: LinearTrend, right: LinearTrend) -> None:
         self._trends: dict[Side, LinearTrend] = {"left": left, "right": right}
@@ -63,14 +65,6 @@ class TrendLimits:
         """The limits of all rows in a run."""
         last = run.merged(self._trends["right"].last(run.left.key), self._trends["left"].last(run.right.key))
         return RunLimits(last.astype(np.float64), run.since())
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was observed, as named arrays."""
-        return {"latest": np.array([*self._latest.values()])}
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `snapshot` returned."""
-        self._latest = dict(zip(SIDES, state["latest"].tolist(), strict=True))
 
 
 class RunLimits(NamedTuple):
@@ -116,9 +110,3 @@ def check_trends(left: object, right: object) -> None:
             raise InputError(
                 f"{side}={trend!r} is not a trend; give both sides a tidegate.models.LinearTrend, or neither"
             )
-
-
-def trends_from(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The trends among the parameters of a policy."""
-    given = {side: parameters.get(side) for side in SIDES}
-    return {side: plain and LinearTrend.from_parameters(plain) for side, plain in given.items()}

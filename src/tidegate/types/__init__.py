@@ -7,7 +7,7 @@
 | `budget` | how much may be buffered |
 | `rows` | rows and results as columns |
 | `setting` | what a policy or a sampler knows of its join |
-| `state` | snapshots as named arrays |
+| `state` | state as named arrays, which classes declare |
 
 Nothing here computes a join. The classes are frozen, and check the user's input when they are made.
 """
@@ -28,6 +28,17 @@ from tidegate.types.setting import Future as Future
 from tidegate.types.setting import Learned as Learned
 from tidegate.types.setting import Setting as Setting
 from tidegate.types.setting import Step as Step
+from tidegate.types.state import Attribute as Attribute
+from tidegate.types.state import Column as Column
+from tidegate.types.state import Field as Field
+from tidegate.types.state import Nested as Nested
+from tidegate.types.state import Numbers as Numbers
+from tidegate.types.state import Opposites as Opposites
+from tidegate.types.state import Record as Record
+from tidegate.types.state import State as State
+from tidegate.types.state import Stateful as Stateful
+from tidegate.types.state import TimeOrNone as TimeOrNone
+from tidegate.types.state import Tuple as Tuple
 from tidegate.types.state import as_part as as_part
 from tidegate.types.state import parts_of as parts_of
 from tidegate.types.window import FAR as FAR

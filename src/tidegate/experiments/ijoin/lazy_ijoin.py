@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from tidegate.policies import IJoin, RunningPolicy
 from tidegate.policies.ijoin import RunningIJoin
 from tidegate.policies.importance import importance_of
-from tidegate.types import SIDES, InputError, Learned, check_choice
+from tidegate.types import SIDES, InputError, Learned, Numbers, check_choice
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Rows, Setting, Step, Time
+    from tidegate.types import Array, Rows, Setting, State, Step, Time
 
 Recompute = Literal["successive", "k-successive", "adaptive"]
 
@@ -63,6 +63,11 @@ class RunningLazyIJoin(RunningIJoin):
     """A running `LazyIJoin`: the priority of each row is a column of the rows, too."""
 
     config: LazyIJoin
+
+    state: ClassVar[State] = {
+        **RunningIJoin.state,
+        "recomputed": Numbers(_quality=float, _known_quality=float, _decisions=int, _recomputed=int),
+    }
 
     def __init__(self, config: LazyIJoin, setting: Setting) -> None:
         super().__init__(config, setting)
@@ -119,15 +124,3 @@ class RunningLazyIJoin(RunningIJoin):
         counted = self._recomputed if self._decisions else 0
         own = [Learned("recomputations", side, counted, self._decisions) for side in SIDES]
         return [*super().learned(), *own]
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned."""
-        own = [self._quality, self._known_quality, self._decisions, self._recomputed]
-        return super().snapshot() | {"recomputed": np.array(own)}
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        super().restore(state)
-        self._quality, self._known_quality, *counts = state["recomputed"].tolist()
-        self._decisions, self._recomputed = map(int, counts)
-        return self

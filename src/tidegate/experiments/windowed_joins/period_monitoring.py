@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from tidegate.policies import Age, RunningPolicy
 from tidegate.policies.age import RunningAge
-from tidegate.types import FAR, SIDES, other_side
+from tidegate.types import FAR, SIDES, Tuple, other_side
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Rows, Setting, Side, Step, Time
+    from tidegate.types import Array, Rows, Setting, Side, State, Step, Time
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class PeriodAge(Age):
 
 class RunningPeriodAge(RunningAge):
     """A running `PeriodAge`."""
+
+    state: ClassVar[State] = {**RunningAge.state, "turn": Tuple("_turn_numbers", np.float64)}
 
     def __init__(self, config: PeriodAge, setting: Setting) -> None:
         super().__init__(config, setting)
@@ -62,17 +64,13 @@ class RunningPeriodAge(RunningAge):
         in_turn: Array = (rows.time >= turn.begin) & (rows.time < turn.end)
         return in_turn if rows.side == turn.side else np.zeros(len(rows), bool)
 
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned."""
-        turn = np.array([SIDES.index(self._turn.side), self._turn.begin, self._turn.end], np.float64)
-        return super().snapshot() | {"turn": turn}
+    @property
+    def _turn_numbers(self) -> tuple[int, Time, Time]:
+        return SIDES.index(self._turn.side), self._turn.begin, self._turn.end
 
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        super().restore(state)
-        side, begin, end = state["turn"].tolist()
-        self._turn = MonitoringTurn(SIDES[int(side)], begin, end)
-        return self
+    @_turn_numbers.setter
+    def _turn_numbers(self, numbers: tuple[float, Time, Time]) -> None:
+        self._turn = MonitoringTurn(SIDES[int(numbers[0])], *numbers[1:])
 
 
 class MonitoringTurn(NamedTuple):

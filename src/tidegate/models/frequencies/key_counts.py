@@ -8,7 +8,7 @@ reference moves before weights could overflow.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tidegate.compiled import inlined, kernel
 from tidegate.models.frequencies.key_sketches import DistinctCount, FrequentCandidates, add_key, add_keys
 from tidegate.models.frequencies.key_table import (
     SLOTS_PER_KEY,
+    Entries,
     KeyTable,
     empty_table,
     entries,
@@ -24,9 +25,10 @@ from tidegate.models.frequencies.key_table import (
     slot_of,
     weighted_sample,
 )
+from tidegate.types import Column, Nested, Numbers, Record, Stateful
 
 if TYPE_CHECKING:
-    from tidegate.types import Array
+    from tidegate.types import Array, State
 
 _REFERENCE, _TOTAL, _OTHERS, _LEAST, _MEAN = range(5)
 """Positions in the tally: the time at which an arrival weighs 1; the weight of all arrivals; that of the other keys;
@@ -46,11 +48,19 @@ class _UncountedRows(NamedTuple):
     rows: Array
 
 
-class KeyCounts:
+class KeyCounts(Stateful):
     """The weights of up to `capacity` keys, and a summary of all other keys."""
 
+    state: ClassVar[State] = {
+        "": (Record("_entries", Entries, copied=False), Nested("_candidates")),
+        "tally": Numbers(_tally=np.ndarray, _rows_since_review=int, _newest=float, _rotated=float),
+        "settings": Numbers(_learned_with=tuple),
+        "young": Column("_distinct.young"),
+        "old": Column("_distinct.old"),
+    }
+
     def __init__(self, capacity: int, horizon: float) -> None:
-        self._capacity, self._horizon = capacity, horizon
+        self._capacity, self._horizon = self._learned_with = capacity, horizon
         self.table, self._used = empty_table(0), 0
         self._tally = np.array([math.nan, 0.0, 0.0, math.inf, 0.0])
         self._candidates, self._distinct = FrequentCandidates(), DistinctCount()
@@ -157,31 +167,6 @@ class KeyCounts:
         """The weight of all arrivals, where the newest weighs 1."""
         return float(self._tally[_TOTAL] / self._newest_weight())
 
-    def snapshot(self) -> dict[str, Array]:
-        """The state as plain arrays."""
-        keys, weights = entries(self.table)
-        return {
-            "keys": keys,
-            "weights": weights,
-            "tally": np.array([*self._tally, self._rows_since_review, self._newest, self._rotated]),
-            "settings": np.array([self._capacity, self._horizon]),
-            "young": self._distinct.young.copy(),
-            "old": self._distinct.old.copy(),
-            **self._candidates.snapshot(),
-        }
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Restore the state that `snapshot` returned."""
-        self._rebuild(state["keys"], state["weights"], room=len(state["keys"]))
-        *tally, waiting, self._newest, self._rotated = state["tally"].tolist()
-        self._tally, self._rows_since_review = np.array(tally), int(waiting)
-        self._distinct.young, self._distinct.old = state["young"].copy(), state["old"].copy()
-        self._candidates.restore(state)
-        capacity, horizon = state["settings"].tolist()
-        if (capacity, horizon) != (self._capacity, self._horizon) and not math.isnan(self._newest):
-            self._convert(horizon)
-        return self
-
     def _convert(self, horizon: float) -> None:
         """Convert a state that was learned with another capacity or horizon."""
         own_horizon, self._horizon = self._horizon, horizon
@@ -194,6 +179,22 @@ class KeyCounts:
         # The newest arrival now weighs 1 by either horizon.
         self._tally[_REFERENCE] = self._rotated = self._newest
         self._horizon = own_horizon
+
+    def after_restore(self) -> None:
+        """Convert a state that was learned with another capacity or horizon."""
+        _, horizon = self._learned_with
+        settings = self._capacity, self._horizon
+        if self._learned_with != settings and not math.isnan(self._newest):
+            self._convert(horizon)
+        self._learned_with = settings
+
+    @property
+    def _entries(self) -> Entries:
+        return entries(self.table)
+
+    @_entries.setter
+    def _entries(self, saved: Entries) -> None:
+        self._rebuild(*saved, room=len(saved.keys))
 
 
 @inlined

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.draws import hash64
-from tidegate.models.frequencies.key_table import FREE, KeyTable, empty_table, entries, fill, slot_of
+from tidegate.models.frequencies.key_table import (
+    FREE,
+    Entries,
+    KeyTable,
+    empty_table,
+    entries,
+    fill,
+    slot_of,
+)
+from tidegate.types import Column, Record, Stateful
 
 if TYPE_CHECKING:
-    from tidegate.types import Array
+    from tidegate.types import Array, State
 
 _REGISTERS: Final = 1 << 10
 _HIGHEST_RANK: Final = 54
@@ -82,7 +91,7 @@ _USED, _ERROR, _TOTAL = range(3)
 """Positions in the tally: the number of keys; the maximum error of a weight; the weight of all that was added."""
 
 
-class FrequentCandidates:
+class FrequentCandidates(Stateful):
     """The frequent keys among those that were added since the last `drain`, in memory for `SKETCH_KEYS` keys.
 
     A sketch of Misra and Gries, for weights, that makes room in bulk. If a key needs a place and there is none, the
@@ -98,6 +107,11 @@ class FrequentCandidates:
     The paper estimates the median from a sample of the keys. Here it is exact: it depends on no random number and
     on no slot, so a sketch that was stored and restored continues in the same way.
     """
+
+    state: ClassVar[State] = {
+        "sketch_": Record("_entries", Entries, copied=False),
+        "sketch_tally": Column("_tally"),
+    }
 
     def __init__(self) -> None:
         self._table = empty_table(SKETCH_KEYS)
@@ -125,24 +139,21 @@ class FrequentCandidates:
         self._table, self._tally = empty_table(SKETCH_KEYS), np.zeros(3)
         return keys[frequent], weights[frequent]
 
-    def snapshot(self) -> dict[str, Array]:
-        """The state as plain arrays."""
-        keys, weights = entries(self._table)
-        return {"sketch_keys": keys, "sketch_weights": weights, "sketch_tally": self._tally.copy()}
-
     def restore(self, state: dict[str, Array]) -> Self:
-        """Restore the state that `snapshot` returned."""
+        """Continue from what `snapshot` returned, or from a sketch of earlier checkpoints."""
         if "sketch" in state:
-            keys, weights, self._tally = _read_datasketch(state["sketch"], float(state["draws"][0]))
-        else:
-            keys, weights, self._tally = (
-                state["sketch_keys"],
-                state["sketch_weights"],
-                state["sketch_tally"].copy(),
-            )
+            rest = {name: array for name, array in state.items() if name not in ("sketch", "draws")}
+            state = rest | _read_datasketch(state["sketch"], float(state["draws"][0]))
+        return super().restore(state)
+
+    @property
+    def _entries(self) -> Entries:
+        return entries(self._table)
+
+    @_entries.setter
+    def _entries(self, saved: Entries) -> None:
         self._table = empty_table(SKETCH_KEYS)
-        fill(self._table, keys, weights)
-        return self
+        fill(self._table, *saved)
 
 
 @kernel
@@ -187,18 +198,26 @@ _DATASKETCH_ONE: Final = 2.0**-20
 """Datasketches added integers; 2**20 was a weight of 1."""
 
 
-def _read_datasketch(stored: Array, sampled: float) -> tuple[Array, Array, Array]:
-    """Keys, weights and tally of a sketch that the package `datasketches` stored, as checkpoints once did.
+def _read_datasketch(stored: Array, sampled: float) -> dict[str, Array]:
+    """The state of a sketch that the package `datasketches` stored, as checkpoints once did.
 
     An empty one is a single word. Otherwise the header is followed by the weights and then by the keys. Keys lighter
     than `sampled` were added as a sample.
     """
     data = stored.tobytes()
     if data[0] == 1:
-        return np.empty(0, np.int64), np.empty(0), np.zeros(3)
+        return {
+            "sketch_keys": np.empty(0, np.int64),
+            "sketch_weights": np.empty(0),
+            "sketch_tally": np.zeros(3),
+        }
     header = np.frombuffer(data, _DATASKETCH_HEADER, 1)[0]
     used = int(header["used"])
     weights, keys = np.frombuffer(data, "<i8", 2 * used, _DATASKETCH_HEADER.itemsize).reshape(2, used)
     error = max(sampled, header["error"] * _DATASKETCH_ONE)
     tally = np.array([used, error, header["total"] * _DATASKETCH_ONE])
-    return keys.astype(np.int64), weights * _DATASKETCH_ONE, tally
+    return {
+        "sketch_keys": keys.astype(np.int64),
+        "sketch_weights": weights * _DATASKETCH_ONE,
+        "sketch_tally": tally,
+    }

@@ -32,6 +32,13 @@ class KeyTable(NamedTuple):
     amounts: Array
 
 
+class Entries(NamedTuple):
+    """The keys of a table and their amounts."""
+
+    keys: Array
+    weights: Array
+
+
 class KeyRange(NamedTuple):
     """The amounts of keys that lie close together, indexed from the smallest key."""
 
@@ -157,7 +164,7 @@ def look_up_range(table: KeyRange, key: Array) -> Array:
 
 
 @kernel
-def entries(table: KeyTable) -> tuple[Array, Array]:
+def entries(table: KeyTable) -> Entries:
     """Keys and amounts, beginning after the first free slot, so that no run of adjacent keys is split."""
     keys, amounts = table
     mask = len(keys) - 1
@@ -170,7 +177,7 @@ def entries(table: KeyTable) -> tuple[Array, Array]:
         # Without a branch that the processor has to predict.
         occupied[n] = i & mask
         n += amounts[i & mask] >= 0
-    return keys[occupied[:n]], amounts[occupied[:n]]
+    return Entries(keys[occupied[:n]], amounts[occupied[:n]])
 
 
 @kernel

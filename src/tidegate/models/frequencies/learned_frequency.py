@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from tidegate.models.decay import half_life
 from tidegate.models.frequencies.frequency import Frequency
 from tidegate.models.frequencies.key_counts import KeyCounts
 from tidegate.models.frequencies.key_table import as_keys, entries
-from tidegate.types import SIDES, InputError, Side, check_choice
+from tidegate.types import SIDES, InputError, Nested, Side, Stateful, check_choice
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Time
+    from tidegate.types import Array, State, Time
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,10 @@ class LearnedFrequency:
         return FrequencyLearner(self)
 
 
-class FrequencyLearner:
+class FrequencyLearner(Stateful):
     """The frequencies that a `LearnedFrequency` has learned so far."""
+
+    state: ClassVar[State] = {"{}_": Nested("_sides")}
 
     def __init__(self, config: LearnedFrequency) -> None:
         self._sides: dict[Side, KeyCounts] = {
@@ -125,17 +127,3 @@ class FrequencyLearner:
             if not share.sum() > 0:
                 raise InputError(f"no row was observed on the {side}; observe some first")
         return Frequency(*((keys, share / share.sum()) for share in shares.values()))
-
-    def snapshot(self) -> dict[str, Array]:
-        """The state as plain arrays."""
-        return {
-            f"{side}_{name}": array
-            for side, counts in self._sides.items()
-            for name, array in counts.snapshot().items()
-        }
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Restore the state that `snapshot` returned."""
-        for side, counts in self._sides.items():
-            counts.restore({n.removeprefix(f"{side}_"): a for n, a in state.items() if n.startswith(side)})
-        return self

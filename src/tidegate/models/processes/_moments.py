@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tidegate.compiled import kernel
+from tidegate.types import Numbers, Stateful
 
 if TYPE_CHECKING:
-    from tidegate.types import Array
+    from tidegate.types import Array, State
 
 
-class WeightedMoments:
+class WeightedMoments(Stateful):
     """The weighted moments of rows that a regression needs, in constant memory.
 
     Co-moments are about the mean, and each batch is added by its own mean. So large numbers lose no digits, and the
@@ -36,6 +37,10 @@ class WeightedMoments:
     Updating Formulae and a Pairwise Algorithm for Computing Sample Variances (Chan, Golub and LeVeque, 1979).
     """
 
+    state: ClassVar[State] = {
+        "": Numbers(weight=float, mean=np.ndarray, spread=np.ndarray)
+    }  # all of it in one array
+
     def __init__(self, width: int) -> None:
         self.weight = 0.0
         self.mean = np.zeros(width)
@@ -58,17 +63,6 @@ class WeightedMoments:
             self.spread += spread + np.outer(difference, difference) * (self.weight * weight / total)
             self.mean += difference * (weight / total)
             self.weight = total
-
-    def snapshot(self) -> Array:
-        """The state in one column."""
-        return np.concatenate(([self.weight], self.mean, self.spread.ravel()))
-
-    def restore(self, state: Array) -> Self:
-        """Restore the state that `snapshot` returned."""
-        width = len(self.mean)
-        self.weight = float(state[0])
-        self.mean, self.spread = state[1 : width + 1].copy(), state[width + 1 :].reshape(width, width).copy()
-        return self
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 
@@ -95,11 +95,6 @@ class LinearTrend(Process):
         residuals = values - speed * times
         middle = float(residuals.max() + residuals.min()) / 2
         return cls(speed, middle, Noise(bound=float(np.ptp(residuals)) / 2))
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Self:
-        """A process of this class from its fields, as `to_parameters` gives them."""
-        return cls(**fields | {"noise": Noise(**fields["noise"])})
 
     def centre(self, times: Array | int) -> Array:
         """The line at these times."""

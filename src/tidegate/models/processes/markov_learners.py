@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from tidegate.models.processes.running_fit import (
     columns,
     fit_noise,
 )
+from tidegate.types import Column, Nested, Numbers, TimeOrNone
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from tidegate.models.processes.process import Process
-    from tidegate.types import Array, Time
+    from tidegate.types import Array, State, Time
 
 _BUCKETS: Final = 128
 _PER_OCTAVE: Final = 2
@@ -43,6 +44,13 @@ class ConsecutiveRows(RunningFit):
     Rows that arrive out of order are left out. Rows of one time have a gap of 0, in which a walk cannot change its
     value; so several values at one time are evidence against a walk.
     """
+
+    state: ClassVar[State] = {
+        "moments": Nested("_moments"),
+        "gaps": Column("_gaps", (2, _BUCKETS)),
+        "now": TimeOrNone("_now"),
+        "last": Numbers(_last=float),
+    }
 
     def __init__(self, horizon: Time | None = None) -> None:
         super().__init__(horizon)
@@ -97,22 +105,6 @@ class ConsecutiveRows(RunningFit):
     @abstractmethod
     def process(self, recent: RecentRows, unit: float = 1.0, origin: Time = 0) -> Process | None:
         """The fitted process, in steps of `unit`."""
-
-    def snapshot(self) -> dict[str, Array]:
-        """The moments, the gaps and the last row."""
-        return {
-            "moments": self._moments.snapshot(),
-            "gaps": self._gaps.ravel(),
-            "now": np.array([] if self._now is None else [self._now]),
-            "last": np.array([self._last]),
-        }
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Restore the state that `snapshot` returned."""
-        self._moments.restore(state["moments"])
-        self._gaps, self._last = state["gaps"].reshape(2, _BUCKETS).copy(), float(state["last"][0])
-        self._now = state["now"][0].item() if len(state["now"]) else None
-        return self
 
 
 class WalkLearner(ConsecutiveRows):

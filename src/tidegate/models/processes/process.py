@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -69,6 +69,8 @@ class Process(ValueObject, ABC):
 
     independent: ClassVar[bool]
 
+    family: ClassVar[str] = "process"
+
     @abstractmethod
     def probability(self, history: History, ahead: Array, values: Array) -> Array:
         """Pr{X_{now + d} = v | history}, a row for each of `values` and a column for each of `ahead` (1 and up)."""
@@ -105,25 +107,6 @@ class Process(ValueObject, ABC):
         if len(below) == 0:
             raise InputError("goodness needs at least one value; got none")
         return agreement(below, upto)
-
-    def to_parameters(self) -> dict[str, Any]:
-        """The name of the process and its parameters, as values that JSON can hold."""
-        return {"process": type(self).__name__, **super().to_parameters()}  # type: ignore[misc]
-
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> Process:
-        """The process that `to_parameters` described."""
-        kinds = {kind.__name__: kind for kind in _subclasses(Process)}  # type: ignore[type-abstract]
-        rest = dict(parameters)
-        name = rest.pop("process", None)
-        if name not in kinds:
-            raise InputError(f"process {name!r} is not known; use one of {', '.join(sorted(kinds))}")
-        return kinds[name].from_fields(rest)
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Self:
-        """A process of this class from its fields, as `to_parameters` gives them."""
-        return cls(**fields)
 
 
 class Markov(Process):
@@ -171,11 +154,6 @@ def agreement(below: Array, upto: Array) -> float:
     # A random number within each step of a discrete distribution makes the ranks uniform; the same at every call.
     ranks = below + np.random.default_rng(_SEED).random(len(below)) * (upto - below)
     return min(1.0, 2 * min(_uniform(ranks), _uncorrelated(ranks)))
-
-
-def _subclasses(cls: type[Process]) -> list[type[Process]]:
-    direct = cls.__subclasses__()
-    return direct + [deeper for kind in direct for deeper in _subclasses(kind)]
 
 
 def _uniform(ranks: Array) -> float:

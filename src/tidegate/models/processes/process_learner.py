@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from tidegate.models.processes.process import Process, agreement
 from tidegate.models.processes.random_walk import RandomWalk
 from tidegate.models.processes.running_fit import RecentRows, RunningFit, columns
 from tidegate.models.processes.trend_learner import TrendLearner
+from tidegate.types import Attribute, Nested, Numbers, Record, Stateful
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from tidegate.types import Array, Time
+    from tidegate.types import Array, State, Time
 
 _RECENT_ROWS: Final = 512
 _TESTED_ROWS: Final = 128
@@ -92,7 +93,23 @@ class _RunningFits(NamedTuple):
         return cls(TrendLearner(horizon), WalkLearner(horizon), AR1Learner(horizon))
 
 
-class ProcessLearner:
+class _LearnedProcess(Attribute):
+    """A learned process, or None, as JSON."""
+
+    def encode(self, value: LearnedProcess | None) -> dict[str, Array]:
+        """Its parameters."""
+        plain = value and vars(value) | {"process": value.process.to_parameters()}
+        return {"": np.frombuffer(json.dumps(plain).encode(), np.uint8)}
+
+    def decode(self, value: object, arrays: dict[str, Array]) -> LearnedProcess | None:  # noqa: ARG002 - replaced
+        """The process of these parameters."""
+        plain: dict[str, Any] | None = json.loads(arrays[""].tobytes())
+        if plain is None:
+            return None
+        return LearnedProcess(**plain | {"process": Process.from_parameters(plain["process"])})
+
+
+class ProcessLearner(Stateful):
     """The process of a stream: a linear trend, a random walk or an AR(1) process; None if it follows none of these.
 
     Running fits of all classes observe every row. A review compares them by the likelihood of the recent rows, each
@@ -129,6 +146,14 @@ class ProcessLearner:
     among the recent rows before it. They are compared here but not learned (`LearnedFrequency` does). The fits do
     not depend on how rows are cut into batches; the times of reviews do.
     """
+
+    state: ClassVar[State] = {
+        "{}-": Nested("_fits"),
+        "": Record("_recent", RecentRows),
+        "waiting_": Record("_waiting_rows", RecentRows),
+        "seen": Numbers(_rows=int),
+        "learned": _LearnedProcess("learned"),
+    }
 
     def __init__(self, horizon: Time | None = None) -> None:
         self._horizon = horizon
@@ -176,39 +201,13 @@ class ProcessLearner:
             else None
         )
 
-    def snapshot(self) -> dict[str, Array]:
-        """The state as plain arrays."""
-        fits = self._fits._asdict().items()
-        state = {f"{kind}-{name}": array for kind, fit in fits for name, array in fit.snapshot().items()}
-        parameters: dict[str, Any] | None = None
-        if self.learned is not None:
-            parameters = vars(self.learned) | {"process": self.learned.process.to_parameters()}
-        waiting = (
-            _concatenate(self._waiting) if self._waiting else RecentRows(*(rows[:0] for rows in self._recent))
-        )
-        return state | {
-            "times": self._recent.times,
-            "values": self._recent.values,
-            "waiting_times": waiting.times,
-            "waiting_values": waiting.values,
-            "seen": np.array([self._rows]),
-            "learned": np.frombuffer(json.dumps(parameters).encode(), np.uint8),
-        }
+    @property
+    def _waiting_rows(self) -> RecentRows:
+        return _concatenate(self._waiting) if self._waiting else RecentRows(*(r[:0] for r in self._recent))
 
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Restore the state that `snapshot` returned."""
-        for kind, fit in self._fits._asdict().items():
-            start = f"{kind}-"
-            fit.restore({n.removeprefix(start): a for n, a in state.items() if n.startswith(start)})
-        self._recent = RecentRows(state["times"].copy(), state["values"].copy())
-        waiting = RecentRows(state["waiting_times"].copy(), state["waiting_values"].copy())
-        self._waiting = [waiting] if len(waiting.times) else []
-        self._rows = int(state["seen"][0])
-        parameters = json.loads(state["learned"].tobytes())
-        self.learned = parameters and LearnedProcess(
-            **parameters | {"process": Process.from_parameters(parameters["process"])}
-        )
-        return self
+    @_waiting_rows.setter
+    def _waiting_rows(self, rows: RecentRows) -> None:
+        self._waiting = [rows] if len(rows.times) else []
 
 
 def _variance(noise: Noise) -> float:

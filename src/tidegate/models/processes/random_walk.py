@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -74,11 +74,6 @@ class RandomWalk(Markov):
         normal_steps = cls(mean, Noise.fit(steps - mean))
         uniform = cls(middle, Noise(bound=float(np.ptp(steps)) / 2))
         return max(uniform, normal_steps, key=lambda walk: walk.step.likelihood(steps - walk.drift))
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Self:
-        """A process of this class from its fields, as `to_parameters` gives them."""
-        return cls(**fields | {"step": Noise(**fields["step"])})
 
     @cached_property
     def single_step(self) -> tuple[int, Array]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from tidegate.models.decay import half_life
 from tidegate.models.processes.noise import Noise
-from tidegate.types import Array, InputError
+from tidegate.types import Array, InputError, Stateful
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -30,7 +30,7 @@ class RecentRows(NamedTuple):
     values: Array
 
 
-class RunningFit(ABC):
+class RunningFit(Stateful, ABC):
     """A process of one class, fitted to a stream while it arrives, in constant memory.
 
     Times may have any unit and gaps, and several rows may have the same time. The fit is of a rate of change by
@@ -67,14 +67,6 @@ class RunningFit(ABC):
     @abstractmethod
     def intervals(self, recent: RecentRows) -> tuple[Array, Array] | None:
         """Pr{X < v} and Pr{X <= v} of each recent row but the first, given the one before; None while unknown."""
-
-    @abstractmethod
-    def snapshot(self) -> dict[str, Array]:
-        """The state as plain arrays."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Restore the state that `snapshot` returned."""
 
     def _weights(self, ages: Array) -> Array:
         weights: Array = np.exp2(-ages / self._half_life)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from tidegate.models.processes._moments import WeightedMoments
 from tidegate.models.processes.linear_trend import LinearTrend
 from tidegate.models.processes.running_fit import RecentRows, RunningFit, columns, fit_noise
+from tidegate.types import Nested, Numbers, Time
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from tidegate.models.processes.noise import Noise
-    from tidegate.types import Array, Time
+    from tidegate.types import Array, State
 
 _MIN_ROWS: Final = 3
 """Any two rows fit a line, so at least three are needed."""
@@ -51,6 +52,12 @@ class TrendLearner(RunningFit):
     bound of normal noise is detected only if it cuts off a considerable part: at two standard deviations, not at
     three. A sample of a stream, at random or by a hash of its values, has the same line and noise.
     """
+
+    state: ClassVar[State] = {
+        "moments": Nested("_moments"),
+        "now": Numbers(_now=Time),
+        "at": Numbers(_last=float),
+    }
 
     def __init__(self, horizon: Time | None = None, *, level: bool = False) -> None:
         super().__init__(horizon)
@@ -112,17 +119,3 @@ class TrendLearner(RunningFit):
             return None
         deviations, noise = fitted[0][1:], fitted[1]
         return noise.below(deviations - 0.5), noise.below(deviations + 0.5)
-
-    def snapshot(self) -> dict[str, Array]:
-        """The state as plain arrays."""
-        return {
-            "moments": self._moments.snapshot(),
-            "now": np.array([self._now]),
-            "at": np.array([self._last]),
-        }
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Restore the state that `snapshot` returned."""
-        self._moments.restore(state["moments"])
-        self._now, self._last = state["now"][0].item(), float(state["at"][0])
-        return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -13,13 +13,25 @@ from tidegate.models.decay import horizon_for
 from tidegate.policies.abilities import learned_by
 from tidegate.policies.heeb.survival import Exponential
 from tidegate.policies.policy import RunningPolicy
-from tidegate.types import SIDES, Clocks, Last, Learned, Rows, Step, Window, as_part, other_side, parts_of
+from tidegate.types import (
+    SIDES,
+    Attribute,
+    Clocks,
+    Last,
+    Learned,
+    Nested,
+    Rows,
+    Step,
+    Tuple,
+    Window,
+    other_side,
+)
 
 if TYPE_CHECKING:
     from tidegate.models import LearnedProcess
     from tidegate.policies.heeb.heeb import Heeb
     from tidegate.policies.heeb.lifetime import Lifetime
-    from tidegate.types import Array, Setting, Side, Time
+    from tidegate.types import Array, Setting, Side, State, Time
 
 _LIFETIMES: Final = 6.0
 """After this number of mean lifetimes hardly a row is left in memory."""
@@ -30,7 +42,6 @@ class ProcessScorer(NamedTuple):
 
     learned: LearnedProcess
     rows: int
-    alpha: float
     running: RunningPolicy
 
     def clock(self, times: Array | Time) -> Array:
@@ -44,6 +55,20 @@ class ProcessScorer(NamedTuple):
         hits = {which: np.zeros(len(found), np.int64) for which, found in rows.items()}
         clocks = Clocks.both(float(time[0]))
         self.running.observe(Step(0, clocks, clocks, rows, dict.fromkeys(SIDES, 0), hits))
+
+
+class _LastRow(Attribute):
+    """The time and the key of a row."""
+
+    rests = ("time", "key")
+
+    def encode(self, value: tuple[Time, int]) -> dict[str, Array]:
+        """Two arrays."""
+        return {"time": np.array([value[0]]), "key": np.array([value[1]], np.int64)}
+
+    def decode(self, value: object, arrays: dict[str, Array]) -> tuple[Time, int]:  # noqa: ARG002 - replaced
+        """Time and key."""
+        return arrays["time"][0].item(), int(arrays["key"][0])
 
 
 class AdaptiveHeeb(RunningPolicy):
@@ -71,6 +96,13 @@ class AdaptiveHeeb(RunningPolicy):
     arrives there more often than in the whole stream; that is ignored, since it holds for both sides equally.
     """
 
+    state: ClassVar[State] = {
+        "": Nested("_shares"),
+        "process_{}.": Nested("_learners").optional(),
+        "last_{}.": _LastRow("_last").optional(),
+        "scorer_{}.strides": Tuple("_strides", np.float64).optional(),
+    }
+
     def __init__(self, config: Heeb, shares: RunningPolicy, lifetime: Lifetime, setting: Setting) -> None:
         self.config = config
         self._shares = shares
@@ -80,6 +112,7 @@ class AdaptiveHeeb(RunningPolicy):
         horizon = horizon_for(config.horizon, max(self._spans.values()))
         self._learners = {side: ProcessLearner(horizon) for side in SIDES}
         self._last: dict[Side, tuple[Time, int]] = {}
+        self._strides: dict[Side, tuple[int, float]] = {}  # rows of a stride, and the survival of one
         self._scorers: dict[Side, ProcessScorer] = {}
 
     def __repr__(self) -> str:
@@ -104,6 +137,7 @@ class AdaptiveHeeb(RunningPolicy):
     def _update_scorer(self, side: Side, learned: LearnedProcess | None) -> None:
         """Score a side's rows by the new process of the other side from now on."""
         self._scorers.pop(side, None)
+        self._strides.pop(side, None)
         if learned is None:
             return
         given = self.config.survival
@@ -113,6 +147,7 @@ class AdaptiveHeeb(RunningPolicy):
         # The number of strides in a mean lifetime, and the current one.
         survival = alpha / (learned.unit * rows)
         survival = survival if given else Exponential.from_lifetime(1 + survival).alpha
+        self._strides[side] = rows, survival
         self._scorers[side] = self._scorer(learned, rows, survival)
 
     def _scorer(self, learned: LearnedProcess, rows: int, alpha: float) -> ProcessScorer:
@@ -121,7 +156,7 @@ class AdaptiveHeeb(RunningPolicy):
         left, right = (s if isinstance(s, Last | None) else s / stride for s in (window.left, window.right))
         config = replace(self.config, left=process, right=process, survival=Exponential(alpha))
         running = config.start(replace(self._setting, window=Window(left, right)))
-        return ProcessScorer(learned, rows, alpha, running)
+        return ProcessScorer(learned, rows, running)
 
     def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by the processes if both sides have one, else by shares."""
@@ -143,42 +178,14 @@ class AdaptiveHeeb(RunningPolicy):
                 ]
         return learned
 
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned, and the parameters of the scorers."""
-        state = self._shares.snapshot()
-        for side, learner in self._learners.items():
-            state |= as_part(f"process_{side}", learner.snapshot())
-        for side in SIDES:
-            if side in self._last:
-                time, key = self._last[side]
-                state |= {
-                    f"last_{side}.time": np.array([time]),
-                    f"last_{side}.key": np.array([key], np.int64),
-                }
-            if side in self._scorers:
-                scorer = self._scorers[side]
-                state[f"scorer_{side}.strides"] = np.array([scorer.rows, scorer.alpha])
-        return state
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned; older states have no processes."""
-        parts = parts_of(state)
-        own = ("process_", "last_", "scorer_")
-        self._shares.restore({name: array for name, array in state.items() if not name.startswith(own)})
-        for side, learner in self._learners.items():
-            if f"process_{side}" in parts:
-                learner.restore(parts[f"process_{side}"])
-            if f"last_{side}" in parts:
-                last = parts[f"last_{side}"]
-                self._last[side] = last["time"][0].item(), int(last["key"][0])
-        for side in SIDES:
+    def after_restore(self) -> None:
+        """Score by the processes as before."""
+        for side, (rows, survival) in self._strides.items():
             other = other_side(side)
             learned = self._learners[other].learned
-            if f"scorer_{side}" in parts and learned is not None:
-                rows, alpha = parts[f"scorer_{side}"]["strides"].tolist()
-                self._scorers[side] = self._scorer(learned, int(rows), alpha)
+            if learned is not None:
+                self._scorers[side] = self._scorer(learned, int(rows), survival)
                 self._scorers[side].observe_last(other, self._last[other])
-        return self
 
 
 def _row(side: Side, time: Array, key: int) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -22,11 +22,11 @@ from tidegate.policies.policy import Policy, RunningPolicy, check_integer_keys
 from tidegate.policies.prob import Prob, RunningProb, expected_results, expected_results_number
 from tidegate.policies.ranking import NO_INTEGERS, NO_NUMBERS, NO_STEPS, last_complete
 from tidegate.policies.waiting import JoinableSpans
-from tidegate.types import FOREVER, SIDES, InputError, as_part, other_side, parts_of
+from tidegate.types import FOREVER, SIDES, InputError, Nested, Tuple, other_side
 
 if TYPE_CHECKING:
     from tidegate.policies.ranking import RecordedRun
-    from tidegate.types import Array, Rows, Setting, Side, Step, Time
+    from tidegate.types import Array, Rows, Setting, Side, State, Step, Time
 
 _AHEAD: Final = 256
 _MAX_TIME: Final = 2.0**53
@@ -130,16 +130,15 @@ class Heeb(Policy):
         check_integer_keys(setting, "heeb was given processes (left=, right=)")
         return ProcessHeeb(self, {"left": self.left, "right": self.right}, setting)
 
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
-        """Make a policy from what `parameters` returned."""
-        processes = {side: parameters[side] and Process.from_parameters(parameters[side]) for side in SIDES}
-        survival = parameters["survival"] and Survival.from_parameters(parameters["survival"])
-        return cls(**parameters | processes | {"survival": survival})
-
 
 class ProcessHeeb(RunningPolicy):
     """A running `Heeb` with processes: the sum over the steps ahead, from tables."""
+
+    state: ClassVar[State] = {
+        "last.{}": Tuple("_last", np.int64).optional(),
+        "rate.": Nested("_rates"),
+        "lifetime.": Nested("_lifetime"),
+    }
 
     def __init__(self, config: Heeb, processes: dict[Side, Process], setting: Setting) -> None:
         self.config = config
@@ -246,22 +245,6 @@ class ProcessHeeb(RunningPolicy):
             return float(bounds[0]), float(bounds[1]), float(bounds[2])
         return bounds[0], math.floor(bounds[1]), math.ceil(bounds[2])
 
-    def snapshot(self) -> dict[str, Array]:
-        """The last keys, rates and lifetimes."""
-        state = {f"last.{side}": np.array(last, np.int64) for side, last in self._last.items() if last}
-        state |= as_part("rate", self._rates.snapshot())
-        return state | as_part("lifetime", self._lifetime.snapshot())
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        parts = parts_of(state)
-        self._rates.restore(parts["rate"])
-        self._lifetime.restore(parts["lifetime"])
-        for side in SIDES:
-            last = parts.get("last", {}).get(side)
-            self._last[side] = None if last is None else (int(last[0]), int(last[1]))
-        return self
-
 
 class DistanceRanking(NamedTuple):
     """Rank by the distance of a row's key from the position of the other side.
@@ -304,6 +287,8 @@ def distance_scores(ranking: DistanceRanking, rows: Array, on_right: Array, step
 class ShareHeeb(RunningProb):
     """A running `Heeb` without processes: learned shares, each multiplied by the expected time in memory."""
 
+    state: ClassVar[State] = {**RunningProb.state, "lifetime.": Nested("lifetime")}
+
     def __init__(self, config: Heeb, setting: Setting) -> None:
         super().__init__(Prob(capacity=config.capacity, horizon=config.horizon), setting)
         self._heeb = config
@@ -333,13 +318,3 @@ class ShareHeeb(RunningProb):
             if wait.any():
                 time_left *= np.exp(-wait / lifetime)
         return self._results_a_time(rows) * time_left
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned."""
-        return super().snapshot() | as_part("lifetime", self.lifetime.snapshot())
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        super().restore(state)
-        self.lifetime.restore(parts_of(state)["lifetime"])
-        return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import numpy as np
 
@@ -13,10 +13,20 @@ from tidegate.policies.heeb.lifetime import Lifetime
 from tidegate.policies.heeb.survival import Exponential
 from tidegate.policies.heeb.tracked_rows import TrackedArrivals, TrackedMatches
 from tidegate.policies.policy import Policy, RunningPolicy, check_integer_keys
-from tidegate.types import SIDES, Clocks, InputError, Learned, as_part, check_choice, other_side, parts_of
+from tidegate.types import (
+    SIDES,
+    Clocks,
+    InputError,
+    Learned,
+    Nested,
+    Numbers,
+    Stateful,
+    check_choice,
+    other_side,
+)
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Rows, Setting, Side, Step, Time
+    from tidegate.types import Array, Rows, Setting, Side, State, Step, Time
 
 Offset = Literal["mean", "last", "none"]
 _BUCKETS: Final = 30
@@ -121,6 +131,13 @@ class HeebHistogram(Policy):
 class RunningHeebHistogram(RunningPolicy):
     """A running `HeebHistogram`."""
 
+    state: ClassVar[State] = {
+        "at": Numbers(_positions=dict),
+        "lifetime.": Nested("_lifetime"),
+        "{}.": Nested("_tracked"),
+        "benefit_{}.": Nested("_benefits"),
+    }
+
     def __init__(self, config: HeebHistogram, setting: Setting) -> None:
         self.config = config
         self._positions: dict[Side, float] = dict.fromkeys(SIDES, np.nan)
@@ -195,27 +212,11 @@ class RunningHeebHistogram(RunningPolicy):
             ]
         return learned
 
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned, and the tracked rows."""
-        state = {"at": np.array([*self._positions.values()])} | as_part("lifetime", self._lifetime.snapshot())
-        for side in SIDES:
-            state |= as_part(side, self._tracked[side].snapshot())
-            state |= as_part(f"benefit_{side}", self._benefits[side].snapshot())
-        return state
 
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self._positions = dict(zip(SIDES, state["at"].tolist(), strict=True))
-        parts = parts_of(state)
-        self._lifetime.restore(parts["lifetime"])
-        for side in SIDES:
-            self._tracked[side].restore(parts[side])
-            self._benefits[side].restore(parts[f"benefit_{side}"])
-        return self
-
-
-class BenefitHistogram:
+class BenefitHistogram(Stateful):
     """The expected results of rows of one side, by offset."""
+
+    state: ClassVar[State] = {"": Nested("histogram"), "since": Numbers(_since=int)}
 
     def __init__(self, config: HeebHistogram) -> None:
         self._memory = config.memory
@@ -231,12 +232,3 @@ class BenefitHistogram:
         if self._since >= _ADAPT_AFTER:
             self.histogram.adapt()
             self._since %= _ADAPT_AFTER
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned, as named arrays."""
-        return self.histogram.snapshot() | {"since": np.array([self._since])}
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `snapshot` returned."""
-        self._since = int(state["since"][0])
-        self.histogram.restore(state)

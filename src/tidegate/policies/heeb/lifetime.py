@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tidegate.models.decay import half_life
-from tidegate.types import SIDES
+from tidegate.types import SIDES, Numbers, Stateful
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Step, Time
+    from tidegate.types import State, Step, Time
 
 
-class Lifetime:
+class Lifetime(Stateful):
     """The mean time that a buffered row stays in memory.
 
     By Little's law that is the number of rows in memory over the number of rows buffered per unit of time. So no
@@ -25,6 +25,11 @@ class Lifetime:
     horizon
         The half-life of an observation; None for no decay.
     """
+
+    state: ClassVar[State] = {
+        "spent": Numbers(_held=float, _entered=float, _now=float),
+        "rows": Numbers(_before=int, _latest=int),
+    }
 
     def __init__(self, horizon: Time | None = None) -> None:
         self._half_life = half_life(horizon)
@@ -48,16 +53,3 @@ class Lifetime:
     def mean(self) -> float | None:
         """The mean lifetime; None before any was observed."""
         return self._held / self._entered if self._entered > 0 and self._held > 0 else None
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned, as named arrays."""
-        return {
-            "spent": np.array([self._held, self._entered, self._now]),
-            "rows": np.array([self._before, self._latest], np.int64),
-        }
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self._held, self._entered, self._now = state["spent"].tolist()
-        self._before, self._latest = state["rows"].tolist()
-        return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class Survival(ValueObject, ABC):
     On Joining and Caching Stochastic Streams, section 5.3 and Table 1.
     """
 
+    family: ClassVar[str] = "survival"
+
     @abstractmethod
     def at(self, ahead: Array) -> Array:
         """The probability after each of these numbers of steps (1 and up)."""
@@ -53,20 +55,6 @@ class Survival(ValueObject, ABC):
             raise InputError(
                 f"survival is {value!r}; give one such as Exponential(alpha=10) or Fixed(steps=10)"
             )
-
-    def to_parameters(self) -> dict[str, Any]:
-        """Its parameters, as values that JSON can hold."""
-        return {"survival": type(self).__name__, **super().to_parameters()}  # type: ignore[misc]
-
-    @staticmethod
-    def from_parameters(plain: dict[str, Any]) -> Survival:
-        """Make a survival from what `to_parameters` returned."""
-        kinds: dict[str, type[Survival]] = {kind.__name__: kind for kind in Survival.__subclasses__()}
-        rest = dict(plain)
-        name = rest.pop("survival", None)
-        if name not in kinds:
-            raise InputError(f"survival {name!r} is not known; use one of {', '.join(sorted(kinds))}")
-        return kinds[name](**rest)
 
 
 @dataclass(frozen=True, eq=False)

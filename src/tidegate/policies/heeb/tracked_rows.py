@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from tidegate.draws import draws
+from tidegate.types import Column, Numbers, Stateful
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Rows
+    from tidegate.types import Array, Rows, State
 
 _TERMS: Final = 6
 """The number of terms for which a row is tracked."""
@@ -40,7 +41,7 @@ class TrackedMatches(NamedTuple):
     survival: Array
 
 
-class TrackedArrivals:
+class TrackedArrivals(Stateful):
     """A sample of one side's arrivals, drawn by their numbers, in a bounded amount of memory.
 
     Parameters
@@ -54,6 +55,12 @@ class TrackedArrivals:
     span
         How long a row stays joinable after its time.
     """
+
+    state: ClassVar[State] = {
+        "rows": Column("_rows", (4, -1)),
+        "seen": Column("_seen", (3, -1)),
+        "share": Numbers(_share=float),
+    }
 
     def __init__(self, limit: int, salt: int, term: float, span: float) -> None:
         self._limit, self._salt, self._term, self._span = limit, salt, term, span
@@ -121,16 +128,6 @@ class TrackedArrivals:
             self._rows, self._seen, count = self._rows[:, some], self._seen[:, some], len(some)
         if self._share < 1 and count < self._limit // 4:
             self._share *= 2
-
-    def snapshot(self) -> dict[str, Array]:
-        """The tracked rows, as named arrays."""
-        return {"rows": self._rows.ravel(), "seen": self._seen.ravel(), "share": np.array([self._share])}
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self._rows, self._seen = state["rows"].reshape(4, -1).copy(), state["seen"].reshape(3, -1).copy()
-        self._share = float(state["share"][0])
-        return self
 
 
 def _count(keys: Array, others: Array) -> Array:
