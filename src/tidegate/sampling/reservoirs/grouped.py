@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from tidegate.models.validation import at_least_one
 from tidegate.sampling.reservoirs.ranked import check_probabilities
 from tidegate.sampling.reservoirs.reservoir import salt_of
 from tidegate.sampling.reservoirs.slots import SlotChanges, Slots, length_of
-from tidegate.types import Array, InputError, as_part, parts_of
+from tidegate.types import Array, Column, InputError, Nested, Numbers, State, Stateful
 
 _OWN = "group", "draw", "shown"  # the reservoir's own columns of each row
 
@@ -90,7 +90,7 @@ class GroupedReservoir:
         return RunningGroups(self, salt_of(seed, partition))
 
 
-class RunningGroups:
+class RunningGroups(Stateful):
     """A running `GroupedReservoir`.
 
     The draw of a row is a hash of its number. Each group holds its rows with the lowest draws.
@@ -102,6 +102,14 @@ class RunningGroups:
     quota
         The largest number of rows that a group holds.
     """
+
+    state: ClassVar[State] = {
+        "groups": Column("_groups"),
+        "counts": Column("_counts"),
+        "highest": Column("_highest"),
+        "seen": Numbers(seen=int, quota=int),
+        "row.": Nested("_slots"),
+    }
 
     def __init__(self, config: GroupedReservoir, salted: int) -> None:
         self.config, self._salt = config, salted
@@ -185,19 +193,6 @@ class RunningGroups:
         group, _, shown = (columns.pop(name, np.empty(0)) for name in _OWN)
         of_group = self._counts[np.searchsorted(self._groups, group)] if len(group) else np.empty(0)
         return GroupedSample(columns, group, shown * np.minimum(1.0, self.quota / of_group))
-
-    def snapshot(self) -> dict[str, Array]:
-        """The held rows, and the number of rows seen of each group."""
-        own = {"groups": self._groups, "counts": self._counts, "highest": self._highest}
-        return own | {"seen": np.array([self.seen, self.quota])} | as_part("row", self._slots.columns())
-
-    def restore(self, state: Mapping[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self._groups, self._counts = state["groups"].copy(), state["counts"].copy()
-        self._highest = state["highest"].copy()
-        self.seen, self.quota = state["seen"].tolist()
-        self._slots.restore(parts_of(state).get("row", {}))
-        return self
 
 
 def quota_of(counts: Array, size: int) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tidegate.sampling.reservoirs.join_reservoir import check_within
 from tidegate.sampling.reservoirs.ranked import MergedSample, RankedReservoir
 from tidegate.sampling.reservoirs.reservoir import salt_of
 from tidegate.sampling.reservoirs.slots import SlotChanges
-from tidegate.types import Array, InputError
+from tidegate.types import Array, Column, InputError, Numbers, State
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,12 @@ class RankedGroups(RankedReservoir):
         Whether there have been groups that share a place. From then on all new ones do, even if a place becomes free:
         they may have been there before.
     """
+
+    state: ClassVar[State] = {
+        **RankedReservoir.state,
+        "pooled": Column("_pooled"),
+        "quota": Numbers(min_per_group=int, quota=int, pools=bool),
+    }
 
     def __init__(self, size: int, budget: int, salted: int, min_per_group: int) -> None:
         super().__init__(size, budget, salted)
@@ -161,19 +167,6 @@ class RankedGroups(RankedReservoir):
         self.pools = self.pools or len(beyond) > 0
         pooled: Array = shares[groups]
         return pooled
-
-    def snapshot(self) -> dict[str, Array]:
-        """The ranks of the held results, by slot, and their bounds."""
-        own = np.array([self.min_per_group, self.quota, self.pools])
-        return super().snapshot() | {"pooled": self._pooled, "quota": own}
-
-    def restore(self, state: Mapping[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        super().restore(state)
-        self._pooled = state["pooled"].copy()
-        self.min_per_group, self.quota, pools = state["quota"].tolist()
-        self.pools = bool(pools)
-        return self
 
 
 class GroupedPart(NamedTuple):

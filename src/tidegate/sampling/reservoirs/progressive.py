@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tidegate.sampling.reservoirs.uniformity import (
     retained,
     uniformity_confidence,
 )
-from tidegate.types import Array, InputError, as_part, parts_of
+from tidegate.types import Array, InputError, Nested, Numbers, State, Stateful
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ProgressiveReservoir:
         return RunningProgressive(self, salt_of(seed, partition))
 
 
-class RunningProgressive:
+class RunningProgressive(Stateful):
     """A running `ProgressiveReservoir`.
 
     Attributes
@@ -86,6 +86,14 @@ class RunningProgressive:
     confidence
         The uniformity confidence once it is refilled: 1 before it grows, then the product over all growths.
     """
+
+    state: ClassVar[State] = {
+        "counts": Numbers(
+            seen=int, size=int, _growths=int, _waiting=int, _kept=int, _refilled=int, _refill=int
+        ),
+        "confidence": Numbers(confidence=float),
+        "row.": Nested("_slots"),
+    }
 
     def __init__(self, config: ProgressiveReservoir, salted: int) -> None:
         self.config, self._salt = config, salted
@@ -163,25 +171,3 @@ class RunningProgressive:
     def sample(self) -> Sample:
         """The held rows, and the number of rows seen; not a uniform sample while `refilling` is above 0."""
         return Sample(self.seen, self._slots.columns(), self.refilling)
-
-    def snapshot(self) -> dict[str, Array]:
-        """The held rows, and the progress of refilling."""
-        counts = [
-            self.seen,
-            self.size,
-            self._growths,
-            self._waiting,
-            self._kept,
-            self._refilled,
-            self._refill,
-        ]
-        state = {"counts": np.array(counts), "confidence": np.array([self.confidence])}
-        return state | as_part("row", self._slots.columns())
-
-    def restore(self, state: Mapping[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        counts: list[int] = state["counts"].tolist()
-        self.seen, self.size, self._growths, self._waiting, self._kept, self._refilled, self._refill = counts
-        self.confidence = float(state["confidence"][0])
-        self._slots.restore(parts_of(state).get("row", {}))
-        return self

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
-
-import numpy as np
+from typing import ClassVar
 
 from tidegate.models.joint_payoff import Curves, curves_of, lengths_of, rates_of
 from tidegate.models.sample_memory import Frequencies, are_curves, frequencies_of, sample_rows
@@ -20,7 +18,7 @@ from tidegate.sampling.reservoirs.uniformity import (
     check_threshold,
     refill_confidence,
 )
-from tidegate.types import Array, Time, Window, WindowSpan
+from tidegate.types import Numbers, State, Time, Window, WindowSpan
 
 _HALVINGS = 50
 _CAUTION = 0.5
@@ -151,6 +149,8 @@ class RunningProgressiveJoin(RankedReservoir):
 
     grows: ClassVar[bool] = True
 
+    state: ClassVar[State] = {**RankedReservoir.state, "since": Numbers(_since=Time)}
+
     def __init__(self, config: ProgressiveJoinReservoir, salted: int) -> None:
         super().__init__(config.size, config.budget, salted)
         self.config = config
@@ -182,15 +182,6 @@ class RunningProgressiveJoin(RankedReservoir):
             return SlotChanges.none()
         self.size += delta
         return SlotChanges.none(self._lower(fraction))
-
-    def snapshot(self) -> dict[str, Array]:
-        """The ranks of the held results, by slot, their bound, and the time of the first step."""
-        return super().snapshot() | {"since": np.array([self._since])}
-
-    def restore(self, state: Mapping[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self._since = float(state["since"][0])
-        return super().restore(state)
 
     def _growth(self, results: int, memory: Memory | None) -> tuple[float, int]:
         """The fraction that frees the most memory that can be refilled, and the number of additional results."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, NamedTuple, Protocol, Self, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tidegate.compiled import kernel
 from tidegate.draws import draw_one
 from tidegate.models.validation import is_number
 from tidegate.sampling.reservoirs.slots import SlotChanges
-from tidegate.types import Array, InputError, Time
+from tidegate.types import Array, Column, InputError, Numbers, State, Stateful, Time
 
 Memory: TypeAlias = Callable[[float], float]
 """The number of rows that a join needs to be sampled at a fraction."""
@@ -68,7 +68,7 @@ class RunningJoinReservoir(Protocol):
         ...
 
 
-class RankedReservoir:
+class RankedReservoir(Stateful):
     """A running `JoinReservoir`: it decides which results are held, and in which slot; the caller keeps them.
 
     Attributes
@@ -82,6 +82,12 @@ class RankedReservoir:
     """
 
     grows: ClassVar[bool] = False
+
+    state: ClassVar[State] = {
+        "counts": Numbers(seen=int, size=int),
+        "ranks": Column("_ranks"),
+        "lowest": Numbers(_lowest=float),
+    }
 
     def __init__(self, size: int, budget: int, salted: int) -> None:
         self.size, self.budget, self._salt = size, budget, salted
@@ -180,20 +186,6 @@ class RankedReservoir:
         self._ranks = np.concatenate([self._ranks, np.empty(len(lowest) - held)])
         self._ranks[slots] = both[entering]
         return SlotChanges(slots, rows[entering - held], kept)
-
-    def snapshot(self) -> dict[str, Array]:
-        """The ranks of the held results, by slot, and their bound."""
-        return {
-            "counts": np.array([self.seen, self.size]),
-            "ranks": self._ranks,
-            "lowest": np.array([self._lowest]),
-        }
-
-    def restore(self, state: Mapping[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self.seen, self.size = state["counts"].tolist()
-        self._ranks, self._lowest = state["ranks"].copy(), float(state["lowest"][0])
-        return self
 
 
 def chance_of(ranks: Array, size: int, bound: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tidegate.compiled import kernel
 from tidegate.draws import draw_one, salt
 from tidegate.models.validation import at_least_one
 from tidegate.sampling.reservoirs.slots import Sample, SlotChanges, Slots, length_of
-from tidegate.types import Array, InputError, as_part, parts_of
+from tidegate.types import Array, InputError, Nested, Numbers, State, Stateful
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Reservoir:
         return RunningReservoir(self, salt_of(seed, partition))
 
 
-class RunningReservoir:
+class RunningReservoir(Stateful):
     """A running `Reservoir`.
 
     Attributes
@@ -61,6 +61,8 @@ class RunningReservoir:
     seen
         The number of rows that it was offered.
     """
+
+    state: ClassVar[State] = {"seen": Numbers(seen=int), "row.": Nested("_slots")}
 
     def __init__(self, config: Reservoir, salted: int) -> None:
         self.config, self._salt = config, salted
@@ -83,20 +85,12 @@ class RunningReservoir:
         """The held rows."""
         return Sample(self.seen, self._slots.columns())
 
-    def snapshot(self) -> dict[str, Array]:
-        """The held rows, and the number of rows seen."""
-        return {"seen": np.array([self.seen])} | as_part("row", self._slots.columns())
-
-    def restore(self, state: Mapping[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        columns = parts_of(state).get("row", {})
-        if length_of(columns) > self.config.size:
+    def after_restore(self) -> None:
+        """Refuse more rows than it may hold."""
+        if len(self) > self.config.size:
             raise InputError(
-                f"the snapshot has {length_of(columns)} rows, but size is {self.config.size}; set its size"
+                f"the snapshot has {len(self)} rows, but size is {self.config.size}; set its size"
             )
-        self.seen = int(state["seen"][0])
-        self._slots.restore(columns)
-        return self
 
 
 def salt_of(seed: int, partition: int) -> int:

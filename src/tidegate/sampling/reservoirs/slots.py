@@ -97,10 +97,13 @@ class Slots:
         """Copies of the columns of all rows."""
         return {name: column[: self.filled].copy() for name, column in self._columns.items()}
 
-    def restore(self, columns: Mapping[str, Array]) -> None:
-        """Continue from what `columns` returned."""
+    snapshot = columns
+
+    def restore(self, columns: dict[str, Array]) -> Self:
+        """Continue from what `snapshot` returned."""
         self._columns = {name: column.copy() for name, column in columns.items()}
         self.filled = length_of(columns) if columns else 0
+        return self
 
     def check(self, block: Mapping[str, Array]) -> None:
         """Refuse a block with other columns than earlier ones."""

@@ -7,14 +7,15 @@ had, divided by the matches that were forecast for that time, give the correctio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from tidegate.compiled import kernel
+from tidegate.types import Column, Stateful
 
 if TYPE_CHECKING:
-    from tidegate.types import Array
+    from tidegate.types import Array, State
 
 _OCTAVES: Final = 64
 _LOWEST_EXPONENT: Final = -32
@@ -34,7 +35,7 @@ class TrackedRows(NamedTuple):
     matches: Array
 
 
-class ForecastCorrection:
+class ForecastCorrection(Stateful):
     """The ratio of observed to forecast matches, for each octave (factor of two) of the forecast.
 
     A forecast that is too low makes estimates less precise; one that is too high only costs memory. So forecasts are
@@ -47,6 +48,8 @@ class ForecastCorrection:
     >>> correction.apply(np.array([0.6, 7.0])).round(1)
     array([5.6, 7. ])
     """
+
+    state: ClassVar[State] = {"met": Column("_observed"), "expected": Column("_expected")}
 
     def __init__(self) -> None:
         self._observed, self._expected = np.zeros(_OCTAVES), np.zeros(_OCTAVES)
@@ -78,15 +81,9 @@ class ForecastCorrection:
             _correct(matches, self._factors)
         return matches
 
-    def snapshot(self) -> dict[str, Array]:
-        """What was observed."""
-        return {"met": self._observed.copy(), "expected": self._expected.copy()}
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self._observed, self._expected = state["met"].copy(), state["expected"].copy()
+    def after_restore(self) -> None:
+        """Compute the factors."""
         self.observe(*(np.empty(0) for _ in range(3)))
-        return self
 
 
 @kernel

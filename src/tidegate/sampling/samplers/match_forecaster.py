@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,10 +13,21 @@ from tidegate.models.age_curve_learner import observe_ages
 from tidegate.models.decay import horizon_for
 from tidegate.models.joint_payoff import rates_of
 from tidegate.sampling.samplers.forecast_correction import ForecastCorrection, TrackedRows
-from tidegate.types import FAR, SIDES, Buckets, InputError, Last, as_part, other_side, parts_of
+from tidegate.types import (
+    FAR,
+    SIDES,
+    Buckets,
+    InputError,
+    Last,
+    Nested,
+    Numbers,
+    Opposites,
+    Stateful,
+    other_side,
+)
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, Clocks, Condition, Rows, Setting, Side, Step, Time
+    from tidegate.types import Array, Clocks, Condition, Rows, Setting, Side, State, Step, Time
 
 Learning = Literal["frequency", "age"]
 Model: TypeAlias = Frequency | AgeCurve | tuple[AgeCurve | None, AgeCurve | None] | Learning
@@ -81,7 +92,7 @@ class RowClasses(NamedTuple):
     reached: Array
 
 
-class MatchForecaster:
+class MatchForecaster(Stateful):
     """Forecasts the matches of rows, and learns from what arrives.
 
     While the number of matches is unknown, the forecast is infinite. A learned frequency counts one row more of each
@@ -100,6 +111,15 @@ class MatchForecaster:
     salt
         Fixes which arrivals of a large step are observed.
     """
+
+    state: ClassVar[State] = {
+        "clock": Numbers(_now=float, seen=int, _integer_times=int, _row_weight=dict),
+        "lead": Opposites("_lead").optional(),
+        "rate.": Nested("_rates"),
+        "share.": Nested("_learner").optional(),
+        "met-{}.": Nested("_corrections").optional(),
+        "{}.": Nested("_curve_learners").optional(),
+    }
 
     def __init__(
         self, model: Model | None, rates: tuple[float, float] | None, setting: Setting, salt: int
@@ -349,39 +369,9 @@ class MatchForecaster:
                 return None
         return model, (rates[0], rates[1]), (window[0], window[1])
 
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned, as named arrays."""
-        weights = self._row_weight.values()
-        state = {"clock": np.array([float(self._now), self.seen, self._integer_times, *weights])}
-        state["lead"] = np.array([self._lead["left"]], np.float64)
-        state |= as_part("rate", self._rates.snapshot())
-        if self._learner:
-            state |= as_part("share", self._learner.snapshot())
-        for side, correction in self._corrections.items():
-            state |= as_part(f"met-{side}", correction.snapshot())
-        for side, learner in self._curve_learners.items():
-            state |= as_part(side, learner.snapshot())
-        return state
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        parts = parts_of(state)
-        self._now, seen, integer_times, *weights = state["clock"].tolist()
-        self.seen, self._integer_times = int(seen), int(integer_times)
-        self._row_weight = dict(zip(SIDES, weights, strict=True))
-        lead = state["lead"][0].item() if "lead" in state else 0
-        self._lead = {"left": lead, "right": -lead}
-        self._rates.restore(parts["rate"])
-        if self._learner and "share" in parts:
-            self._learner.restore(parts["share"])
-        for side, correction in self._corrections.items():
-            if f"met-{side}" in parts:
-                correction.restore(parts[f"met-{side}"])
-        for side, learner in self._curve_learners.items():
-            if side in parts:
-                learner.restore(parts[side])
-                self._curves[side] = learner.curve()
-        return self
+    def after_restore(self) -> None:
+        """Forecast by the learned curves."""
+        self._curves |= {side: learner.curve() for side, learner in self._curve_learners.items()}
 
 
 _NO_ROWS: Final = RowClasses(np.zeros(1), np.zeros(1), np.ones(1), np.array([0.0, 1.0]))

@@ -10,17 +10,18 @@ changes.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from tidegate.sampling.samplers.memory_model import MemoryModel, needed, safe_mean
 from tidegate.sampling.samplers.probability_levels import LOWEST, STEPS
+from tidegate.types import Numbers, Stateful
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidegate.types import Array, Time
+    from tidegate.types import State, Time
 
 _UPDATES_PER_WINDOW: Final = 8
 """How often the level is recomputed in the time of a window."""
@@ -34,7 +35,7 @@ _PLAUSIBLE: Final = (1 / 64, 8.0)
 """The range of the ratio of measured to modelled memory."""
 
 
-class ProbabilityControl:
+class ProbabilityControl(Stateful):
     """The level of the probability of new draws. A higher level is a lower probability.
 
     Parameters
@@ -44,6 +45,13 @@ class ProbabilityControl:
     overflow
         The accepted probability of a memory overflow at any moment.
     """
+
+    state: ClassVar[State] = {
+        "levels": Numbers(level=int, _floor=int, _steady=int, lowered=int),
+        "clock": Numbers(
+            _factor=float, _row_time=float, _now=float, _updated=float, _overflowed=float, _since=float
+        ),
+    }
 
     def __init__(self, highest: int, overflow: float) -> None:
         self._highest, self._overflow = highest, overflow
@@ -122,16 +130,3 @@ class ProbabilityControl:
             if modelled > 0:
                 self._factor = float(np.clip(self._row_time / measured_time / modelled, *_PLAUSIBLE))
             self._since, self._row_time = self._now - span, 0.0
-
-    def snapshot(self) -> dict[str, Array]:
-        """The state, as named arrays."""
-        whole = [self.level, self._floor, self._steady, self.lowered]
-        times = [self._now, self._updated, self._overflowed, self._since]
-        return {"levels": np.array(whole), "clock": np.array([self._factor, self._row_time, *times])}
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self.level, self._floor, self._steady, self.lowered = state["levels"].tolist()
-        self._factor, self._row_time, *times = state["clock"].tolist()
-        self._now, self._updated, self._overflowed, self._since = times
-        return self

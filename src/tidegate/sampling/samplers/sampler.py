@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -28,12 +28,12 @@ from tidegate.sampling.samplers.match_forecaster import MatchForecaster, Model, 
 from tidegate.sampling.samplers.memory_model import MemoryModel, check_overflow
 from tidegate.sampling.samplers.probability_control import ProbabilityControl
 from tidegate.sampling.samplers.probability_levels import STEPS, probability_at, uniform_draws
-from tidegate.types import SIDES, InputError, Sampled, Setting, as_part, parts_of
+from tidegate.types import SIDES, InputError, Nested, Sampled, Setting, Stateful
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidegate.types import Array, Clocks, Rows, Side, Time
+    from tidegate.types import Array, Clocks, Rows, Side, State, Time
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Sampler(ABC):
         """Bind to a join and return a running sampler."""
 
 
-class RunningSampler(ABC):
+class RunningSampler(Stateful, ABC):
     """A running sampler.
 
     Attributes
@@ -78,6 +78,8 @@ class RunningSampler(ABC):
     """
 
     needs_forecast: ClassVar[bool] = True
+
+    state: ClassVar[State] = {"forecaster.": Nested("forecaster"), "control.": Nested("control")}
 
     def __init__(self, config: Sampler, setting: Setting, *, base: float, highest: int = 0) -> None:
         self.config = config
@@ -142,18 +144,6 @@ class RunningSampler(ABC):
     def kind(self) -> str:
         """What identifies its state: only a sampler of the same kind can restore it."""
         return f"{type(self).__name__} {self.base!r} {self.forecaster.learns}"
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned and decided, as named arrays."""
-        state = as_part("forecaster", self.forecaster.snapshot())
-        return state | as_part("control", self.control.snapshot())
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        parts = parts_of(state)
-        self.forecaster.restore(parts["forecaster"])
-        self.control.restore(parts["control"])
-        return self
 
 
 class DrawnMatches(NamedTuple):

@@ -13,11 +13,10 @@ from tidegate.sampling.samplers.memory_model import MemoryModel, held_times
 from tidegate.sampling.samplers.probability_levels import STEPS, probabilities_at, probability_at
 from tidegate.sampling.samplers.sampler import SPREAD, Owners, RunningSampler, Sampler
 from tidegate.sampling.samplers.uniform_owners import UniformOwners
+from tidegate.types import Numbers
 
 if TYPE_CHECKING:
-    from typing import Self
-
-    from tidegate.types import Array, Rows, Setting, Side
+    from tidegate.types import Array, Rows, Setting, Side, State
 
 _MOST: Final = 2.0**31
 """The highest cutoff."""
@@ -102,6 +101,8 @@ class RunningUniform(RunningSampler):
         The highest level at which a row is kept with probability 1.
     """
 
+    state: ClassVar[State] = {**RunningSampler.state, "capped": Numbers(_limit=int)}
+
     def __init__(self, config: Uniform, setting: Setting) -> None:
         super().__init__(config, setting, base=1.0 if config.p is None else float(config.p))
         self.certain = -math.floor(STEPS * math.log2(1 / self.base))
@@ -173,15 +174,6 @@ class RunningUniform(RunningSampler):
     def kind(self) -> str:
         """What identifies its state; a state without the column `hold` has another kind."""
         return f"{super().kind()} held"
-
-    def snapshot(self) -> dict[str, Array]:
-        """What was learned and decided, as named arrays."""
-        return super().snapshot() | {"capped": np.array([self._limit])}
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from what `snapshot` returned."""
-        self._limit = int(state.pop("capped")[0])
-        return super().restore(state)
 
 
 class _UniformMemory(MemoryModel):
