@@ -20,7 +20,7 @@ and the field applies to each of its values. `{}` stands for the key.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass
 from operator import attrgetter, itemgetter
@@ -141,11 +141,11 @@ class Numbers(Field):
     Parameters
     ----------
     attributes
-        For each attribute, in this order, what it is: `int`, `float`, `bool`, a `Time`; or a `dict`, a `tuple` or an
-        `np.ndarray` of numbers, whose size does not change.
+        For each attribute, in this order, what it is: `int`, `float`, `bool`, a `Time`; or an `np.ndarray`, a `dict`
+        or a `tuple` of such, whose size does not change.
     """
 
-    def __init__(self, **attributes: object) -> None:
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - types, and unions of them
         self._attributes = attributes
         self._dtype = (
             np.float64
@@ -170,36 +170,37 @@ class Numbers(Field):
         found = self.take(owner, name, state)
         if found is None:
             return
-        numbers = found[""].tolist()
-        values = {at: getattr(owner, at) for at in self._attributes}
-        size = sum(len(_numbers(value)) for value in values.values())
+        numbers = found[""].ravel().tolist()
+        size = sum(len(_numbers(getattr(owner, attribute))) for attribute in self._attributes)
         if len(numbers) < size or (len(numbers) > size and not self._longer):
             raise InputError(
                 f"the saved state of {type(owner).__name__} has {len(numbers)} numbers in {name!r}, not {size}; "
                 "restore the checkpoint from a copy, or start with a new one"
             )
+        rest = iter(numbers)
         for attribute, kind in self._attributes.items():
-            value = values[attribute]
-            own, numbers = numbers[: len(_numbers(value))], numbers[len(_numbers(value)) :]
-            setattr(owner, attribute, _value(kind, value, own))
+            value = _with_numbers(getattr(owner, attribute), rest)
+            setattr(owner, attribute, kind(value) if kind in {int, float, bool} else value)
 
 
-def _numbers(value: Any) -> list[float]:  # noqa: ANN401 - any of the kinds of `Numbers`
+def _numbers(value: Any) -> list[Time]:  # noqa: ANN401 - any of the kinds of `Numbers`
     if isinstance(value, np.ndarray):
         return value.ravel().tolist()
+    if isinstance(value, dict | tuple):
+        parts = value.values() if isinstance(value, dict) else value
+        return [number for part in parts for number in _numbers(part)]
+    return [value]
+
+
+def _with_numbers(value: Any, numbers: Iterator[Time]) -> Any:  # noqa: ANN401 - as above
+    """The same object with the next numbers."""
+    if isinstance(value, np.ndarray):
+        return np.fromiter(numbers, value.dtype, value.size).reshape(value.shape)
     if isinstance(value, dict):
-        return [*value.values()]
-    return [*value] if isinstance(value, tuple) else [value]
-
-
-def _value(kind: object, before: Any, numbers: list[float]) -> object:  # noqa: ANN401 - as above
-    if kind is np.ndarray:
-        return np.array(numbers).reshape(before.shape)
-    if kind is dict:
-        return dict(zip(before, numbers, strict=True))
-    if kind is Time:
-        return numbers[0]
-    return tuple(numbers) if kind is tuple else kind(numbers[0])  # type: ignore[operator]
+        return {key: _with_numbers(part, numbers) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_with_numbers(part, numbers) for part in value)
+    return next(numbers)
 
 
 class Attribute(Field):

@@ -215,6 +215,15 @@ def test_one_large_step_equals_many_small_ones() -> None:
     assert (at_once.value["b"] == rows["b"][1][at_once.id["b"]]).all()
 
 
+def test_a_state_with_counts_in_rows_opens() -> None:
+    finder = AlarmFinder(Topology.clique("ab", 5), lambda of: of["a"] - of["b"])
+    finder.step({"a": ([1, 2], [0.0, np.nan]), "b": ([3], [1.0])}, watermark=1)
+    state = finder.snapshot()
+    earlier = state | {"counts": state["counts"].reshape(3, -1)}
+    opened = AlarmFinder(finder.search.topology, finder.search.function).restore(earlier)
+    assert (opened.arrived, opened.nan) == ({"a": 2, "b": 1}, {"a": 1, "b": 0})
+
+
 def test_a_silent_stream_costs_few_rows_and_misses_no_alarm() -> None:
     rng = np.random.default_rng(2)
     topology = Topology.clique("ab", 50)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tidegate.alerts.search.alarm_search import AlarmFunction, Alarms, AlarmSearch, NewRows
 from tidegate.alerts.stores.bracket_store import ClosedEnds
 from tidegate.alerts.validation import check_columns
-from tidegate.types import Array, InputError, Time
+from tidegate.types import InputError, Nested, Numbers, Stateful, Time, TimeOrNone
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from tidegate.alerts.topology import Topology
+    from tidegate.types import State
 
 
-class AlarmFinder:
+class AlarmFinder(Stateful):
     """Raises an alarm for each arrival that exceeds the threshold together with rows that arrived before it.
 
     An arrival is matched before its own store gets it. So whether it raises an alarm, and how high, is the same as if
@@ -66,6 +67,13 @@ class AlarmFinder:
     The paper only states that an alarm is raised; here one is raised for each arrival that completes a combination.
     For hopping windows the rows are kept that sliding intervals of the same length need, which suffice.
     """
+
+    state: ClassVar[State] = {
+        "{}.": Nested("stores"),
+        "counts": Numbers(arrived=dict, late=dict, nan=dict),
+        "undefined": Numbers(undefined=int),
+        "watermark": TimeOrNone("watermark"),
+    }
 
     def __init__(
         self,
@@ -122,34 +130,3 @@ class AlarmFinder:
         self.nan[name] += int(nan.sum())
         accepted = ~(late | nan)
         return NewRows(when[accepted], value[accepted], ids[accepted])
-
-    def snapshot(self) -> dict[str, Array]:
-        """The complete state, as arrays."""
-        state = {
-            f"{name}.{part}": column
-            for name, store in self.stores.items()
-            for part, column in store.snapshot().items()
-        }
-        counts = [list(counted.values()) for counted in (self.arrived, self.late, self.nan)]
-        marks = [] if self.watermark is None else [self.watermark]
-        return state | {
-            "counts": np.array(counts),
-            "undefined": np.array([self.undefined]),
-            "watermark": np.array(marks),
-        }
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from a snapshot."""
-        for name, store in self.stores.items():
-            store.restore(
-                {
-                    key.removeprefix(f"{name}."): column
-                    for key, column in state.items()
-                    if key.startswith(f"{name}.")
-                }
-            )
-        for counted, row in zip((self.arrived, self.late, self.nan), state["counts"].tolist(), strict=True):
-            counted.update(zip(self.stores, row, strict=True))
-        self.undefined = int(state["undefined"][0])
-        self.watermark = state["watermark"][0].item() if len(state["watermark"]) else None
-        return self

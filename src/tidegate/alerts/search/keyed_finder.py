@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Self
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from tidegate.alerts.certification.certificate import Certificate
 from tidegate.alerts.search.alarm_search import Alarms, AlarmSearch, NewRows
 from tidegate.alerts.stores.bracket_store import BracketStore, ClosedEnds, Shape, miss_probability
 from tidegate.alerts.topology import Topology
-from tidegate.types import FAR, Array, InputError, Time
+from tidegate.types import FAR, Array, InputError, Numbers, Record, State, Stateful, Time
 
 _MAX_SEGMENT: Final = float(FAR // 4)
 """The length of the time axis after which a new segment begins, so that 64-bit integers do not overflow."""
@@ -58,7 +58,7 @@ class _TimeAxis(NamedTuple):
     segment: dict[str, Array]
 
 
-class KeyedAlarmFinder:
+class KeyedAlarmFinder(Stateful):
     """An `AlarmFinder` for many keys, run as one.
 
     The keys are placed one after another on a shared time axis, so far apart that rows of different keys are never
@@ -91,6 +91,13 @@ class KeyedAlarmFinder:
     >>> alarms.key, alarms.level, alarms.time["humidity"]
     (array([1]), array([0.5]), array([0]))
     """
+
+    state: ClassVar[State] = {
+        "{}.": Record("rows", KeyedRows),
+        "counted": Numbers(counts=dict),
+        "moved": Numbers(lost_time=dict).optional(),
+        "undefined": Numbers(undefined=int),
+    }
 
     def __init__(
         self,
@@ -313,37 +320,6 @@ class KeyedAlarmFinder:
             self.rows[name] = pool.take(alive)
             self.previous_positions[name] = self.previous_positions[name][alive]
 
-    def snapshot(self) -> dict[str, Array]:
-        """The complete state, as arrays."""
-        state = {
-            f"{name}.{part}": column
-            for name, pool in self.rows.items()
-            for part, column in pool._asdict().items()
-        }
-        counted = np.array([list(counts.values()) for counts in self.counts.values()])
-        return state | {
-            "counted": counted.ravel(),
-            "moved": np.concatenate(list(self.lost_time.values())),
-            "undefined": np.array([self.undefined]),
-        }
-
-    def restore(self, state: Mapping[str, Array]) -> Self:
-        """Continue from a snapshot."""
-        counted = state["counted"].reshape(len(self.rows), len(STREAM_COUNTS)).tolist()
-        lost = np.array(
-            state.get("moved", np.zeros(3 * len(self.rows)))
-        )  # not in snapshots of the first layout
-        self.resume(
-            {name: KeyedRows(*(state[f"{name}.{part}"] for part in KeyedRows._fields)) for name in self.rows},
-            {
-                name: dict(zip(STREAM_COUNTS, counts, strict=True))
-                for name, counts in zip(self.rows, counted, strict=True)
-            },
-            dict(zip(self.rows, lost.reshape(-1, 3), strict=True)),
-            int(state["undefined"][0]),
-        )
-        return self
-
     def resume(
         self,
         rows: Mapping[str, KeyedRows],
@@ -356,6 +332,10 @@ class KeyedAlarmFinder:
         self.counts = {name: dict(counts[name]) for name in self.counts}
         self.lost_time = {name: np.array(lost_time[name]) for name in self.lost_time}
         self.undefined = undefined
+        self.after_restore()
+
+    def after_restore(self) -> None:
+        """Number the kept rows."""
         self.previous_positions = {name: np.arange(len(of.key)) for name, of in self.rows.items()}
 
 

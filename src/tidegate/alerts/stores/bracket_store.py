@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 
 from tidegate.alerts.stores.block_filter import needed_rows
 from tidegate.alerts.stores.brackets import extreme_durations
 from tidegate.alerts.validation import check_columns, check_duration, check_row
-from tidegate.types import InputError, check_choice
+from tidegate.types import InputError, Numbers, Record, Stateful, check_choice
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from tidegate.types import Array, Time
+    from tidegate.types import Array, State, Time
 
 Shape = Literal["quasiconvex", "increasing", "decreasing", "any"]
 ClosedEnds = Literal["both", "neither", "left", "right"]
 
 _MAX_PENDING: Final = 1024
 """The number of rows, added one by one, after which they are merged."""
-_COLUMNS: Final = ("time", "value", "id")
 
 
 class RetainedRows(NamedTuple):
@@ -32,7 +31,18 @@ class RetainedRows(NamedTuple):
     value: Array
 
 
-class BracketStore:
+class _KeptRows(NamedTuple):
+    """The kept rows as columns."""
+
+    time: Array
+    value: Array
+    id: Array
+
+
+_COLUMNS: Final = _KeptRows._fields
+
+
+class BracketStore(Stateful):
     """The rows of one stream that are the highest or lowest of some interval of length omega.
 
     All other rows are bracketed: every interval that contains such a row contains a higher and a lower row of those
@@ -88,6 +98,12 @@ class BracketStore:
     The rows are in sorted arrays. A linked list takes at least four times as long for rows in order, a skip list six
     times as long for others, unless steps are small (`tidegate bench alerts`).
     """
+
+    state: ClassVar[State] = {
+        "": Record("_kept", _KeptRows),
+        "counts": Numbers(_arrived=int, _evicted=int),
+        "moved": Numbers(_lost_time=np.ndarray, _time_range=tuple),
+    }
 
     def __init__(
         self,
@@ -188,32 +204,12 @@ class BracketStore:
         self._merge_pending()
         self._begin += int(np.searchsorted(self._column("time"), before))
 
-    def snapshot(self) -> dict[str, Array]:
-        """The complete state, as arrays."""
-        self._merge_pending()
-        state = {name: self._column(name).copy() for name in _COLUMNS}
-        return state | {
-            "counts": np.array([self._arrived, self._evicted]),
-            "moved": np.array([*self._lost_time, *self._time_range]),
-        }
-
-    def restore(self, state: dict[str, Array]) -> Self:
-        """Continue from a snapshot."""
-        self._columns = {name: np.array(state[name]) for name in _COLUMNS}
-        self._begin, self._end = 0, len(state["time"])
-        self._arrived, self._evicted = state["counts"].tolist()
-        self._lost_time = np.array(state["moved"][:2])
-        self._time_range = (float(state["moved"][2]), float(state["moved"][3]))
-        self._pending = ([], [])
-        return self
-
     def resume(self, times: Array, values: Array) -> None:
         """Continue with rows that a store has kept, in order of time; their ids are their positions.
 
         The arrays become the store's own.
         """
-        self._columns = {"time": times, "value": values, "id": np.arange(len(times))}
-        self._begin, self._end = 0, len(times)
+        self._kept = _KeptRows(times, values, np.arange(len(times)))
         self._arrived = len(times)
 
     def _column(self, name: str) -> Array:
@@ -339,6 +335,21 @@ class BracketStore:
             kept = np.delete(np.arange(len(when)), dropped)
             rows = RetainedRows(self._column("time"), value)
             self._replace(0, len(when), rows, kept, self._column("id").take(kept))
+
+    def snapshot(self) -> dict[str, Array]:
+        """The state, as named arrays."""
+        self._merge_pending()
+        return super().snapshot()
+
+    @property
+    def _kept(self) -> _KeptRows:
+        return _KeptRows(*(self._column(name).copy() for name in _COLUMNS))
+
+    @_kept.setter
+    def _kept(self, rows: _KeptRows) -> None:
+        self._columns = rows._asdict()
+        self._begin, self._end = 0, len(rows.time)
+        self._pending = ([], [])
 
 
 def miss_probability(lost_time: Array, total_time: float) -> float:
