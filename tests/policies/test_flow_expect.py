@@ -16,6 +16,7 @@ from ortools.graph.python import min_cost_flow
 import tidegate as tg
 from tests.models.processes.tabulated import TabulatedProcess
 from tests.policies.heeb.test_heeb import SECTION_8, results, trending
+from tests.running_policy import observe
 from tidegate import Budget, InputError, Window
 from tidegate.checks import LAWS, Law
 from tidegate.models import AR1, Frequency, LinearTrend, Noise, Oracle, RandomWalk, Stationary
@@ -94,10 +95,11 @@ def after(
     policy: Policy, window: Window, rows: dict[Side, Rows], fresh: dict[Side, int], now: Time
 ) -> RunningFlowExpect:
     """The policy at work, after a step that brought the rows from `fresh` on."""
-    running = policy.start(Setting(window))
+    setting = Setting(window)
+    running = policy.start(setting)
     assert isinstance(running, RunningFlowExpect)
     clocks, hits = Clocks.both(now), {s: np.zeros(len(rows[s]), np.int64) for s in SIDES}
-    running.observe(Step(0, clocks, clocks, rows, fresh, hits))
+    observe(running, setting, Step(0, clocks, clocks, rows, fresh, hits))
     return running
 
 

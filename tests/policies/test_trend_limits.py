@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tidegate as tg
 from tests.policies.heeb.test_heeb import SECTION_8, results, trending
+from tests.running_policy import observe
 from tidegate import InputError, Window
 from tidegate.checks import LAWS, Law
 from tidegate.models import Frequency, History, LinearTrend, Noise, Stationary
@@ -74,10 +75,13 @@ def after(
     policy: Policy, now: int, came: dict[Side, list[int]], window: Window | None = None
 ) -> RunningPolicy:
     """The policy at work, after a step of this time that brought these keys."""
-    running = policy.start(Setting(window or Window(None, None)))
+    setting = Setting(window or Window(None, None))
+    running = policy.start(setting)
     rows = {side: rows_of(side, came[side], [now] * len(came[side])) for side in SIDES}
     hits = {side: np.zeros(len(rows[side]), np.int64) for side in SIDES}
-    running.observe(Step(0, Clocks.both(now), Clocks.both(now), rows, dict.fromkeys(SIDES, 0), hits))
+    observe(
+        running, setting, Step(0, Clocks.both(now), Clocks.both(now), rows, dict.fromkeys(SIDES, 0), hits)
+    )
     return running
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import tidegate as tg
 from tests.engine.test_bounded import both_ways
+from tests.running_policy import observe
 from tidegate.models import Frequency, LinearTrend, Noise, Stationary
 from tidegate.policies import Exponential, FlowExpect, Heeb, IJoin, Life, Prob
 from tidegate.types import Clocks, InputError, Rows, Setting, Side, Step, Window
@@ -112,13 +113,14 @@ def shown(
     policy: Policy, left: list[int], right: list[int], *, keys: list[int], window: Window
 ) -> RunningPolicy:
     """The policy after steps at the times 0, 1 and so on, which bring so many rows of each side."""
-    running = policy.start(Setting(window))
+    setting = Setting(window)
+    running = policy.start(setting)
     for now, counts in enumerate(zip(left, right, strict=True)):
         arrived = dict(zip(("left", "right"), counts, strict=True))
         rows = {s: rows_of(s, (keys * n)[:n], [float(now)] * n) for s, n in arrived.items()}  # type: ignore[arg-type]
         none: Any = {s: np.zeros(n, np.int64) for s, n in arrived.items()}
         clocks = Clocks.both(float(now))
-        running.observe(Step(now, clocks, clocks, rows, {"left": 0, "right": 0}, none, {}, 0.0, 0))  # type: ignore[arg-type]
+        observe(running, setting, Step(now, clocks, clocks, rows, {"left": 0, "right": 0}, none, {}, 0.0, 0))  # type: ignore[arg-type]
     return running
 
 
@@ -155,7 +157,8 @@ def test_rows_that_the_other_side_has_passed_stay_below_all_others() -> None:
 def test_a_side_that_fell_silent_after_its_first_instant_is_not_taken_for_fast() -> None:
     """Where a unit of time is short, a rate that is not known yet must not count as a row each."""
     million = 1_000_000
-    running = Prob().start(Setting(Window(100 * million, 100 * million)))
+    setting = Setting(Window(100 * million, 100 * million))
+    running = Prob().start(setting)
     for now in range(3):
         rows = {
             "left": rows_of("left", [1] * 5, [now * million] * 5),
@@ -163,7 +166,7 @@ def test_a_side_that_fell_silent_after_its_first_instant_is_not_taken_for_fast()
         }
         none: Any = {s: np.zeros(len(r), np.int64) for s, r in rows.items()}
         clocks = Clocks.both(now * million)
-        running.observe(Step(now, clocks, clocks, rows, {"left": 0, "right": 0}, none, {}, 0.0, 0))  # type: ignore[arg-type]
+        observe(running, setting, Step(now, clocks, clocks, rows, {"left": 0, "right": 0}, none, {}, 0.0, 0))  # type: ignore[arg-type]
     left, right = (running.scores(rows_of(s, [1], [0]), 2 * million)[0] for s in ("left", "right"))
     assert 0 < left < right / 5
 

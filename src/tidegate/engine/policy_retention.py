@@ -39,7 +39,8 @@ class PolicyRetention:
 
     def __init__(self, join: Join, future: Future | None = None) -> None:
         self.config = find(join.policy)
-        self.policy = join.start(future)
+        setting = join.setting(future)
+        self.policy, self._model = self.config.start(setting), setting.model
         self.observed = 0
         self._abilities = Abilities.of(self.policy)
         self._evicted_since = 0
@@ -73,20 +74,20 @@ class PolicyRetention:
         if state.tally.results > results:
             for side, some in rows.items():
                 np.add(some.matches, step.hits[side], out=some.matches)
-        self.policy.observe(
-            Step(
-                state.number,
-                since,
-                step.clocks,
-                rows,
-                fresh,
-                step.hits,
-                ages.by_side(),
-                state.tally.importance - importance,
-                self._evicted_since + step.removals.evicted_rows(),
-                {side: counts[fresh[side] :] for side, counts in step_hits.items()},
-            )
+        ended = Step(
+            state.number,
+            since,
+            step.clocks,
+            rows,
+            fresh,
+            step.hits,
+            ages.by_side(),
+            state.tally.importance - importance,
+            self._evicted_since + step.removals.evicted_rows(),
+            {side: counts[fresh[side] :] for side, counts in step_hits.items()},
         )
+        self._model.learn(ended)
+        self.policy.observe(ended)
         self.observed += 1
         self._evicted_since = 0
 
@@ -219,8 +220,8 @@ class PolicyRetention:
         return {}
 
     def arrays(self) -> dict[str, Array]:
-        """The state of the policy, as named arrays that are valid until the next step."""
-        state = as_part("policy", self.policy.snapshot())
+        """What was learned, and the state of the policy, as named arrays that are valid until the next step."""
+        state = as_part("policy", self._model.snapshot() | self.policy.snapshot())
         state["kind"] = np.frombuffer(self.policy.kind().encode(), np.uint8)
         state["observed"] = np.array([self.observed, self._evicted_since], np.int64)
         return state
@@ -233,7 +234,7 @@ class PolicyRetention:
         for side, buffer in state.buffers.items():
             state.buffers[side] = Buffer.of(self._with_saved_columns(buffer.rows, same_policy=same))
         if same:
-            self.policy = self.policy.restore(parts_of(arrays).get("policy", {}))
+            self.policy = self.policy.restore(self._model.restore(parts_of(arrays).get("policy", {})))
             self._abilities = Abilities.of(self.policy)
 
     def _with_policy_columns(self, rows: Rows) -> Rows:

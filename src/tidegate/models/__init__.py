@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidegate.models.frequencies.frequency import Frequency as Frequency
     from tidegate.models.frequencies.learned_frequency import FrequencyLearner as FrequencyLearner
     from tidegate.models.frequencies.learned_frequency import LearnedFrequency as LearnedFrequency
+    from tidegate.models.frequencies.stream_shares import StreamShares as StreamShares
     from tidegate.models.joint_payoff import joint_payoff as joint_payoff
     from tidegate.models.payoff import Payoff as Payoff
     from tidegate.models.processes.ar1 import AR1 as AR1

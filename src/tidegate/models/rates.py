@@ -9,10 +9,10 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.models.decay import half_life
-from tidegate.types import Column, InputError, Side, Stateful, check_choice
+from tidegate.types import SIDES, Column, InputError, Side, Stateful, check_choice
 
 if TYPE_CHECKING:
-    from tidegate.types import Array, State, Time
+    from tidegate.types import Array, State, Step, Time
 
 
 _ROUNDING: Final = 1e-9
@@ -47,6 +47,7 @@ class Rates(Stateful):
     rates are 0.
     """
 
+    part: ClassVar[str] = "rate"
     state: ClassVar[State] = {"rates": Column("_state")}
 
     def __init__(self, horizon: Time | None = None) -> None:
@@ -60,6 +61,11 @@ class Rates(Stateful):
                 f"{count!r} rows at {now!r} cannot be observed; give at least 0 rows at a finite time"
             )
         _observe(self._state, self._half_life, _index(side), float(count), float(now))
+
+    def learn(self, step: Step) -> None:
+        """Learn from the arrivals of a step."""
+        for side in SIDES:
+            self.observe(side, len(step.rows[side]) - step.fresh[side], step.now)
 
     def follow(self, counts: Array, nows: Array) -> Array:
         """Learn from many steps, given the rows (left, right) of each.

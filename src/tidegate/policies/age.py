@@ -142,7 +142,6 @@ class RunningAge(RunningPolicy):
     state: ClassVar[State] = {
         "clock": Numbers(_now=float, _fitted=float, _held=int).or_longer(),
         "lead": Opposites("_lead").optional(),
-        "rate.": Nested("_rates"),
         "{}.": (Record("_learned_curves", AgeCurve).optional(), Nested("_learners").optional()),
     }
 
@@ -152,7 +151,7 @@ class RunningAge(RunningPolicy):
         self._salt = salt(setting.seed, setting.partition)
         longest = max(self._spans.values())
         horizon = horizon_for(config.horizon, longest)
-        self._rates = Rates(horizon)
+        self._rates = setting.model.part(Rates, horizon)
         self._learners: dict[Side, AgeCurveLearner] = {}
         if config.curve is None:
             self._learners = {side: AgeCurveLearner(self._buckets(side), horizon) for side in SIDES}
@@ -179,12 +178,10 @@ class RunningAge(RunningPolicy):
         return {side: self._buckets(side) for side in self._learners}
 
     def observe(self, step: Step) -> None:
-        """Learn rates and curves."""
+        """Learn curves."""
         self._now = step.now
         self._lead = {side: step.clocks.lead(side) for side in SIDES}
         self._held = sum(step.fresh.values())
-        for side in SIDES:
-            self._rates.observe(side, len(step.rows[side]) - step.fresh[side], step.now)
         if self._learners:
             observe_ages(self._learners, step, {side: self._rates.rate(side) for side in SIDES})
             if self._now - self._fitted >= min(self._buckets(side).width for side in SIDES):

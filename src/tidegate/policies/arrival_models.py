@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from tidegate.models import LearnedFrequency, Oracle, Process, Rates, Stationary
+from tidegate.models import FrequencyLearner, Oracle, Process, Rates, Stationary
 from tidegate.models.processes.arrival_forecast import ArrivalForecast
-from tidegate.types import SIDES, InputError, Learned, Nested, Stateful, Tuple
+from tidegate.types import SIDES, InputError, Learned, Stateful, Tuple
 
 if TYPE_CHECKING:
-    from tidegate.types import Clocks, Side, State, Step, Time
+    from tidegate.types import Clocks, Side, State, Step
 
-_CAPACITY: Final = 1 << 10
 _NOTHING: Final = Oracle(np.empty(0, np.int64))
 
 
@@ -35,7 +34,6 @@ def check_processes(policy: str, left: object, right: object) -> None:
 class ArrivalModel(Stateful, ABC):
     """A model of the next rows."""
 
-    @abstractmethod
     def observe(self, step: Step) -> None:
         """Learn from a step's arrivals."""
 
@@ -55,21 +53,16 @@ class ArrivalModel(Stateful, ABC):
 class ProcessArrivals(ArrivalModel):
     """A given process for each side, with one row at each time step, or more as observed."""
 
-    state: ClassVar[State] = {
-        "last.{}": Tuple("_last", np.int64).optional(),
-        "rate.": Nested("_rates").optional(),
-    }
+    state: ClassVar[State] = {"last.{}": Tuple("_last", np.int64).optional()}
 
-    def __init__(self, processes: dict[Side, Process], ahead: int, horizon: Time | None = None) -> None:
-        self._processes, self._ahead = processes, ahead
-        self._rates = Rates(horizon)
+    def __init__(self, processes: dict[Side, Process], ahead: int, rates: Rates) -> None:
+        self._processes, self._ahead, self._rates = processes, ahead, rates
         self._last: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)  # time and key
 
     def observe(self, step: Step) -> None:
-        """Remember each side's last key, and learn its rate."""
+        """Remember each side's last key."""
         for side in SIDES:
             rows = step.rows[side]
-            self._rates.observe(side, len(rows) - step.fresh[side], step.now)
             if len(rows) > step.fresh[side]:
                 self._last[side] = math.floor(rows.time[-1]), int(rows.key[-1])
 
@@ -92,19 +85,8 @@ class ProcessArrivals(ArrivalModel):
 class LearnedArrivals(ArrivalModel):
     """Learned shares of keys, of rows that arrive evenly at the learned rates."""
 
-    state: ClassVar[State] = {"rate.": Nested("_rates"), "share.": Nested("_shares")}
-
-    def __init__(self, ahead: int, horizon: Time | None) -> None:
-        self._ahead = ahead
-        self._rates = Rates(horizon)
-        self._shares = LearnedFrequency(_CAPACITY, horizon).start()
-
-    def observe(self, step: Step) -> None:
-        """Learn shares and rates."""
-        for side in SIDES:
-            keys = step.rows[side].key[step.fresh[side] :]
-            self._rates.observe(side, len(keys), step.now)
-            self._shares.observe(side, keys, step.now)
+    def __init__(self, ahead: int, rates: Rates, shares: FrequencyLearner) -> None:
+        self._ahead, self._rates, self._shares = ahead, rates, shares
 
     def coming(self, clocks: Clocks) -> dict[Side, ArrivalForecast]:
         """The next rows: `ahead` of the faster side, and of the other in proportion."""

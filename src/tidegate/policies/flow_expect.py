@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from tidegate.models import Process
+from tidegate.draws import salt
+from tidegate.models import Process, Rates, StreamShares
 from tidegate.models.decay import half_life, horizon_for
 from tidegate.policies.arrival_models import ArrivalModel, LearnedArrivals, ProcessArrivals, check_processes
 from tidegate.policies.min_cost_flow import least_cost_flow
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tidegate.models.processes.arrival_forecast import ArrivalForecast
     from tidegate.types import Array, Budget, Rows, Setting, Side, State, Step, Time
 
+_CAPACITY: Final = 1 << 10
 _AHEAD: Final = 16
 _SCALE: Final = 1 << 30
 """Costs of a flow are whole numbers; this is the cost of one result."""
@@ -119,11 +121,14 @@ class RunningFlowExpect(RunningPolicy):
         self.config = config
         self._spans = setting.window.lifetimes()
         horizon = horizon_for(config.horizon, max(self._spans.values()))
-        self._model: ArrivalModel = (
-            ProcessArrivals({"left": config.left, "right": config.right}, config.ahead, horizon)
-            if config.left and config.right
-            else LearnedArrivals(config.ahead, horizon)
-        )
+        rates = setting.model.part(Rates, horizon)
+        self._model: ArrivalModel
+        if config.left and config.right:
+            self._model = ProcessArrivals({"left": config.left, "right": config.right}, config.ahead, rates)
+        else:
+            by = salt(setting.seed, setting.partition)
+            shares = setting.model.part(StreamShares, _CAPACITY, horizon, by)
+            self._model = LearnedArrivals(config.ahead, rates, shares)
         self._arrived = 2
         self._lead: dict[Side, Time] = dict.fromkeys(SIDES, 0)
 

@@ -206,7 +206,6 @@ class RunningIJoin(RunningPolicy):
         "numbers": Numbers(_rows=float, _importance=float, _now=float).or_longer(),
         "counts": Numbers(_held=dict).or_longer(),
         "lead": Opposites("_lead").optional(),
-        "rate.": Nested("_rates"),
     }
 
     def __init__(self, config: IJoin, setting: Setting) -> None:
@@ -223,7 +222,7 @@ class RunningIJoin(RunningPolicy):
         if ends and span > 0:
             _check_together(config.maturity, self._unproductive, span)
         horizon = horizon_for(None, span)
-        self._rates, self._half_life = Rates(horizon), half_life(horizon)
+        self._rates, self._half_life = setting.model.part(Rates, horizon), half_life(horizon)
         self._held: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self._rows, self._importance = 0.0, 0.0  # decayed, with the same half-life
         self._now = math.nan
@@ -237,7 +236,7 @@ class RunningIJoin(RunningPolicy):
         return {"recent": np.zeros(len(rows)), "matched": rows.time.copy()}
 
     def observe(self, step: Step) -> None:
-        """Record matches, and learn rates and mean importance."""
+        """Record matches, and learn the mean importance."""
         passed = 0.0 if math.isnan(self._now) else max(0.0, step.now - self._now)
         kept = 2.0 ** (-passed / self._half_life)
         self._now = float(step.now)
@@ -246,7 +245,6 @@ class RunningIJoin(RunningPolicy):
         for side in SIDES:
             rows, fresh = step.rows[side], step.fresh[side]
             _record_matches(*_match_columns(rows), step.hits[side], step.clocks.of(side), self._decay)
-            self._rates.observe(side, len(rows) - fresh, step.now)
             self._held[side] = fresh
             self._rows += len(rows) - fresh
             self._importance += float(importance_of(rows)[fresh:].sum())

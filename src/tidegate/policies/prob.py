@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, cast
 import numpy as np
 
 from tidegate.compiled import inlined, kernel
-from tidegate.draws import draws, salt
-from tidegate.models import Frequency, FrequencyLearner, LearnedFrequency, LinearTrend, Payoff, Rates
+from tidegate.draws import salt
+from tidegate.models import Frequency, FrequencyLearner, LinearTrend, Payoff, Rates, StreamShares
 from tidegate.models.decay import half_life, horizon_for
 from tidegate.models.frequencies.key_counts import MAX_HALF_LIVES, arrival_weight, share_of_total
+from tidegate.models.frequencies.stream_shares import SAMPLE
 from tidegate.models.joint_payoff import rates_of
 from tidegate.models.rates import expected, relative
 from tidegate.policies.policy import Policy, RunningPolicy
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from tidegate.policies.ranking import RecordedRun
     from tidegate.types import Array, Budget, Rows, Setting, Side, State, Step, Time
 
-_SAMPLE: Final = 1 << 13
-"""The mean number of arrivals of a side and step that are counted, of steps with more arrivals than this."""
 _PAYOFFS_A_WINDOW: Final = 16
 """How often in a window the payoffs are computed."""
 _SEGMENTS: Final = 64
@@ -140,24 +139,22 @@ class RunningProb(RunningPolicy):
 
     state: ClassVar[State] = {
         "clock": Numbers(_now=float, _payoffs_at=float),
-        "rate.": Nested("_rates"),
-        "share.": Nested("_learner").optional(),
         "limits.": Nested("_limits").optional(),
         "{}.": Record("_payoffs", Payoff).optional(),
     }
 
     def __init__(self, config: Prob, setting: Setting, *, forgets: bool = True) -> None:
         self.config = config
-        self._salt = salt(setting.seed, setting.partition)
         self._spans = [max(setting.window.reach(side), 0) for side in SIDES]
         longest = max(self._spans)
         horizon = horizon_for(config.horizon, longest) if forgets else None
-        self._rates = Rates(horizon)
+        self._rates = setting.model.part(Rates, horizon)
         self._limits = TrendLimits.of(config.left, config.right, setting)
         self._learner = None
         self._capacity, self._horizon = config.capacity or _capacity(setting.budget), half_life(horizon)
         if config.model is None:
-            self._learner = LearnedFrequency(self._capacity, horizon).start()
+            by = salt(setting.seed, setting.partition)
+            self._learner = setting.model.part(StreamShares, self._capacity, horizon, by)
         self._ends = not setting.window.counted and longest < FAR
         self._joinable = None if setting.window.counted else JoinableSpans(setting.window)
         self._now: Time = -FAR
@@ -174,21 +171,10 @@ class RunningProb(RunningPolicy):
         return self._learner
 
     def observe(self, step: Step) -> None:
-        """Learn rates and shares."""
+        """Note the time, and learn when keys arrive for the last time."""
         self._now = step.now
         if self._limits:
             self._limits.observe(step)
-        for side in SIDES:
-            arrivals = slice(step.fresh[side], None)
-            keys = step.rows[side].key[arrivals]
-            self._rates.observe(side, len(keys), step.now)
-            if self._learner and len(keys) > _SAMPLE:
-                # A sample is precise enough, and learning costs little compared with the join.
-                each = len(keys) / _SAMPLE
-                keys = keys[draws(step.rows[side].id[arrivals], self._salt) < 1 / each]
-                self._learner.observe(side, keys, step.now, each)
-            elif self._learner:
-                self._learner.observe(side, keys, step.now)
 
     def ranking(self, run: RecordedRun) -> FixedRanking | ShareRanking | None:
         """Rank by given shares, or by shares of keys that are all counted one by one."""
@@ -199,7 +185,7 @@ class RunningProb(RunningPolicy):
         counts, times = run.counts(), run.nows[run.steps]
         half_lives = float(run.nows[-1] - run.nows[0]) / self._horizon
         distinct = max(len(np.unique(rows.key)) for rows in run.rows.values())
-        if distinct > self._capacity or counts.max() > _SAMPLE or half_lives > MAX_HALF_LIVES:
+        if distinct > self._capacity or counts.max() > SAMPLE or half_lives > MAX_HALF_LIVES:
             return None
         rates = self._rates_of(run)
         for side, rows in run.rows.items():

@@ -6,6 +6,7 @@
 | `window` | sides, clocks, windows and conditions: which rows match |
 | `budget` | how much may be buffered |
 | `rows` | rows and results as columns |
+| `join_model` | what is learned of the streams of a join |
 | `setting` | what a policy or a sampler knows of its join |
 | `state` | state as named arrays, which classes declare |
 
@@ -19,6 +20,7 @@ from tidegate.types.errors import check_choice as check_choice
 from tidegate.types.errors import first_missing as first_missing
 from tidegate.types.errors import perhaps as perhaps
 from tidegate.types.errors import refuse_class as refuse_class
+from tidegate.types.join_model import JoinModel as JoinModel
 from tidegate.types.rows import POLICY_PREFIX as POLICY_PREFIX
 from tidegate.types.rows import Pairs as Pairs
 from tidegate.types.rows import Rows as Rows

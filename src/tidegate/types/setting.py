@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidegate.types.budget import Budget
+from tidegate.types.join_model import JoinModel
 from tidegate.types.rows import Pairs, Rows
 from tidegate.types.window import Array, Clocks, Combine, Condition, Order, Side, Time, Window
 
@@ -103,6 +104,8 @@ class Setting:
         Whether keys are the user's own whole numbers (or times), not codes or hashes.
     combine
         How the importance of a result follows from that of its two rows.
+    model
+        What is learned of the streams: a policy asks it for the parts that it reads.
     """
 
     window: Window
@@ -115,6 +118,7 @@ class Setting:
     future: Future | None = None
     integer_keys: bool = True
     combine: Combine = "min"
+    model: JoinModel = field(default_factory=JoinModel, compare=False, repr=False)
 
 
 class Learned(NamedTuple):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidegate as tg
-from tests.running_policy import policy_of
+from tests.running_policy import observe, policy_of
 from tidegate import Budget, InputError, Window
 from tidegate.checks import LAWS, Law
 from tidegate.engine import Join
@@ -66,10 +66,13 @@ def seen(side: Side, keys: list[int], times: list[int]) -> Rows:
 
 def after(policy: Heeb, window: Window, now: int, last: dict[Side, tuple[int, int]]) -> RunningPolicy:
     """The policy at work, after a step with one row a side: its time and key."""
-    running = policy.start(Setting(window))
+    setting = Setting(window)
+    running = policy.start(setting)
     rows = {side: seen(side, *([[at[1]], [at[0]]] if (at := last.get(side)) else [[], []])) for side in SIDES}
     empty = {side: np.zeros(len(rows[side]), np.int64) for side in SIDES}
-    running.observe(Step(0, Clocks.both(now), Clocks.both(now), rows, dict.fromkeys(SIDES, 0), empty))
+    observe(
+        running, setting, Step(0, Clocks.both(now), Clocks.both(now), rows, dict.fromkeys(SIDES, 0), empty)
+    )
     return running
 
 
@@ -134,7 +137,8 @@ def test_a_walk_that_fell_silent_is_not_followed_for_ever() -> None:
 
 def unequal(rates: tuple[int, int], times: int = 30) -> RunningPolicy:
     """The policy at work, after so many rows of either side at each time."""
-    running = Heeb(STILL, STILL, survival=Exponential(4.0)).start(Setting(Window(9, 9)))
+    setting = Setting(Window(9, 9))
+    running = Heeb(STILL, STILL, survival=Exponential(4.0)).start(setting)
     number = 0
     for now in range(times):
         rows = {}
@@ -143,7 +147,11 @@ def unequal(rates: tuple[int, int], times: int = 30) -> RunningPolicy:
             rows[side] = replace(arrived, id=np.arange(number, number + rate))
             number += rate
         none = {side: np.zeros(len(rows[side]), np.int64) for side in SIDES}
-        running.observe(Step(now, Clocks.both(now), Clocks.both(now), rows, dict.fromkeys(SIDES, 0), none))
+        observe(
+            running,
+            setting,
+            Step(now, Clocks.both(now), Clocks.both(now), rows, dict.fromkeys(SIDES, 0), none),
+        )
     return running
 
 
@@ -458,7 +466,7 @@ class Watching(Policy):
     lifetime: Lifetime = field(default_factory=Lifetime)
 
     def observe(self, step: Step) -> None:
-        self.lifetime.observe(step)
+        self.lifetime.learn(step)
 
     def scores(self, rows: Rows, now: Time) -> Array:
         return self.sign * rows.id.astype(np.float64)

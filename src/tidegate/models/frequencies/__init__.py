@@ -1,4 +1,5 @@
 """Frequencies of keys: given (`frequency`) or learned (`learned_frequency`).
 
-`key_counts` counts keys: the frequent ones exactly, in a `key_table`, and all others by `key_sketches`.
+`stream_shares` learns those of the streams of a join. `key_counts` counts keys: the frequent ones exactly, in a
+`key_table`, and all others by `key_sketches`.
 """

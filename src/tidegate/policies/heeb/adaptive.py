@@ -17,6 +17,7 @@ from tidegate.types import (
     SIDES,
     Attribute,
     Clocks,
+    JoinModel,
     Last,
     Learned,
     Nested,
@@ -43,6 +44,7 @@ class ProcessScorer(NamedTuple):
     learned: LearnedProcess
     rows: int
     running: RunningPolicy
+    model: JoinModel
 
     def clock(self, times: Array | Time) -> Array:
         """Times in strides since the process was learned."""
@@ -54,7 +56,9 @@ class ProcessScorer(NamedTuple):
         rows = {which: _row(which, time[:0], 0) for which in SIDES} | {side: _row(side, time, last[1])}
         hits = {which: np.zeros(len(found), np.int64) for which, found in rows.items()}
         clocks = Clocks.both(float(time[0]))
-        self.running.observe(Step(0, clocks, clocks, rows, dict.fromkeys(SIDES, 0), hits))
+        step = Step(0, clocks, clocks, rows, dict.fromkeys(SIDES, 0), hits)
+        self.model.learn(step)
+        self.running.observe(step)
 
 
 class _LastRow(Attribute):
@@ -119,7 +123,7 @@ class AdaptiveHeeb(RunningPolicy):
         return repr(self.config)
 
     def observe(self, step: Step) -> None:
-        """Learn shares, lifetimes and processes."""
+        """Learn processes."""
         self._shares.observe(step)
         for side in SIDES:
             rows, fresh = step.rows[side], step.fresh[side]
@@ -155,8 +159,10 @@ class AdaptiveHeeb(RunningPolicy):
         window = self._setting.window
         left, right = (s if isinstance(s, Last | None) else s / stride for s in (window.left, window.right))
         config = replace(self.config, left=process, right=process, survival=Exponential(alpha))
-        running = config.start(replace(self._setting, window=Window(left, right)))
-        return ProcessScorer(learned, rows, running)
+        # In strides; so it cannot share what is learned by time.
+        model = JoinModel()
+        running = config.start(replace(self._setting, window=Window(left, right), model=model))
+        return ProcessScorer(learned, rows, running, model)
 
     def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by the processes if both sides have one, else by shares."""

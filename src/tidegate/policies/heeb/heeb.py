@@ -22,7 +22,7 @@ from tidegate.policies.policy import Policy, RunningPolicy, check_integer_keys
 from tidegate.policies.prob import Prob, RunningProb, expected_results, expected_results_number
 from tidegate.policies.ranking import NO_INTEGERS, NO_NUMBERS, NO_STEPS, last_complete
 from tidegate.policies.waiting import JoinableSpans
-from tidegate.types import FOREVER, SIDES, InputError, Nested, Tuple, other_side
+from tidegate.types import FOREVER, SIDES, InputError, Tuple, other_side
 
 if TYPE_CHECKING:
     from tidegate.policies.ranking import RecordedRun
@@ -136,8 +136,6 @@ class ProcessHeeb(RunningPolicy):
 
     state: ClassVar[State] = {
         "last.{}": Tuple("_last", np.int64).optional(),
-        "rate.": Nested("_rates"),
-        "lifetime.": Nested("_lifetime"),
     }
 
     def __init__(self, config: Heeb, processes: dict[Side, Process], setting: Setting) -> None:
@@ -152,18 +150,19 @@ class ProcessHeeb(RunningPolicy):
                     f"{type(met).__name__} has no bound; use Exponential or Fixed, or give a window of some time"
                 )
         horizon = horizon_for(config.horizon, max(self._spans.values()))
-        self._lifetime, self._rates = Lifetime(horizon), Rates(horizon)
+        self._lifetime, self._rates = (
+            setting.model.part(Lifetime, horizon),
+            setting.model.part(Rates, horizon),
+        )
         self._last: dict[Side, tuple[int, int] | None] = dict.fromkeys(SIDES)  # time and key
 
     def __repr__(self) -> str:
         return repr(self.config)
 
     def observe(self, step: Step) -> None:
-        """Remember each side's last key, and learn rates and lifetimes."""
-        self._lifetime.observe(step)
+        """Remember each side's last key."""
         for side in SIDES:
             rows = step.rows[side]
-            self._rates.observe(side, len(rows) - step.fresh[side], step.now)
             if len(rows) > step.fresh[side]:
                 self._last[side] = math.floor(rows.time[-1]), int(rows.key[-1])
 
@@ -287,25 +286,18 @@ def distance_scores(ranking: DistanceRanking, rows: Array, on_right: Array, step
 class ShareHeeb(RunningProb):
     """A running `Heeb` without processes: learned shares, each multiplied by the expected time in memory."""
 
-    state: ClassVar[State] = {**RunningProb.state, "lifetime.": Nested("lifetime")}
-
     def __init__(self, config: Heeb, setting: Setting) -> None:
         super().__init__(Prob(capacity=config.capacity, horizon=config.horizon), setting)
         self._heeb = config
         windows = setting.window.lifetimes()
         self._spans_left = JoinableSpans((windows["left"], windows["right"]))
-        self.lifetime = Lifetime(horizon_for(config.horizon, max(windows.values())))
+        self.lifetime = setting.model.part(Lifetime, horizon_for(config.horizon, max(windows.values())))
 
     def __repr__(self) -> str:
         return repr(self._heeb)
 
     def ranking(self, run: RecordedRun) -> None:
         """Unknown: the lifetime is learned from the rows that are kept."""
-
-    def observe(self, step: Step) -> None:
-        """Learn rates, shares and lifetimes."""
-        super().observe(step)
-        self.lifetime.observe(step)
 
     def scores(self, rows: Rows, clock: Time) -> Array:
         """Score by the rate of results, times the expected time in memory in which the row can match."""

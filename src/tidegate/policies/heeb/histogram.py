@@ -157,7 +157,7 @@ class RunningHeebHistogram(RunningPolicy):
     def observe(self, step: Step) -> None:
         """Update the positions of both streams, and learn the matches of rows at each offset."""
         in_steps = Clocks.both(step.number)
-        self._lifetime.observe(replace(step, clocks=in_steps))
+        self._lifetime.learn(replace(step, clocks=in_steps))
         kept = float(np.exp(-1 / Exponential.near_lifetime(1 + (self._lifetime.mean() or 1.0)).alpha))
         arrived = {side: step.arrivals(side) for side in SIDES}
         for side in SIDES:

@@ -26,6 +26,7 @@ class Lifetime(Stateful):
         The half-life of an observation; None for no decay.
     """
 
+    part: ClassVar[str] = "lifetime"
     state: ClassVar[State] = {
         "spent": Numbers(_held=float, _entered=float, _now=float),
         "rows": Numbers(_before=int, _latest=int),
@@ -38,7 +39,7 @@ class Lifetime(Stateful):
         self._now = math.nan
         self._before, self._latest = -1, -1  # the highest row number before the last step, and at its end
 
-    def observe(self, step: Step) -> None:
+    def learn(self, step: Step) -> None:
         """Learn how many of the last step's arrivals are still buffered, and how many rows were in memory since."""
         passed = 0.0 if math.isnan(self._now) else max(0.0, step.now - self._now)
         kept = 2.0 ** (-passed / self._half_life)
