@@ -7,9 +7,8 @@ and a buffer takes only the bytes of its rows.
 For equality the arrivals are ordered by hash bucket and by time within it, so that a row finds its partners by one
 lookup and, in a long bucket, a binary search of the window. For comparisons and bands they are `Ordered`.
 
-An index over one side is probed by the other. With `low` and `high` the axes that bound an indexed row from
-below and above, a pair joins iff `probe.low - indexed.low <= reach_low` and `indexed.high - probe.high <=
-reach_high`. Always differences: with floats any other form would round differently from either side.
+An index over one side is probed by the other, with `low` and `high` the axes that bound an indexed row from below and
+above.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tidegate.compiled import kernel
+from tidegate.compiled import inlined, kernel
 from tidegate.engine.ages import NO_WATCH, note_age
 from tidegate.engine.combining import COMBINES, combined
 from tidegate.engine.ordered import Ordered, within
@@ -43,6 +42,18 @@ _CACHED: Final = 20
 def hashed(key: Any, shift: Any) -> Any:
     """The bucket of a key: the upper bits of its product with a constant (Fibonacci hashing)."""
     return (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> shift
+
+
+@inlined
+def in_window(
+    low: Any, high: Any, probing_low: Any, probing_high: Any, reach_low: Any, reach_high: Any
+) -> Any:
+    """Whether an indexed row and a probing row are in the window, by their positions on both axes.
+
+    `low` is the axis of the left window if the left row is the indexed one, and otherwise that of the right window.
+    Always differences: with floats any other form would round differently from either side.
+    """
+    return probing_low - low <= reach_low and high - probing_high <= reach_high
 
 
 @kernel
@@ -120,7 +131,7 @@ def _count(
         begin, end = _bucket(shift, starts, lows, highs, key[i], low[i], high[i], reach_low, reach_high)
         found = 0
         for j in range(begin, end):
-            near = low[i] - lows[j] <= reach_low and highs[j] - high[i] <= reach_high
+            near = in_window(lows[j], highs[j], low[i], high[i], reach_low, reach_high)
             if near and keys[j] == key[i]:
                 found += 1
                 hits_indexed[order[j]] += 1
@@ -146,7 +157,7 @@ def _emit(
         i = likely[nth]
         begin, end = _bucket(shift, starts, lows, highs, key[i], low[i], high[i], reach_low, reach_high)
         for j in range(max(begin, at), end):
-            near = low[i] - lows[j] <= reach_low and highs[j] - high[i] <= reach_high
+            near = in_window(lows[j], highs[j], low[i], high[i], reach_low, reach_high)
             if near and keys[j] == key[i]:
                 if n == room:
                     return n, nth, j

@@ -13,6 +13,7 @@ import numpy as np
 from tidegate.compiled import inlined, kernel
 from tidegate.engine.ages import note_age
 from tidegate.engine.combining import combined
+from tidegate.engine.index import in_window
 
 if TYPE_CHECKING:
     from tidegate.engine.ages import Watch
@@ -25,10 +26,8 @@ MAX_COMPARISONS: Final = 1 << 12
 
 @inlined
 def _joins(left: Axes, right: Axes, at: int, to: int, reaches: Any) -> Any:
-    return (
-        left.key[at] == right.key[to]
-        and right.left[to] - left.left[at] <= reaches[0]
-        and left.right[at] - right.right[to] <= reaches[1]
+    return left.key[at] == right.key[to] and in_window(
+        left.left[at], left.right[at], right.left[to], right.right[to], reaches[0], reaches[1]
     )
 
 

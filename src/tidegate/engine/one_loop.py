@@ -19,7 +19,7 @@ import numpy as np
 from tidegate.compiled import inlined, kernel
 from tidegate.engine.arrivals import floors_after, step_ends
 from tidegate.engine.combining import COMBINES, combined
-from tidegate.engine.index import hashed
+from tidegate.engine.index import hashed, in_window
 from tidegate.engine.join_state import is_expired, lifetime
 from tidegate.engine.loop_scores import LoopRanking, changing_scores
 from tidegate.engine.tally import Measured, Tally
@@ -342,10 +342,13 @@ def _run(
             while slot != _END:
                 j = slots.rows[slot]
                 left, right = (i, j) if mine == 0 else (j, i)
-                if (
-                    key[j] == key[i]
-                    and axis_left[right] - axis_left[left] <= lengths[0]
-                    and axis_right[left] - axis_right[right] <= lengths[1]
+                if key[j] == key[i] and in_window(
+                    axis_left[left],
+                    axis_right[left],
+                    axis_left[right],
+                    axis_right[right],
+                    lengths[0],
+                    lengths[1],
                 ):
                     found[i] += 1
                     in_step[i] += j >= begin
