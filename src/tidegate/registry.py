@@ -50,7 +50,10 @@ def from_parameters(kind: type[T], parameters: dict[str, Any]) -> T:
     """The object of a dataclass that `to_parameters` described: models in it are made as its annotations say."""
     if not any(isinstance(value, dict) for value in parameters.values()):
         return kind(**parameters)
-    hints = get_type_hints(kind)
+    try:
+        hints = get_type_hints(kind)
+    except NameError:  # an annotation that only type checkers resolve
+        hints = {}
     return kind(**{name: _from_json(value, hints.get(name)) for name, value in parameters.items()})
 
 

@@ -1,12 +1,14 @@
 """Policies are found by name, and the baselines rank as they say."""
 
-from dataclasses import FrozenInstanceError, fields, replace
+import json
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 
 import numpy as np
 import pytest
 
 import tidegate as tg
 from tidegate import InputError, Window
+from tidegate.models import AgeCurve
 from tidegate.policies import Fifo, Policy, Random, RunningPolicy, UntilExpiry, find, names, registered
 from tidegate.policies.abilities import KeepsColumns
 from tidegate.types import Array, Rows, Setting, Time
@@ -62,6 +64,34 @@ def test_configurations_are_frozen(name: str) -> None:
         policy.seed = 3  # type: ignore[attr-defined]
     assert policy == find(name)
     assert hash(policy) == hash(find(name))
+
+
+@dataclass(frozen=True)
+class Weighted(Policy):
+    """A policy of a user, with a model and with plain values of its own."""
+
+    curve: AgeCurve | None = None
+    weights: dict[str, float] = field(default_factory=dict)
+
+    def scores(self, rows: Rows, clock: Time) -> Array:
+        return np.zeros(len(rows))
+
+
+def test_models_in_parameters_are_made_as_annotations_say() -> None:
+    policy = Weighted(AgeCurve([0, 10], [2]), {"a": 1.0})
+    assert Weighted.from_parameters(json.loads(json.dumps(policy.parameters()))) == policy
+
+
+def test_plain_parameters_need_no_annotations_that_can_be_resolved() -> None:
+    class Local:
+        pass
+
+    @dataclass(frozen=True)
+    class Unresolved(Weighted):
+        other: "Local | None" = None
+
+    plain = Unresolved(weights={"a": 1.0})
+    assert Unresolved.from_parameters(json.loads(json.dumps(plain.parameters()))) == plain
 
 
 def test_a_policy_tells_what_makes_it_again() -> None:

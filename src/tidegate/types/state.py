@@ -147,11 +147,8 @@ class Numbers(Field):
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - types, and unions of them
         self._attributes = attributes
-        self._dtype = (
-            np.float64
-            if {float, np.ndarray} & {*attributes.values()}
-            else None  # whole numbers, or times as they are
-        )
+        # Otherwise whole numbers, or times as they are.
+        self._dtype = np.float64 if {float, np.ndarray} & {*attributes.values()} else None
         self._longer = False
 
     def or_longer(self) -> Self:
