@@ -23,6 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass
+from functools import cache
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
@@ -104,15 +105,15 @@ class Stateful(Protocol):
 
     def snapshot(self) -> dict[str, Array]:
         """The state, as named arrays."""
-        return {
-            saved: array for name, field in _declared(self) for saved, array in field.save(self, name).items()
-        }
+        arrays: dict[str, Array] = {}
+        for name, field in _declared(type(self)):
+            arrays |= field.save(self, name)
+        return arrays
 
     def restore(self, state: dict[str, Array]) -> Self:
         """Continue from what `snapshot` returned."""
         rest = dict(state)
-        # A field that takes all names with its prefix is last; of several, that with the shortest prefix.
-        for name, field in sorted(_declared(self), key=lambda each: (each[1].rests is None, -len(each[0]))):
+        for name, field in _declared(type(self)):
             field.load(self, name, rest)
         if rest:
             kept = f"the state {sorted(self.state)}" if self.state else "no state"
@@ -127,12 +128,15 @@ class Stateful(Protocol):
         return
 
 
-def _declared(owner: Stateful) -> list[tuple[str, Field]]:
-    return [
+@cache
+def _declared(kind: type[Stateful]) -> list[tuple[str, Field]]:
+    """The fields. One that takes all names with its prefix is last; of several, that with the shortest prefix."""
+    found = [
         (name, field)
-        for name, given in owner.state.items()
+        for name, given in kind.state.items()
         for field in (given if isinstance(given, tuple) else (given,))
     ]
+    return sorted(found, key=lambda each: (each[1].rests is None, -len(each[0])))
 
 
 class Numbers(Field):
@@ -218,10 +222,11 @@ class Attribute(Field):
     def save(self, owner: object, name: str) -> dict[str, Array]:
         """The arrays of this field."""
         value = self._get(owner)
-        values = _by_key(value) if "{}" in name else {"": value}
+        if "{}" not in name:
+            return {name + rest: array for rest, array in self.encode(value).items()}
         return {
-            name.format(key) + rest: array
-            for key, each in sorted(values.items(), key=itemgetter(0))
+            name.replace("{}", key) + rest: array
+            for key, each in sorted(_by_key(value).items(), key=itemgetter(0))
             for rest, array in self.encode(each).items()
         }
 
@@ -231,7 +236,7 @@ class Attribute(Field):
         if "{}" in name:
             values = _by_key(value)
             for key in [*values] or SIDES:
-                new = self._load(owner, name.format(key), state, values.get(key))
+                new = self._load(owner, name.replace("{}", key), state, values.get(key))
                 if new is not None:
                     values[key] = new
         else:
