@@ -213,6 +213,19 @@ WHERES = [
     "l.e > r.b",
     "true",
     "l.a > 2",
+    "l.a % 2 = r.b % 2",
+    "l.a div 2 == r.b div 2",
+    "l.a / 4 = r.b / 4",
+    "cast(l.a as double) / 2 >= r.b::bigint",
+    "l.a <=> null and r.b <=> 2",
+    "l.t > timestamp '1970-01-01 00:00:05' and l.t <= r.u + interval '1' minute - interval 61 seconds",
+    "l.a > r.b -- or true\n",
+    "l.a > /* ' */ r.b /* or true */",
+    r"l.left rlike r'^left\d$' and l.a > r.b",
+    r"l.left = concat(\"left\", '1', '''', 'it\'s') or r.b > 5".replace('\\"', '"'),
+    "exists(array(l.a, 7), a -> a > 5) and size(filter(array(r.b), x -> x > 1)) > 0",
+    "if(nullif(l.a, 2) is null, -1, nvl2(l.a, nvl(l.a, 1), 0)) > r.b",
+    "l.t < timestamp_ntz'1970-01-02' and date_sub(l.t, 1) < date'1970-01-01' and substr(l.left, 1, 1) < r.right",
 ]
 
 

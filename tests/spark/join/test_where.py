@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate.spark.bucket.join.pair_condition import PairCondition
-from tidegate.spark.query.where import TwoSidedExpressionError, parse, split_condition
+from tidegate.spark.query.where_parser import TwoSidedExpressionError, parse, split_condition
 from tidegate.types import InputError
 
 if TYPE_CHECKING:
@@ -132,11 +132,41 @@ def test_what_one_side_can_compute_spark_computes(text: str, left: list[str], ri
         ("l.a > r.b)", "cannot be parsed: .*, at '.', character"),
         ("", "where='' cannot be parsed"),
         ("l.a; drop table x", "cannot be parsed"),
+        ("l.a in (select b from t)", "has a sub-query; add its result to a side before the join"),
+        ("l.a > (select max(b) from t)", "has a sub-query"),
+        ("exists (select 1) and l.a > r.b", "has a sub-query"),
+        ("l.a in (with x as (select 1) select * from x)", "has a sub-query"),
+        ("l.\u0430 > r.b", "there is no column l.\u0430"),  # Cyrillic
+        ("l.a \u017felect r.b", "cannot be parsed"),  # its capital letter is S
+        ("l.a > r.b\0", "there is no column r.b\0"),
+        ("(" * 5000 + "l.a > r.b" + ")" * 5000, "nested too deep to be parsed; simplify it"),
+        ("not " * 5000 + "l.a > r.b", "nested too deep"),
+        ("l.a" + ".f" * 5000 + " > r.b", "nested too deep"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words.replace("l.", r"l\.")):
         apart(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "sql"),
+    [
+        ("l.a > 1 -- */ or reflect('x') /*", "`a` > 1"),
+        ("l.a > /* ' */ 1 /* or true */", "`a` > 1"),
+        ("l.a {# b #} > 1", "`a` > 1"),
+        (r"upper(l.`odd name`) = 'it\'s --'", "UPPER(`odd name`) = 'it''s --'"),
+        (r"""l.a = r'\d' or l.a = "'" """, r"`a` = '\\d' OR `a` = ''''"),
+        ("size(filter(array(l.a), a -> a > greatest(abs(l.k), 1))) > 0", "> GREATEST(ABS(`k`), 1))) > 0"),
+    ],
+)
+def test_generated_sql_has_no_comments_and_one_kind_of_quotes(text: str, sql: str) -> None:
+    [generated] = apart(text).left.values()
+    assert generated.endswith(sql)
+
+
+def test_a_long_condition_is_parsed() -> None:
+    assert len(apart(" and ".join(["l.a > r.b"] * 1000)).left) == 1000
 
 
 @pytest.mark.parametrize("text", ["l.a >", "l.a > r.b)", "l.a > 'x", "(l.a", "l.a == = 1"])

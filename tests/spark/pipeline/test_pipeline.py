@@ -369,7 +369,8 @@ def test_no_expression_has_effects_outside_of_the_rows(
 
 def test_a_condition_nested_too_deep_is_refused(tmp_path: Path) -> None:
     (note,) = refused(tmp_path, {"join/where": "NOT " * 9_000 + "l.k > 0"})
-    assert note == "join.where: is nested too deep to be parsed; simplify it"
+    assert note.startswith("join.where: where='NOT NOT ")
+    assert note.endswith("is nested too deep to be parsed; simplify it")
 
 
 def test_a_file_that_is_not_toml_is_refused(tmp_path: Path) -> None:

@@ -22,8 +22,6 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
-from sqlglot import parse_one
-from sqlglot.errors import SqlglotError
 
 from tidegate.importance import Definition, DefinitionLike, Expression
 from tidegate.importance.definition import walk
@@ -33,7 +31,7 @@ from tidegate.spark.bucket.join.settings import online_policy
 from tidegate.spark.frames.durations import microseconds, parse_window
 from tidegate.spark.pipeline.functions import check_expression
 from tidegate.spark.query.how import parse_how
-from tidegate.spark.query.where import SPARK
+from tidegate.spark.query.where_parser import syntax_tree, to_sql
 from tidegate.types import Band, Budget, Comparison, Condition, InputError, check_choice
 
 FOREVER: Final = "forever"
@@ -148,13 +146,7 @@ def _expression(text: str) -> str:
 def _pair_condition(text: str) -> str:
     """Check both the text and the SQL that sqlglot generates from it, which `tidegate.join` gives to Spark."""
     check_expression(text)
-    try:
-        generated = parse_one(text, read=SPARK).sql(SPARK)
-    except SqlglotError as error:
-        raise InputError(f"{text!r} cannot be parsed: {str(error).splitlines()[0]}") from error
-    except RecursionError as error:
-        raise InputError("is nested too deep to be parsed; simplify it") from error
-    check_expression(generated)
+    check_expression(to_sql(syntax_tree(text)))
     return text
 
 

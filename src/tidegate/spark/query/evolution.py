@@ -2,7 +2,7 @@
 
 A query may change its policy, budget, window and name, and the columns of its sides: add nullable ones, reorder
 them, and widen types. Its `where` and its importance may use any column, any expression that they used before, and
-any that can be computed from stored columns (`computable.py`). Buffered rows get null for a new column. All
+any that can be computed from stored columns (`sql_to_arrow.py`). Buffered rows get null for a new column. All
 other changes are refused, with a list of the differences.
 """
 
@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 from tidegate.spark.packing.arrow_types import arrow_type
 from tidegate.spark.packing.columns import CHECK
 from tidegate.spark.packing.type_encoding import encoded_type
-from tidegate.spark.query.computed import Form, compute
+from tidegate.spark.query.arrow_expression import ArrowExpression, compute
 from tidegate.spark.state.layout import check_owner, name_of
 from tidegate.spark.state.payload import PayloadStore
 from tidegate.types import SIDES, InputError
@@ -162,7 +162,7 @@ class Migration:
     """
 
     sources: dict[str, tuple[str | None, pa.DataType | None]]
-    computed: dict[str, Form]
+    computed: dict[str, ArrowExpression]
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Convert saved rows."""
@@ -205,7 +205,7 @@ def plan_migration(
     for i, (name, kind) in enumerate(wanted[f"{side} columns"]):
         old, old_kind = old_columns.get(name, (None, ""))
         sources[f"c{i}"] = old, None if old_kind == kind else arrow_type(encoded_type(_parse_type(kind)))
-    computed: dict[str, Form] = {}
+    computed: dict[str, ArrowExpression] = {}
     for what, (before, after) in parts.items():
         hidden = {sql: name for name, sql in before.items()}
         for name, sql in after.items():
@@ -219,9 +219,9 @@ def plan_migration(
     return Migration(sources, computed)
 
 
-def _computable(what: str, side: Side, layout: Mapping[str, Any]) -> dict[str, Form]:
+def _computable(what: str, side: Side, layout: Mapping[str, Any]) -> dict[str, ArrowExpression]:
     """The forms of expressions that can be computed from stored columns."""
-    forms: dict[str, Form] = layout.get("computable", {}).get(what, {}).get(side, {})
+    forms: dict[str, ArrowExpression] = layout.get("computable", {}).get(what, {}).get(side, {})
     return forms
 
 

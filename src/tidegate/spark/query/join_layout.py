@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tidegate.spark.query.computable import computable_forms
 from tidegate.spark.query.evolution import is_plain_column
+from tidegate.spark.query.sql_to_arrow import arrow_expressions
 
 if TYPE_CHECKING:
     from tidegate.spark.bucket.join.pair_condition import PairCondition
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tidegate.spark.bucket.join.valuation import Valuation
     from tidegate.spark.frames.keys import JoinKey
     from tidegate.spark.frames.side import SideFrame
-    from tidegate.spark.query.computed import Form
+    from tidegate.spark.query.arrow_expression import ArrowExpression
     from tidegate.spark.query.result_schema import ResultSchema
     from tidegate.types import Side
 
@@ -56,13 +56,13 @@ def join_layout(
 
 def _computable(
     frames: dict[Side, SideFrame], where: PairCondition | None, valuation: Valuation | None
-) -> dict[str, dict[Side, dict[str, Form]]]:
+) -> dict[str, dict[Side, dict[str, ArrowExpression]]]:
     """By use and side, the expressions that can be computed for rows that were buffered before they were used."""
-    forms: dict[str, dict[Side, dict[str, Form]]] = {"where": {}, "importance": {}}
+    forms: dict[str, dict[Side, dict[str, ArrowExpression]]] = {"where": {}, "importance": {}}
     for side, frame in frames.items():
         parts = where.hidden_columns(side) if where else {}
         new = [sql for sql in parts.values() if not is_plain_column(sql)]
-        forms["where"][side] = computable_forms(frame, new)
+        forms["where"][side] = arrow_expressions(frame, new)
         numbers = valuation.computed[side] if valuation else ()
-        forms["importance"][side] = computable_forms(frame, numbers, as_double=True)
+        forms["importance"][side] = arrow_expressions(frame, numbers, as_double=True)
     return forms

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Self
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import BooleanType
+from sqlglot import exp
 
 from tidegate.spark.frames.explained_plan import analyzed_plan
 from tidegate.spark.packing.arrow_types import arrow_type
-from tidegate.spark.query.where import SPARK, TwoSidedExpressionError, check_types, parse, split_condition
+from tidegate.spark.query.where_parser import (
+    TwoSidedExpressionError,
+    check_types,
+    parse,
+    split_condition,
+    to_sql,
+)
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from sqlglot import exp
 
     from tidegate.spark.bucket.join.pair_condition import PairCondition
     from tidegate.spark.bucket.join.plan import How
@@ -83,7 +89,7 @@ def _check_same_meaning(where: str, tree: exp.Expression, frames: dict[Side, Sid
         raise InputError(
             f"where={where!r} is of type {kind.simpleString()}; it must be a condition, which is true or false"
         )
-    rewritten = tree.sql(SPARK)
+    rewritten = to_sql(tree)
     if _plan_without_ids(selected) != _plan_without_ids(both.select(F.expr(rewritten).alias("holds"))):
         raise InputError(f"where={where!r} would be parsed as {rewritten!r}; write it in simpler SQL")
 
@@ -110,8 +116,6 @@ def _part_types(frame: SideFrame, parts: dict[str, str]) -> dict[str, pa.DataTyp
 
 def _rewrite_for_results(tree: exp.Expression, frames: dict[Side, SideFrame], schema: ResultSchema) -> str:
     """Rewrite a condition on pairs in SQL over the result's columns."""
-    from sqlglot import exp  # noqa: PLC0415 - a type elsewhere
-
     names: dict[tuple[str, str], str] = {}
     for name, source in zip(schema.row_names, schema.sources, strict=True):
         for alias, side, column in (("l", "left", source.left), ("r", "right", source.right)):
@@ -123,4 +127,4 @@ def _rewrite_for_results(tree: exp.Expression, frames: dict[Side, SideFrame], sc
             return exp.column(names[node.table, node.name], quoted=True)
         return node
 
-    return tree.transform(rename).sql(SPARK)
+    return to_sql(tree.transform(rename))

@@ -1,7 +1,7 @@
 """A condition on pairs, evaluated on the columns of candidates as in SQL.
 
-Null is unknown; NaN is larger than any number and equal to itself. `where.py` builds conditions from SQL text on the
-driver. Workers need only this module.
+Null is unknown; NaN is larger than any number and equal to itself. `where_parser.py` builds conditions from SQL
+text on the driver. Workers need only this module.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from tests.spark import streams
 from tests.spark.state.test_inspection import source
 from tidegate.spark.frames.side import SideFrame
 from tidegate.spark.packing.arrow_types import arrow_type
-from tidegate.spark.query.computable import computable_forms
-from tidegate.spark.query.computed import compute
+from tidegate.spark.query.arrow_expression import compute
+from tidegate.spark.query.sql_to_arrow import arrow_expressions
 from tidegate.types import SIDES, InputError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def test_computed_values_are_those_of_spark(frame: DataFrame, sql: str) -> None:
     """Values and types, in a session with a time zone in which clocks change within these days."""
     names = [f"c{i}" for i in range(len(frame.columns))]
     with streams.conf(frame.sparkSession, spark__sql__session__timeZone="Europe/Berlin"):
-        form = computable_forms(side(frame), [sql])[sql]
+        form = arrow_expressions(side(frame), [sql])[sql]
         expected = frame.select(F.expr(sql).alias("value"))
         wanted = expected.toArrow().column(0)
         kind = arrow_type(expected.schema.fields[0].dataType)
@@ -113,11 +113,11 @@ def test_computed_values_are_those_of_spark(frame: DataFrame, sql: str) -> None:
     ],
 )
 def test_what_arrow_may_compute_in_another_way_is_not_computable(frame: DataFrame, sql: str) -> None:
-    assert computable_forms(side(frame), [sql]) == {}
+    assert arrow_expressions(side(frame), [sql]) == {}
 
 
 def test_an_importance_is_a_double(frame: DataFrame) -> None:
-    forms = computable_forms(side(frame), ["I * 2", "`m`", "`l`"], as_double=True)
+    forms = arrow_expressions(side(frame), ["I * 2", "`m`", "`l`"], as_double=True)
     values = frame.select("i", "l").toArrow()
     table = pa.table({"c2": values.column(0), "c3": values.column(1)})
     assert sorted(forms) == ["I * 2", "`l`"]

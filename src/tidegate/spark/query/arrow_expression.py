@@ -1,4 +1,4 @@
-"""The values of expressions of one side for buffered rows; `computable.py` describes them on the driver."""
+"""The values of expressions of one side for buffered rows; `sql_to_arrow.py` describes them on the driver."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from tidegate.arrow_columns import one_chunk
 from tidegate.spark.bucket.join.pair_condition import evaluate
 
-Form: TypeAlias = list[Any]
+ArrowExpression: TypeAlias = list[Any]
 """An operation and its operands: `["column", name]`, `["value", value, kind]`, `["cast", kind, form]`,
 `["when", condition, form]`, or the name of an Arrow function and forms."""
 
 
-def compute(form: Form, table: pa.Table) -> pa.Array:
+def compute(form: ArrowExpression, table: pa.Table) -> pa.Array:
     """The values of a form for rows with these columns.
 
     Examples

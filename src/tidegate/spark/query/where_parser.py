@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import pyarrow as pa
 import sqlglot
@@ -32,18 +32,40 @@ COMPARISONS: Final[dict[type[exp.Expression], str]] = {
 }
 _LOGICAL: Final[dict[type[exp.Expression], str]] = {exp.And: "and_kleene", exp.Or: "or_kleene"}
 _UNARY: Final[dict[type[exp.Expression], str]] = {exp.Not: "invert", exp.Abs: "abs_checked"}
-_ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
+ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
     exp.Add: "add_checked",
     exp.Sub: "subtract_checked",
     exp.Mul: "multiply_checked",
 }
 
 
+_TYPED_FUNCTIONS: Final = ("ABS", "ARRAY", "COALESCE")
+_SPECIAL_SYNTAX: Final = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST")
+
+
 class _Spark4Dialect(Spark):
-    """The SQL of Spark since version 4, in which a doubled quote is an escaped quote."""
+    """The SQL of Spark since version 4, generated as it was written.
+
+    A doubled quote is an escaped quote. sqlglot knows most of Spark's functions by a class of each, and would write
+    some as other functions, such as `percentile_cont` as `percentile_approx`. Here they are just names.
+    """
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
+
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type] # sqlglot assigns it
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            name: Spark.Parser.FUNCTIONS[name] for name in _TYPED_FUNCTIONS
+        }
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: Spark.Parser.FUNCTION_PARSERS[name] for name in _SPECIAL_SYNTAX
+        }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            "CASE": Spark.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+        }
+        TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = dict.fromkeys(
+            exp.DataType.Type, lambda _, value, kind: exp.Introducer(this=kind, expression=value)
+        )
 
 
 SPARK: Final = _Spark4Dialect
@@ -59,10 +81,10 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
 
     Examples
     --------
-    >>> parse("amount > r.price", ["amount"], ["price"]).sql(SPARK)
+    >>> to_sql(parse("amount > r.price", ["amount"], ["price"]))
     '`l`.`amount` > `r`.`price`'
     """
-    tree = _syntax_tree(text)
+    tree = syntax_tree(text)
     owners = {"l": {n.casefold(): n for n in left}, "r": {n.casefold(): n for n in right}}
 
     def qualify(node: exp.Expression) -> exp.Expression:
@@ -89,7 +111,12 @@ def parse(text: str, left: list[str], right: list[str]) -> exp.Expression:
     return tree.transform(qualify)
 
 
-def _syntax_tree(text: str) -> exp.Expression:
+def to_sql(tree: exp.Expression) -> str:
+    """The SQL of an expression, without the comments that its text had."""
+    return tree.sql(SPARK, comments=False)
+
+
+def syntax_tree(text: str) -> exp.Expression:
     """The only expression of a text."""
     if not isinstance(text, str):
         raise InputError(
@@ -98,16 +125,19 @@ def _syntax_tree(text: str) -> exp.Expression:
         )
     try:
         trees = sqlglot.parse(text, read=SPARK)
+        for tree in filter(None, trees):
+            to_sql(cast("exp.Expression", tree))  # generating can need a deeper stack than parsing
     except sqlglot.errors.ParseError as error:
         raise InputError(f"where={text!r} cannot be parsed: {_syntax_error(error)}") from error
     except sqlglot.errors.SqlglotError as error:
         raise InputError(f"where={text!r} cannot be parsed: {_plain(str(error))}") from error
     except RecursionError as error:
         raise InputError(f"where={text[:80]!r}... is nested too deep to be parsed; simplify it") from error
-    tree = trees[0] if len(trees) == 1 else None
-    if tree is None:
+    if len(trees) != 1 or trees[0] is None:
         raise InputError(f"where={text!r} cannot be parsed as one condition; write a single expression")
-    return cast("exp.Expression", tree)
+    if trees[0].find(exp.Query) is not None:
+        raise InputError(f"where={text!r} has a sub-query; add its result to a side before the join")
+    return cast("exp.Expression", trees[0])
 
 
 def _syntax_error(error: sqlglot.errors.ParseError) -> str:
@@ -149,7 +179,7 @@ def _one_sided_sql(tree: exp.Expression) -> str:
     stripped = tree.copy().transform(
         lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
     )
-    return cast("str", stripped.sql(SPARK))
+    return to_sql(stripped)
 
 
 def _pair_node(
@@ -174,7 +204,7 @@ def _pair_node(
         return ("and_kleene", _pair_node(low, parts, guards), _pair_node(high, parts, guards))
     if type(tree) in _LOGICAL:
         return _chain_node(tree, parts, guards)
-    for kinds in (COMPARISONS, _ARITHMETIC):
+    for kinds in (COMPARISONS, ARITHMETIC):
         if type(tree) in kinds:
             return (
                 kinds[type(tree)],
@@ -182,7 +212,7 @@ def _pair_node(
                 _pair_node(tree.expression, parts, guards),
             )
     raise TwoSidedExpressionError(
-        f"where: {tree.sql(SPARK)!r} uses both sides; between the sides use comparisons, AND, OR, NOT, "
+        f"where: {to_sql(tree)!r} uses both sides; between the sides use comparisons, AND, OR, NOT, "
         "BETWEEN, +, -, * and abs (within one side, use any Spark SQL expression)"
     )
 
