@@ -110,6 +110,10 @@ from tidegate.policies import Fifo
     assert "sqlglot" not in modules
 
 
+def test_the_daemon_limits_the_threads_of_numpy_before_it_loads_it() -> None:
+    assert "numpy" not in loaded("import tidegate.spark.session.daemon")
+
+
 @pytest.mark.spark
 def test_running_a_join_with_fifo_loads_nothing_else() -> None:
     code = """

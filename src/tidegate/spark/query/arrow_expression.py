@@ -11,12 +11,12 @@ from tidegate.arrow_columns import one_chunk
 from tidegate.spark.bucket.join.pair_condition import evaluate
 
 ArrowExpression: TypeAlias = list[Any]
-"""An operation and its operands: `["column", name]`, `["value", value, kind]`, `["cast", kind, form]`,
-`["when", condition, form]`, or the name of an Arrow function and forms."""
+"""An operation and its operands: `["column", name]`, `["value", value, kind]`, `["cast", kind, operand]`,
+`["when", condition, operand]`, or the name of an Arrow function and its operands."""
 
 
-def compute(form: ArrowExpression, table: pa.Table) -> pa.Array:
-    """The values of a form for rows with these columns.
+def compute(expression: ArrowExpression, table: pa.Table) -> pa.Array:
+    """The values of an expression for rows with these columns.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def compute(form: ArrowExpression, table: pa.Table) -> pa.Array:
     >>> compute(["add_checked", ["column", "c0"], ["value", 800, "int32"]], table).to_pylist()
     [801, None, 803]
     """
-    operation, *operands = form
+    operation, *operands = expression
     if operation == "column":
         return one_chunk(table.column(operands[0]))
     if operation == "value":

@@ -158,7 +158,7 @@ class Migration:
     sources
         For each column: the saved column, or None for nulls, and its type if it changes.
     computed
-        For each column that is computed from those: its form.
+        For each column that is computed from those: how.
     """
 
     sources: dict[str, tuple[str | None, pa.DataType | None]]
@@ -174,8 +174,8 @@ class Migration:
                 column = table.column(source)
                 columns[name] = column if kind is None else column.cast(kind)
         converted = pa.table(columns)
-        for name, form in self.computed.items():
-            columns[name] = compute(form, converted)
+        for name, expression in self.computed.items():
+            columns[name] = compute(expression, converted)
         return pa.table(columns)
 
 
@@ -220,9 +220,9 @@ def plan_migration(
 
 
 def _computable(what: str, side: Side, layout: Mapping[str, Any]) -> dict[str, ArrowExpression]:
-    """The forms of expressions that can be computed from stored columns."""
-    forms: dict[str, ArrowExpression] = layout.get("computable", {}).get(what, {}).get(side, {})
-    return forms
+    """The SQL expressions that can be computed from stored columns, and how."""
+    expressions: dict[str, ArrowExpression] = layout.get("computable", {}).get(what, {}).get(side, {})
+    return expressions
 
 
 def _where_parts(layout: Mapping[str, Any]) -> dict[Side, dict[str, str]]:

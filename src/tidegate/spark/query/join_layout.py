@@ -58,11 +58,11 @@ def _computable(
     frames: dict[Side, SideFrame], where: PairCondition | None, valuation: Valuation | None
 ) -> dict[str, dict[Side, dict[str, ArrowExpression]]]:
     """By use and side, the expressions that can be computed for rows that were buffered before they were used."""
-    forms: dict[str, dict[Side, dict[str, ArrowExpression]]] = {"where": {}, "importance": {}}
+    expressions: dict[str, dict[Side, dict[str, ArrowExpression]]] = {"where": {}, "importance": {}}
     for side, frame in frames.items():
         parts = where.hidden_columns(side) if where else {}
         new = [sql for sql in parts.values() if not is_plain_column(sql)]
-        forms["where"][side] = arrow_expressions(frame, new)
+        expressions["where"][side] = arrow_expressions(frame, new)
         numbers = valuation.computed[side] if valuation else ()
-        forms["importance"][side] = arrow_expressions(frame, numbers, as_double=True)
-    return forms
+        expressions["importance"][side] = arrow_expressions(frame, numbers, as_double=True)
+    return expressions

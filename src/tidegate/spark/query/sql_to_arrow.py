@@ -37,7 +37,7 @@ class _NotTranslatableError(Exception):
 def arrow_expressions(
     frame: SideFrame, expressions: Iterable[str], *, as_double: bool = False
 ) -> dict[str, ArrowExpression]:
-    """The forms of those expressions of a side that can be computed from stored columns.
+    """Translate those expressions of a side that can be computed from stored columns.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ def arrow_expressions(
     as_double
         Whether Spark casts their values to double.
     """
-    forms = {}
+    translated = {}
     for sql in expressions:
         try:
-            forms[sql] = _Translator(frame).expression(sql, as_double=as_double)
+            translated[sql] = _Translator(frame).expression(sql, as_double=as_double)
         except (_NotTranslatableError, PySparkException):
-            # Without a form, a restart refuses the expression if it is new. Spark cannot analyze every part alone.
+            # Without it, a restart refuses the expression if it is new. Spark cannot analyze every part alone.
             continue
-    return forms
+    return translated
 
 
 class _Translator:
@@ -63,23 +63,27 @@ class _Translator:
 
     def __init__(self, frame: SideFrame) -> None:
         self._frame, self._empty = frame, frame.empty()
-        self._forms: dict[type[exp.Expression], Callable[[Any], ArrowExpression]] = {
-            exp.Paren: lambda node: self._form(node.this),
+        self._rules: dict[type[exp.Expression], Callable[[Any], ArrowExpression]] = {
+            exp.Paren: lambda node: self._translate(node.this),
             exp.Column: lambda node: ["column", self._column(node)],
             exp.Boolean: lambda node: ["value", bool(node.this), "bool"],
-            exp.Not: lambda node: ["invert", self._form(node.this)],
-            exp.And: lambda node: ["and_kleene", self._form(node.this), self._form(node.expression)],
-            exp.Or: lambda node: ["or_kleene", self._form(node.this), self._form(node.expression)],
-            exp.Coalesce: lambda node: ["coalesce", *map(self._form, [node.this, *node.expressions])],
+            exp.Not: lambda node: ["invert", self._translate(node.this)],
+            exp.And: lambda node: [
+                "and_kleene",
+                self._translate(node.this),
+                self._translate(node.expression),
+            ],
+            exp.Or: lambda node: ["or_kleene", self._translate(node.this), self._translate(node.expression)],
+            exp.Coalesce: lambda node: ["coalesce", *map(self._translate, [node.this, *node.expressions])],
             exp.Case: self._case,
             exp.Between: self._between,
         }
 
     def expression(self, sql: str, *, as_double: bool) -> ArrowExpression:
-        """The form of an expression."""
+        """Translate an expression."""
         tree = cast("exp.Expression", sqlglot.parse_one(sql, read=SPARK))
         if not as_double:
-            return self._form(tree)
+            return self._translate(tree)
         if self._type(tree) not in _NUMBERS:
             raise _NotTranslatableError
         return self._number(tree, "double")
@@ -87,10 +91,10 @@ class _Translator:
     def _type(self, node: exp.Expression) -> str:
         return self._empty.select(F.expr(to_sql(node))).schema.fields[0].dataType.simpleString()
 
-    def _form(self, node: exp.Expression) -> ArrowExpression:
-        translate = self._forms.get(type(node))
-        if translate is not None:
-            return translate(node)
+    def _translate(self, node: exp.Expression) -> ArrowExpression:
+        rule = self._rules.get(type(node))
+        if rule is not None:
+            return rule(node)
         if type(node) in COMPARISONS:
             return self._comparison(COMPARISONS[type(node)], node.this, node.expression)
         if isinstance(node, exp.Literal) and node.is_string:
@@ -113,7 +117,7 @@ class _Translator:
         branches = node.args["ifs"]
         if len(branches) != 1 or node.args.get("default") is not None or node.this is not None:
             raise _NotTranslatableError
-        return ["when", self._form(branches[0].this), self._form(branches[0].args["true"])]
+        return ["when", self._translate(branches[0].this), self._translate(branches[0].args["true"])]
 
     def _comparison(self, function: str, left: exp.Expression, right: exp.Expression) -> ArrowExpression:
         """Both operands in the type in which Spark compares them."""
@@ -124,7 +128,7 @@ class _Translator:
             return [function, self._number(left, "double"), self._number(right, "double")]
         if kinds[0] != kinds[1] or kinds[0] not in (*_PLAIN, *_TIMES, "date"):
             raise _NotTranslatableError
-        return [function, self._form(left), self._form(right)]
+        return [function, self._translate(left), self._translate(right)]
 
     def _shifted_time(self, node: exp.Expression, kind: str) -> ArrowExpression:
         """A time plus or minus an interval of constant length."""
@@ -140,7 +144,7 @@ class _Translator:
             raise _NotTranslatableError
         if self._type(node.this) != kind:
             raise _NotTranslatableError
-        return [ARITHMETIC[type(node)], self._form(node.this), ["value", micros, "duration[us]"]]
+        return [ARITHMETIC[type(node)], self._translate(node.this), ["value", micros, "duration[us]"]]
 
     def _number(self, node: exp.Expression, wanted: str) -> ArrowExpression:
         """A number in the type `wanted`, to which Spark converts it before it is used."""

@@ -15,11 +15,15 @@ import importlib
 import os
 from typing import Final
 
-from tidegate.spark.session.task import freeze_imports
-
 MODULE: Final = "tidegate.spark.session.daemon"
 SETTING: Final = "spark.python.daemon.module"
-PRELOADED: Final = ("pyspark.worker", "pandas", "tidegate.spark.query.processor")
+PRELOADED: Final = (
+    "pyspark.worker",
+    "pandas",
+    "tidegate.spark.packing.row_packer",
+    "tidegate.spark.state.deferred_processor",
+    "tidegate.spark.query.processor",
+)
 """What the workers of a streaming join import."""
 
 
@@ -29,7 +33,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for module in PRELOADED:
         importlib.import_module(module)
-    freeze_imports()
+    importlib.import_module("tidegate.spark.session.task").freeze_imports()
     importlib.import_module("pyspark.daemon").manager()
 
 
