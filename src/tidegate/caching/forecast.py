@@ -14,6 +14,7 @@ from tidegate.policies.heeb import DriftingBenefit, h1, h2, over_time
 from tidegate.policies.heeb.precomputed import (
     BenefitSurface,
     control_weights,
+    first_visits,
     is_fine,
     is_light,
     looked_up,
@@ -136,17 +137,7 @@ def _summed_ar1(level: AR1, survival: Survival, values: Array, lasts: Array) -> 
     """Sums for an AR(1) process: a row for each last value, a column for each value."""
     left, weights = steps_left(level, survival, survival.negligible_after() or _STEPS)
     found = [level.reached(last, left, values[:, None]) @ weights for last in lasts]
-    return _first_visits(np.array(found), level.reached(values[:, None], left, values[:, None]) @ weights)
-
-
-def _first_visits(visits: Array, returns: Array) -> Array:
-    """The weighted probability of first visits, given that of all visits and of returns to a value.
-
-    All visits are a first one and the returns after it. An exponential weight of a later visit is the product of
-    the weights until the first visit and from there on.
-    """
-    first: Array = visits / (1 + returns)
-    return first
+    return first_visits(np.array(found), level.reached(values[:, None], left, values[:, None]) @ weights)
 
 
 def _benefits_by_sums(
@@ -165,7 +156,7 @@ def _benefits_by_sums(
     if isinstance(survival, Exponential) and isinstance(process, Markov):
         each = np.arange(1, steps + 1)
         visits = np.array([process.probability(history, each, values) @ weights for history in histories])
-        return _first_visits(visits, process.returns(each, values) @ weights)
+        return first_visits(visits, process.returns(each, values) @ weights)
     return np.array(
         [gains(process, history, values, steps, problem="caching") @ weights for history in histories]
     )

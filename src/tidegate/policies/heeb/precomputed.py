@@ -100,8 +100,18 @@ def h1(
     if walk.drift < 0:
         low, benefits = 1 - low - len(benefits), benefits[::-1]
     if problem == "caching":
-        benefits = benefits / (1 + benefits[-low])
+        benefits = first_visits(benefits, benefits[-low])
     return BenefitCurve(low, benefits)
+
+
+def first_visits(visits: Array, returns: Array | float) -> Array:
+    """The benefit of values in caching, given their benefit in joining and that of a value after itself.
+
+    All visits are a first one and the returns after it. An exponential weight of a later visit is the product of
+    the weights until the first visit and from there on.
+    """
+    first: Array = visits / (1 + returns)
+    return first
 
 
 def _geometric(walk: RandomWalk, survival: Exponential) -> tuple[int, Array]:
@@ -245,7 +255,7 @@ def h2(
     left, weights = steps_left(level, survival, _steps(survival, ahead))
     benefits = np.array([chances @ weights for chances in _chances(level, spacing, left)])
     if problem == "caching":
-        benefits /= 1 + level.reached(values[:, None], left, values[:, None]) @ weights
+        benefits = first_visits(benefits, level.reached(values[:, None], left, values[:, None]) @ weights)
     return BenefitSurface(int(values[0]), int(lasts[0]), spacing, benefits)
 
 
