@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from tidegate import Budget, InputError, Window
 from tidegate.engine.encode import encode
 from tidegate.engine.join import Join
 from tidegate.engine.operator import Operator, collected
-from tidegate.models import LearnedFrequency
-from tidegate.policies import Age, Life, Policy, Prob
+from tidegate.models import AgeCurve, Frequency, LearnedFrequency
+from tidegate.policies import Age, Heeb, IJoin, Life, Policy, Prob
+from tidegate.policies.heeb import Exponential
 from tidegate.streams import Trace
 from tidegate.types import Pairs
 
@@ -61,6 +63,27 @@ def test_another_horizon_still_follows(horizon: float | None) -> None:
     for now in range(1_000, 1_100):
         again.observe("left", np.full(10, 3), now)
     assert again.share("left", np.array([3]))[0] > 0.9
+
+
+SHARES = Frequency(dict.fromkeys(range(1000), 0.001), dict.fromkeys(range(1000), 0.001))
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        *permutations(
+            [Prob(), Prob(model=SHARES), Life(model=SHARES), Prob(rates=(1.0, 1.0), capacity=9)], 2
+        ),
+        *permutations([Age(), Age(AgeCurve([0.0, 100.0], [1.0])), Age(buckets=7)], 2),
+        *permutations([Heeb(), Heeb(survival=Exponential(10.0))], 2),
+        *permutations([IJoin(expects="prob"), IJoin(expects=Prob(model=SHARES))], 2),
+    ],
+    ids=lambda policy: repr(policy)[:60],
+)
+def test_other_settings_of_a_policy(before: Policy, now: Policy) -> None:
+    window = Window(200.0, 200.0)
+    joins = (Join(window, Budget(rows=50), policy) for policy in (before, now))
+    assert resumed(*joins, after=10).rows <= 50
 
 
 def test_another_window_starts_a_new_curve() -> None:

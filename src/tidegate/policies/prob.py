@@ -24,7 +24,7 @@ from tidegate.policies.trend_limits import (
     lower_unreachable,
 )
 from tidegate.policies.waiting import JoinableSpans
-from tidegate.types import FAR, SIDES, InputError, Learned, Nested, Numbers, Record, other_side
+from tidegate.types import FAR, SIDES, InputError, Learned, Nested, Numbers, Record, Unused, other_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,6 +141,7 @@ class RunningProb(RunningPolicy):
         "clock": Numbers(_now=float, _payoffs_at=float),
         "limits.": Nested("_limits").optional(),
         "{}.": Record("_payoffs", Payoff).optional(),
+        "share": Unused(),  # learned without model=
     }
 
     def __init__(self, config: Prob, setting: Setting, *, forgets: bool = True) -> None:

@@ -41,6 +41,7 @@ from tidegate.types.state import State as State
 from tidegate.types.state import Stateful as Stateful
 from tidegate.types.state import TimeOrNone as TimeOrNone
 from tidegate.types.state import Tuple as Tuple
+from tidegate.types.state import Unused as Unused
 from tidegate.types.state import as_part as as_part
 from tidegate.types.state import parts_of as parts_of
 from tidegate.types.window import FAR as FAR

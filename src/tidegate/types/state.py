@@ -12,6 +12,7 @@ saves and restores them. The names are a format: checkpoints of earlier releases
 | `Opposites` | a number for each side, one the negative of the other |
 | `Record` | an object that consists of arrays |
 | `Nested` | an object with a state of its own |
+| `Unused` | none: what only other settings need |
 
 The name of a `Record` or a `Nested` is the prefix of its names. If a name contains `{}`, the attribute is a mapping,
 and the field applies to each of its values. `{}` stands for the key.
@@ -202,6 +203,21 @@ def _with_numbers(value: Any, numbers: Iterator[Time]) -> Any:  # noqa: ANN401 -
     if isinstance(value, tuple):
         return tuple(_with_numbers(part, numbers) for part in value)
     return next(numbers)
+
+
+class Unused(Field):
+    """What other settings save by names with this prefix, and these settings do not need."""
+
+    rests = None
+    required = False
+
+    def save(self, owner: object, name: str) -> dict[str, Array]:  # noqa: ARG002 - nothing
+        """Nothing."""
+        return {}
+
+    def load(self, owner: object, name: str, state: dict[str, Array]) -> None:
+        """Take the arrays, and drop them."""
+        self.take(owner, name, state)
 
 
 class Attribute(Field):
