@@ -175,7 +175,7 @@ def test_what_is_no_policy(policy: object) -> None:
         ({"budget": tg.Budget}, "budget is the class Budget; call it: Budget(...)"),
     ],
 )
-def test_a_class_instead_of_an_object(settings: dict[str, Any], message: str) -> None:
+def test_a_class_given_for_an_object_is_refused(settings: dict[str, Any], message: str) -> None:
     assert message in refusal(**settings)
 
 

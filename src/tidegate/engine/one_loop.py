@@ -272,7 +272,7 @@ def _worst(
 
 
 @kernel
-def _lower(slots: _Slots, scores: Array, rates: Array) -> Any:
+def _worst_of_both_heaps(slots: _Slots, scores: Array, rates: Array) -> Any:
     """The lower of the first slots of both sides' heaps, each score multiplied by the other side's rate."""
     left, right = slots.pools[0, 0], slots.pools[1, 0]
     if slots.sizes[0] == 0:
@@ -384,7 +384,7 @@ def _run(
                     if (slots.sizes.sum() if rated else slots.sizes[pool]) <= caps[pool]:
                         break
                     if rated:
-                        slot = _lower(slots, scores, ranking.fixed.rates[step])
+                        slot = _worst_of_both_heaps(slots, scores, ranking.fixed.rates[step])
                     elif len(scores) > 0:
                         slot = slots.pools[pool, 0]
                     else:

@@ -411,7 +411,7 @@ def test_the_command_runs_without_spark_and_sends_held_readings_at_a_signal(end:
     assert b"a join of them needs a lateness of at least 100" in messages
 
 
-def test_the_command() -> None:
+def test_the_edge_command_sends_what_the_filter_keeps() -> None:
     rows = to_text(*random_rows(400, 2, 0, seed=1), "csv")
     result = CliRunner().invoke(
         cli.app, ["edge", "--bracket", "50", "--key", "k"], input=rows, catch_exceptions=False

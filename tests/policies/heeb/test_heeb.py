@@ -526,7 +526,7 @@ def test_without_end_a_survival_without_bound_is_refused_at_the_start(survival: 
         Heeb(STILL, STILL, bounded).start(Setting(Window(None, None)))
 
 
-def test_what_is_wrong_is_named() -> None:
+def test_arguments_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="no process on the right; give both"):
         Heeb(left=STILL)
     with pytest.raises(InputError, match=r"needs processes for Fixed\(steps=3\)"):
