@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +16,10 @@ from sqlglot import exp
 
 from tests.alerts.random_expressions import TREES
 from tidegate.alerts import Condition
-from tidegate.alerts.expressions._tokens import MAX_DEPTH
 from tidegate.alerts.expressions.condition import _include_equality
 from tidegate.alerts.expressions.evaluation import evaluate
 from tidegate.alerts.expressions.nodes import Call, Name, Node, Number, input_names, is_condition, to_sql
-from tidegate.alerts.expressions.parsing import parse
+from tidegate.alerts.expressions.parsing import MAX_DEPTH, parse
 from tidegate.types import Array, InputError
 
 COMPARED = st.builds(Call, st.sampled_from([">", ">=", "<", "<="]), st.tuples(TREES, TREES))
@@ -179,6 +179,32 @@ def test_sql_of_an_expression(text: str, written: str) -> None:
 def test_errors_have_a_position_and_a_remedy(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse(text)
+
+
+PIECES = [
+    *"ab12()()(),,+-*/<>=.`'; ",
+    "a",
+    "ln(",
+    "greatest(",
+    " and ",
+    " or ",
+    "--",
+    "/*",
+    "not ",
+    "`x y`",
+    "é",
+    "\0",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_a_text_is_parsed_or_refused_with_a_position(text: str) -> None:
+    try:
+        tree = parse(text)
+    except InputError as error:
+        assert re.search(r", at character \d+ \(|are the same column", str(error))  # noqa: PT017 - one of two ways
+    else:
+        assert to_sql(parse(to_sql(tree))) == to_sql(tree)
 
 
 def test_other_sql_keywords_are_names() -> None:

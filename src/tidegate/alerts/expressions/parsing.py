@@ -1,33 +1,27 @@
-"""Parsing of conditions: SQL text to a syntax tree, with sqlglot's tokenizer and its grammar of Spark SQL.
+"""Parsing of conditions: SQL text to a syntax tree, with sqlglot's tokenizer.
 
 A condition may use the part of Spark SQL that a threshold needs: numbers, names (also in backticks), `+ - * /`,
-comparisons, AND and OR, and functions. Everything else is refused, with its position in the text and a remedy.
-
-1. `Tokens` gets the tokens from sqlglot and checks them: allowed types only, no comments, each token after one that
-   it may follow, and within the limits on length and nesting.
-2. sqlglot parses the tokens. Names and numbers are first replaced by the positions of their tokens. So `interval` or
-   `date` is a name like any other, and the position of every leaf in the text is known.
-3. `_TreeBuilder` converts sqlglot's tree. It refuses types of nodes that are not listed.
-
-The result is data. Nothing is evaluated as Python or as SQL.
+comparisons, AND and OR, and functions, with the precedence that they have in Spark. Everything else is refused, with
+its position in the text and a remedy. So `interval` or `date` is a name like any other. The result is data. Nothing
+is evaluated as Python or as SQL.
 
 Deviations
 ----------
-`^` is refused because it is a bitwise operation in Spark, and `--` because it starts a comment there. sqlglot drops
-a unary plus; here it is kept, since a sign before a comparison is an error. sqlglot's parser needs some twenty frames
-of Python's stack for each pair of parentheses, so the recursion limit is raised while it runs.
+`^` is refused because it is a bitwise operation in Spark, and `--` because it starts a comment there. A sign before a
+comparison is an error.
 """
 
 from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from sqlglot import exp
+from sqlglot import TokenType
 
-from tidegate.alerts.expressions._tokens import MAX_TOKENS, Plus, Tokens, shortened, token_position
+from tidegate.alerts.expressions._tokens import LEAVES, MAX_TOKENS, OPERAND, OPERATOR, Tokens, shortened
 from tidegate.alerts.expressions.evaluation import FUNCTIONS
 from tidegate.alerts.expressions.nodes import (
     CONNECTIVES,
+    PRECEDENCE,
     VARIADIC,
     Call,
     Name,
@@ -41,18 +35,8 @@ from tidegate.types import InputError
 _ALIASES: Final = {"log": "ln", "power": "pow", "ceiling": "ceil", "signum": "sign"}
 _NUMBERS_ONLY: Final = "a comparison compares two numbers, e.g. a > 1 AND b > 2"
 _COMPARISONS_ONLY: Final = "AND and OR connect comparisons, e.g. a > 1 AND b > 2"
-_OPERATORS: Final[dict[type[exp.Expression], str]] = {
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.And: "and",
-    exp.Or: "or",
-}
+MAX_DEPTH: Final = 60
+_SIGNS: Final = (TokenType.PLUS, TokenType.DASH)
 
 
 def parse(text: str) -> Node:
@@ -70,7 +54,7 @@ def parse(text: str) -> Node:
     if not isinstance(text, str):
         raise InputError(f"{text!r} is not an expression; write it as text, e.g. 'a - b > 1'")
     tokens = Tokens(text)
-    tree = _TreeBuilder(tokens).build(tokens.parse())
+    tree = _Parser(tokens).parse()
     spellings: dict[str, str] = {}
     for name in input_names(tree):
         if (first := spellings.setdefault(name.casefold(), name)) != name:
@@ -80,60 +64,105 @@ def parse(text: str) -> Node:
     return tree
 
 
-class _TreeBuilder:
-    """Converts a tree of sqlglot; refuses types of nodes that are not listed."""
+class _Parser:
+    """A parser by operator precedence: operators of higher precedence, then those to the left, are applied first."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
+        self.at = self.depth = 0
 
-    def build(self, tree: exp.Expression) -> Node:
-        """Convert a node and its operands."""
-        kind = type(tree)
-        if kind is exp.Paren:
-            return self.build(tree.this)
-        if kind is exp.Literal:
-            return self._number(tree)
-        if kind is exp.Column:
-            return Name(self.tokens.tokens[token_position(tree)].text)
-        if kind is exp.Anonymous:
-            return self._call(tree)
-        if kind in {exp.Neg, Plus}:
-            operand = self.build(tree.this)
-            if is_condition(operand):
-                self._refuse(tree, "a comparison cannot have a sign; compare numbers")
-            return Call("negate", (operand,)) if kind is exp.Neg else operand
-        if kind not in _OPERATORS:
-            self._refuse(
-                tree, f"{tree.key} is not supported; use + - * /, comparisons, AND, OR and functions"
-            )
-        return self._binary(_OPERATORS[kind], tree)
+    def parse(self) -> Node:
+        """The tree of all tokens."""
+        tree = self._operation()
+        if self.at < len(self.tokens.tokens):
+            self.tokens.refuse_unexpected(self.at, OPERATOR)
+        return tree
 
-    def _refuse(self, tree: exp.Expression, remedy: str) -> NoReturn:
-        """Raise an error about a part of the text, which begins with the first of its leaves."""
-        leaves = [token_position(leaf) for leaf in tree.find_all(exp.Literal, exp.Column, exp.Anonymous)]
-        self.tokens.refuse_token(min(leaves), remedy)
+    def _next(self) -> TokenType | None:
+        """The type of the next token; None at the end."""
+        tokens = self.tokens.tokens
+        return tokens[self.at].token_type if self.at < len(tokens) else None
 
-    def _binary(self, function: str, tree: exp.Expression) -> Node:
-        sides = self.build(tree.this), self.build(tree.expression)
-        for side, part in zip(sides, (tree.this, tree.expression), strict=True):
-            if is_condition(side) != (function in CONNECTIVES):
-                self._refuse(part, _COMPARISONS_ONLY if function in CONNECTIVES else _NUMBERS_ONLY)
-        return Call(function, sides)
+    def _operation(self, lowest: int = 1) -> Node:
+        """An operand and the operators that follow it, down to the lowest precedence."""
+        start = self.at
+        tree = self._operand()
+        while (kind := self._next()) is not None and kind not in LEAVES:
+            function = self.tokens.tokens[self.at].text.casefold()
+            precedence = PRECEDENCE.get(function, 0)
+            if precedence < lowest:
+                break
+            self.at += 1
+            sides = {start: tree, self.at: self._operation(precedence + 1)}
+            for first, side in sides.items():
+                if is_condition(side) != (function in CONNECTIVES):
+                    self._refuse(first, _COMPARISONS_ONLY if function in CONNECTIVES else _NUMBERS_ONLY)
+            tree = Call(function, tuple(sides.values()))
+        return tree
 
-    def _number(self, tree: exp.Expression) -> Node:
-        at = token_position(tree)
-        value = float(self.tokens.tokens[at].text)
-        if value == float("inf"):
+    def _operand(self) -> Node:
+        at, kind = self.at, self._next()
+        if kind not in (*LEAVES, *_SIGNS, TokenType.L_PAREN):
+            self.tokens.refuse_unexpected(at, OPERAND)
+        if self.depth >= MAX_DEPTH:
+            self.tokens.refuse_token(at, f"nested more than {MAX_DEPTH} deep; simplify the expression")
+        self.at += 1
+        if kind in LEAVES:
+            return self._leaf(at)
+        self.depth += 1
+        if kind is TokenType.L_PAREN:
+            tree = self._operation()
+            self._close("a parenthesis is not closed; add )")
+        else:
+            tree = self._operand()
+            if is_condition(tree):
+                self._refuse(at, "a comparison cannot have a sign; compare numbers")
+            if kind is TokenType.DASH:
+                tree = Call("negate", (tree,))
+        self.depth -= 1
+        return tree
+
+    def _leaf(self, at: int) -> Node:
+        self.tokens.check_leaf(at)
+        token = self.tokens.tokens[at]
+        if token.token_type is TokenType.VAR and self._next() is TokenType.L_PAREN:
+            return self._call(at, token.text)
+        if token.token_type is not TokenType.NUMBER:
+            return Name(token.text)
+        if (value := float(token.text)) == float("inf"):
             self.tokens.refuse_token(at, "beyond the range of 64-bit floats; write a smaller number")
         return Number(value)
 
-    def _call(self, tree: exp.Expression) -> Node:
-        at = token_position(tree)
-        written = self.tokens.tokens[at].text
-        arguments = tuple(map(self.build, tree.expressions))
-        for argument, part in zip(arguments, tree.expressions, strict=True):
-            if is_condition(argument):
-                self._refuse(part, "a function takes numbers, not comparisons")
+    def _arguments(self) -> tuple[Node, ...]:
+        """The arguments of a function, whose parenthesis opens here."""
+        arguments: list[Node] = []
+        self.depth += 1
+        self.at += 1
+        more = self._next() is not TokenType.R_PAREN
+        while more:
+            start = self.at
+            arguments.append(self._operation())
+            if is_condition(arguments[-1]):
+                self._refuse(start, "a function takes numbers, not comparisons")
+            more = self._next() is TokenType.COMMA
+            self.at += more
+        self._close("expected , or ) after an argument")
+        self.depth -= 1
+        return tuple(arguments)
+
+    def _close(self, expected: str) -> None:
+        if self._next() is not TokenType.R_PAREN:
+            self.tokens.refuse_unexpected(self.at, expected)
+        self.at += 1
+
+    def _refuse(self, start: int, remedy: str) -> NoReturn:
+        """Raise an error about the first number or name from a token on."""
+        while self.tokens.tokens[start].token_type not in LEAVES:
+            start += 1
+        self.tokens.refuse_token(start, remedy)
+
+    def _call(self, at: int, written: str) -> Node:
+        arguments = self._arguments()
         name = written.casefold()
         if name == "log" and len(arguments) == 2:  # noqa: PLR2004 - log(base, x), as in Spark
             return Call("/", (Call("ln", (arguments[1],)), Call("ln", (arguments[0],))))
