@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidegate.arrow_columns import row_sizes
 from tidegate.engine.join import Join
 from tidegate.spark.bucket.join.bucket import BucketJoin
-from tidegate.spark.bucket.join.plan import BucketPlan, OutputColumn, SideColumns
+from tidegate.spark.bucket.join.plan import LEFT_ONLY, BucketPlan, OutputColumn, SideColumns
 from tidegate.spark.bucket.join.saved import SavedBucket
 from tidegate.spark.query.evolution import migrate
 from tidegate.spark.state.log import StateLog
@@ -65,7 +65,7 @@ def plan(
         OutputColumn(name, "c0" if name == "c0" and condition == "=" else None, kinds[name]) for name in left
     ]
     right = left[1:] if condition == "=" else left
-    if how != "left_semi":
+    if how not in LEFT_ONLY:
         output += [OutputColumn(None, name, kinds[name]) for name in right]
     return BucketPlan(
         join=Join(Window(*window), budget, policy, condition=condition, seed=seed),  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tidegate.spark.bucket.join.plan import How
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-HOWS: tuple[How, ...] = ("inner", "left", "right", "full", "left_semi")
+HOWS: tuple[How, ...] = ("inner", "left", "right", "full", "left_semi", "left_anti")
 SENTINEL = -9
 FAR = 10_000_000
 """Milliseconds; a row this late moves the watermark past every window."""

@@ -107,7 +107,7 @@ class TestOneBucket:
 
     @given(
         batches(),
-        st.sampled_from(["left", "right", "full"]),
+        st.sampled_from(["left", "right", "full", "left_anti"]),
         st.sampled_from(WINDOWS),
         st.sampled_from(["=", "<", "!=", ">=", Band(-1, 1)]),
         st.integers(1, 12),
@@ -140,6 +140,8 @@ class TestOneBucket:
             if how in (side, "full"):
                 there = {getattr(row, side) for row in hand.results}
                 assert there - {None} == {row.text for row in rows[side]}
+        if how == "left_anti":
+            assert {row.text for row in rows["left"]} - matched <= {row.left for row in alone}
 
     @pytest.mark.parametrize(("condition", "other"), [("<", -100), ("!=", 3), (Band(0, 5), -100)])
     def test_a_partner_that_was_shed_makes_a_lack_uncertain_whatever_its_key(
@@ -166,6 +168,23 @@ class TestOneBucket:
             got = [row.left for row in hand.results]
             assert len(got) == len(set(got))
             assert set(got) == exact if budget is None else set(got) <= exact
+
+    @given(batches(), st.sampled_from(WINDOWS), st.integers(0, 20))
+    def test_a_semi_and_an_anti_join_divide_the_left_rows(
+        self, stream: list[Batch], window: tuple[int | None, int | None], delay: int
+    ) -> None:
+        marks = by_hand.watermarks(stream, delay)
+        divided = []
+        for how in ("left_semi", "left_anti"):
+            hand = Hand(by_hand.plan(window, how=how))
+            for batch, mark in zip(stream, marks, strict=True):
+                hand.step(batch, mark)
+                hand.restart()
+            hand.finish()
+            assert not any(row.uncertain for row in hand.results)
+            divided += [row.left for row in hand.results]
+        timely = by_hand.timely(stream, marks)["left"]
+        assert Counter(divided) == Counter(row.text for row in timely)
 
     @given(batches(), st.sampled_from(POLICIES), st.integers(200, 2_000))
     def test_bytes_are_really_held_within_the_budget(

@@ -102,6 +102,7 @@ SPELLINGS = {
     "right": ["right_outer", "rightouter"],
     "full": ["outer", "full_outer", "fullouter", "FULL"],
     "left_semi": ["semi", "leftsemi", "Left_Semi"],
+    "left_anti": ["anti", "leftanti", "LEFT_ANTI"],
 }
 
 

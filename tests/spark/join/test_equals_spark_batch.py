@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tidegate as tg
 from tests.spark.streams import HOWS, conf, texts
+from tidegate.spark.bucket.join.plan import LEFT_ONLY
 from tidegate.types import Band
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def tables(spark: SparkSession, kind: str, seed: int, cases: int = 12) -> tuple[
 def own(left: DataFrame, right: DataFrame, condition: str, how: How) -> DataFrame:
     window = "r.u >= l.t - interval 3 seconds and r.u <= l.t + interval 8 seconds"
     joined = left.alias("l").join(right.alias("r"), F.expr(f"{condition} and {window}"), how)
-    if how == "left_semi":
+    if how in LEFT_ONLY:
         return joined
     return joined.select(F.col("l.t"), "left", F.col("r.u"), "right")
 
@@ -129,9 +130,10 @@ def test_keys_of_every_type(spark: SparkSession, kind: str) -> None:
     for how in HOWS:
         condition = "l.c = r.c and l.k = r.k"
         theirs, mine = own(left, right, condition, how), ours(left, right, how, on=["c", "k"], step=10)
-        if how == "left_semi":
-            got.append(mine.selectExpr("'semi' as how", "t", "left", "null as u", "null as right"))
-            wanted.append(theirs.selectExpr("'semi' as how", "t", "left", "null as u", "null as right"))
+        if how in LEFT_ONLY:
+            columns = (f"'{how}' as how", "t", "left", "null as u", "null as right")
+            got.append(mine.selectExpr(*columns))
+            wanted.append(theirs.selectExpr(*columns))
         else:
             got.append(mine.selectExpr(f"'{how}' as how", "t", "left", "u", "right"))
             wanted.append(theirs.selectExpr(f"'{how}' as how", "t", "left", "u", "right"))
@@ -262,7 +264,7 @@ def test_where(spark: SparkSession, how: How) -> None:
             ours(left, right, how, on="k", where=where, step=17),
             own(left, right, f"l.k = r.k and ({where})", how),
         )
-        columns = ["t", "left"] if how == "left_semi" else ["t", "left", "u", "right"]
+        columns = ["t", "left"] if how in LEFT_ONLY else ["t", "left", "u", "right"]
         got.append(mine.selectExpr(f"{i} as i", *columns))
         wanted.append(theirs.selectExpr(f"{i} as i", *columns))
     assert_equal(texts(union(got)), texts(union(wanted)))

@@ -111,17 +111,17 @@ def test_nullability_and_types_are_sparks(frames: tuple[DataFrame, DataFrame], h
     own = left.join(right.withColumnRenamed("a", "a_right"), "k", how)
     got = {f.name: f for f in joined.schema.fields}
     wanted = {f.name: f for f in own.schema.fields}
-    outer = how in ("left", "right", "full")
+    flagged = how in ("left", "right", "full", "left_anti")
     assert list(got) == [
         *left.columns,
-        *([] if how == "left_semi" else ["u", "a_right", "b"]),
-        *(["uncertain"] if outer else []),
+        *([] if how in ("left_semi", "left_anti") else ["u", "a_right", "b"]),
+        *(["uncertain"] if flagged else []),
     ]
     for name, field in wanted.items():
         assert got[name].dataType == field.dataType
         # In Spark, the key of a full join is nullable, although that of neither side is.
         assert got[name].nullable == (field.nullable and not (name == "k" and how == "full"))
-    if outer:
+    if flagged:
         assert not got["uncertain"].nullable
     rows = joined.collect()
     for name, field in got.items():

@@ -230,7 +230,7 @@ def test_every_key_elsewhere_is_read(tmp_path: Path) -> None:
             "a rate of the age curve is -1",
         ),
         ("join/policy", {"name": "age", "curve": {"ages": [0, 1]}}, "policy 'age' does not accept"),
-        ("join/how", "anti", "how='anti' is not supported; use 'inner', 'left'"),
+        ("join/how", "cross", "how='cross' is not supported; use 'inner', 'left'"),
         ("join/where", "l.a >", "'l.a >' cannot be parsed"),
         ("join/condition", "~", "condition '~' is not known"),
         ("join/condition", {"low": 1}, "a band is written { low = -5, high = 5 }"),

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.spark.bucket.join.intake import ArrivalCounts
+from tidegate.spark.bucket.join.plan import keeps_unmatched
 from tidegate.spark.bucket.join.saved import BucketProgress, SavedBucket
 from tidegate.spark.packing.arrow_bytes import from_bytes, to_bytes
 from tidegate.spark.packing.buckets import bucket_of
@@ -116,7 +117,9 @@ class MergedBucket:
             int(arrays[f"rows.{side}.time"].min()) + window[i]
             for i, side in enumerate(SIDES)
             for arrays in self._arrays.values()
-            if how in (side, "full") and window[i] is not None and len(arrays.get(f"rows.{side}.time", ()))
+            if keeps_unmatched(how, side)
+            and window[i] is not None
+            and len(arrays.get(f"rows.{side}.time", ()))
         ]
         return min(ends) // 1000 + 1 if ends else None
 

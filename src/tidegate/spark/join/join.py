@@ -76,9 +76,9 @@ def join(
     policy
         Decides which rows stay in the buffer. A name or an object; see `tidegate.policies`.
     how
-        "inner", "left", "right", "full" or "left_semi", in any of Spark's spellings ("outer", "left_outer"). A row
-        without a match is emitted when its window has passed, or earlier if it is evicted. The column `uncertain`
-        then states whether a match may have been missed. A row whose key is null is emitted at once.
+        "inner", "left", "right", "full", "left_semi" or "left_anti", in any of Spark's spellings ("outer", "anti").
+        A row without a match is emitted when its window has passed, or earlier if it is evicted. The column
+        `uncertain` then states whether a match may have been missed. A row whose key is null is emitted at once.
     where
         A further condition on pairs, in Spark SQL over `l.` and `r.`: "l.amount > r.amount".
     condition
@@ -114,8 +114,8 @@ def join(
     Returns
     -------
     DataFrame
-        The left's columns, then the right's. A key with the same name on both sides appears once. For "left_semi",
-        only the left's columns.
+        The left's columns, then the right's. A key with the same name on both sides appears once. For "left_semi"
+        and "left_anti", only the left's columns.
     """
     kind = parse_how(how)
     query = JoinQuery.of(

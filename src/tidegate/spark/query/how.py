@@ -18,10 +18,10 @@ _SPELLINGS: Final[dict[str, How]] = {
     "fullouter": "full",
     "semi": "left_semi",
     "leftsemi": "left_semi",
+    "anti": "left_anti",
+    "leftanti": "left_anti",
 }
 _REFUSED: Final = {
-    "anti": " (for rows without a match, use how='left' and keep those whose right columns are null)",
-    "leftanti": " (for rows without a match, use how='left' and keep those whose right columns are null)",
     "cross": " (for all pairs within the window, join on a column with the same value in all rows)",
 }
 
@@ -31,8 +31,8 @@ def parse_how(value: object, accepted: tuple[str, ...] = get_args(How)) -> How:
 
     Examples
     --------
-    >>> parse_how("LEFT_OUTER"), parse_how("outer"), parse_how("semi")
-    ('left', 'full', 'left_semi')
+    >>> parse_how("LEFT_OUTER"), parse_how("outer"), parse_how("anti")
+    ('left', 'full', 'left_anti')
     """
     spelling = value.replace("_", "").lower() if isinstance(value, str) else ""
     if _SPELLINGS.get(spelling) in accepted:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StructField, StructType
 
-from tidegate.spark.bucket.join.plan import OUTER, UNCERTAIN, How, OutputColumn, SamplePlan
+from tidegate.spark.bucket.join.plan import (
+    LEFT_ONLY,
+    UNCERTAIN,
+    WITH_UNMATCHED,
+    How,
+    OutputColumn,
+    SamplePlan,
+)
 from tidegate.spark.packing.arrow_types import arrow_type
 from tidegate.spark.packing.columns import BATCH, OWNER, PROBABILITY, SHOWN, WEIGHT
 from tidegate.spark.packing.type_encoding import encoded_type, encoding_of
@@ -62,7 +69,7 @@ class ResultSchema:
             sources.append(OutputColumn(a, b, arrow_type(encoded_type(field.dataType, field.name))))
 
         for field in left.fields:
-            both = shared.get(field.name) if how != "left_semi" else None
+            both = shared.get(field.name) if how not in LEFT_ONLY else None
             other = right.column(both) if both else None
             source, nullable = field, False
             if how in ("right", "full"):
@@ -70,7 +77,7 @@ class ResultSchema:
                 wider = keys.wider(field, right.by_name(both)) if both else field.dataType
                 source = StructField(field.name, wider, field.nullable, field.metadata)
             add(field.name, source, left.column(field.name), other, nullable=nullable)
-        if how != "left_semi":
+        if how not in LEFT_ONLY:
             left_names = {field.name.casefold() for field in left.fields}
             for field in right.fields:
                 if field.name in shared.values():
@@ -125,7 +132,7 @@ class ResultSchema:
 
 def _added_fields(how: How, sampling: SamplePlan | None) -> list[StructField]:
     """The fields that describe a result."""
-    kinds: dict[str, DataType] = {UNCERTAIN: BooleanType()} if how in OUTER else {}
+    kinds: dict[str, DataType] = {UNCERTAIN: BooleanType()} if how in WITH_UNMATCHED else {}
     if sampling:
         kinds |= {PROBABILITY: DoubleType(), WEIGHT: DoubleType(), OWNER: LongType(), SHOWN: DoubleType()}
     if sampling and sampling.reservoir:

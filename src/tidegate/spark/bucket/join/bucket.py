@@ -34,7 +34,7 @@ from tidegate.policies import find
 from tidegate.spark.bucket.join.candidates import Candidates
 from tidegate.spark.bucket.join.evicted_partners import EvictedPartners
 from tidegate.spark.bucket.join.intake import Intake
-from tidegate.spark.bucket.join.plan import BucketPlan, SamplePlan
+from tidegate.spark.bucket.join.plan import LEFT_ONLY, BucketPlan, SamplePlan
 from tidegate.spark.bucket.join.results import ResultWriter, result_ids
 from tidegate.spark.bucket.join.saved import OPERATOR, RESERVOIR, BucketProgress, SavedBucket
 from tidegate.spark.bucket.join.settings import SavedSettings
@@ -281,7 +281,6 @@ class BucketJoin:
         self, rows: Mapping[Side, Rows], moment: Moment, candidates: Mapping[Side, Candidates]
     ) -> Generator[pa.RecordBatch, None, StepOutcome]:
         """Run the operator and yield its results; returns the outcome of the step."""
-        semi = self.plan.how == "left_semi"
         step = self._operator_step(rows, moment, candidates)
         while True:
             try:
@@ -289,14 +288,14 @@ class BucketJoin:
             except StopIteration as stop:
                 outcome: StepOutcome = stop.value
                 break
-            if semi:
+            if self.plan.how in LEFT_ONLY:
                 continue
             results = self.writer.pairs(pairs, candidates)
             if self.sample and isinstance(pairs, Sampled):
                 self.sample.offer(results, pairs.probability, result_ids(pairs, self.operator))
             else:
                 yield results
-        if len(outcome.firsts):
+        if len(outcome.firsts) and self.plan.how == "left_semi":
             yield self.writer.left_rows(candidates["left"].take(outcome.firsts))
         return outcome
 
@@ -305,15 +304,15 @@ class BucketJoin:
     ) -> Generator[Pairs, None, StepOutcome]:
         """The operator's step; pairs are positions among the candidates."""
         residual, chunk = self._residual(candidates), self.writer.chunk_rows(candidates)
-        semi = self.plan.how == "left_semi"
+        left_only = self.plan.how in LEFT_ONLY
         return self.operator.step(
             rows["left"],
             rows["right"],
             moment,
-            pairs=not semi,
+            pairs=not left_only,
             residual=residual,
             chunk=chunk,
-            firsts=semi,
+            firsts=left_only,
         )
 
     def _residual(self, candidates: Mapping[Side, Candidates]) -> Residual | None:

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from tidegate.spark.pool.pool import PoolMember
     from tidegate.types import Side
 
-How = Literal["inner", "left", "right", "full", "left_semi"]
-OUTER: Final = ("left", "right", "full")
+How = Literal["inner", "left", "right", "full", "left_semi", "left_anti"]
+LEFT_ONLY: Final = ("left_semi", "left_anti")
+"""The join types whose results have the columns of the left side only."""
+WITH_UNMATCHED: Final = ("left", "right", "full", "left_anti")
+"""The join types that emit rows without a match."""
 UNCERTAIN: Final = "uncertain"
 
 
@@ -121,11 +124,16 @@ class BucketPlan:
     @property
     def flags_uncertain(self) -> bool:
         """Whether results have the column `uncertain`."""
-        return self.how in OUTER
+        return self.how in WITH_UNMATCHED
 
     def keeps_unmatched(self, side: Side) -> bool:
         """Whether rows of this side without a match are emitted."""
-        return self.how in (side, "full")
+        return keeps_unmatched(self.how, side)
+
+
+def keeps_unmatched(how: str, side: Side) -> bool:
+    """Whether a join of this type emits rows of a side that have no match."""
+    return how in (side, "full") or (how == "left_anti" and side == "left")
 
 
 @dataclass(frozen=True)
