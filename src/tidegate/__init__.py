@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tidegate.spark import explain_failure as explain_failure
     from tidegate.spark import inspect as inspect
     from tidegate.spark import join as join
+    from tidegate.spark import joining as joining
     from tidegate.spark import lookup as lookup
     from tidegate.spark import reservoir as reservoir
     from tidegate.spark import sample as sample

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidegate.spark.alert.alert import alert as alert
     from tidegate.spark.inspect.inspect import inspect as inspect
     from tidegate.spark.join.join import join as join
+    from tidegate.spark.join.joining import joining as joining
     from tidegate.spark.lookup.lookup import lookup as lookup
     from tidegate.spark.pool.pool import Pool as Pool
     from tidegate.spark.sample.estimate import estimate as estimate

@@ -116,3 +116,19 @@ def test_every_spelling_of_spark(spark: SparkSession, how: str) -> None:
         other = tg.join(left, right, on="k", time="t", window=("1 s", "1 s"), how=spelled)
         assert other.schema == plain.schema
     assert sorted(map(str, other.collect())) == sorted(map(str, plain.collect()))
+
+
+def test_a_join_inside_a_chain_is_the_same(spark: SparkSession) -> None:
+    left, right = sides(spark)
+    settings: dict[str, Any] = {"on": "k", "time": "t", "window": ("1 s", "1 s"), "budget": 10}
+    chained = left.where("x < 3").transform(tg.joining(right, **settings))
+    plain = tg.join(left.where("x < 3"), right, **settings)
+    assert chained.schema == plain.schema
+    assert sorted(map(str, chained.collect())) == sorted(map(str, plain.collect()))
+
+
+@pytest.mark.parametrize("wrong", [{"windows": ("1 s", "1 s")}, {"time": "t"}])
+def test_arguments_of_a_chained_join_are_checked_at_once(spark: SparkSession, wrong: dict[str, Any]) -> None:
+    right = sides(spark)[1]
+    with pytest.raises(TypeError, match=r"windows|missing a required"):
+        tg.joining(right, on="k", **wrong)
