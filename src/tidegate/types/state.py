@@ -251,7 +251,8 @@ class Attribute(Field):
         value = self._get(owner)
         if "{}" in name:
             values = _by_key(value)
-            for key in [*values] or SIDES:
+            # A key may begin with another one and a dot: the longer one first.
+            for key in sorted(values, key=len, reverse=True) or SIDES:
                 new = self._load(owner, name.replace("{}", key), state, values.get(key))
                 if new is not None:
                     values[key] = new

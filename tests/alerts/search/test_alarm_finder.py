@@ -224,6 +224,18 @@ def test_a_state_with_counts_in_rows_opens() -> None:
     assert (opened.arrived, opened.nan) == ({"a": 2, "b": 1}, {"a": 1, "b": 0})
 
 
+@pytest.mark.parametrize("streams", [("a", "a.b"), ("a.b", "a"), ("a", "a.time")])
+def test_a_state_opens_if_the_name_of_a_stream_begins_with_that_of_another(streams: tuple[str, str]) -> None:
+    first, second = streams
+    finder = AlarmFinder(Topology.clique(streams, 5), lambda of: of[first] - of[second])
+    finder.step({first: ([1, 2], [0.0, 4.0]), second: ([3], [1.0])}, watermark=1)
+    state = finder.snapshot()
+    opened = AlarmFinder(finder.search.topology, finder.search.function).restore(state).snapshot()
+    assert {name: array.tolist() for name, array in opened.items()} == {
+        name: array.tolist() for name, array in state.items()
+    }
+
+
 def test_a_silent_stream_costs_few_rows_and_misses_no_alarm() -> None:
     rng = np.random.default_rng(2)
     topology = Topology.clique("ab", 50)
