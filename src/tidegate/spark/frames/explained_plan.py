@@ -27,18 +27,20 @@ def analyzed_plan(frame: DataFrame) -> str:
     return output.getvalue().partition("== Analyzed Logical Plan ==")[2].partition("== Optimized")[0]
 
 
-def check_not_chained(what: str, frame: DataFrame) -> None:
-    """Refuse a stream that is the result of a join, sample or alarm of Tidegate in the same query.
+def check_not_chained(what: str, frame: DataFrame, *, carries_time: bool = False) -> None:
+    """Refuse the result of a join, sample or alarm of Tidegate in the same query, unless it carries its event time.
 
-    Such results have no watermark. If one is set on them, Spark stops the query at the first row that is older.
+    If a watermark is set on such results, Spark stops the query at the first row that is older.
     """
     try:
         plan = analyzed_plan(frame)
     except PySparkException:
         return  # Spark reports what is wrong with it when it is used
-    if _TIDEGATE_OPERATOR.search(plan):
+    found = _TIDEGATE_OPERATOR.search(plan)
+    if found and (not carries_time or "EventTimeWatermark" in plan[: found.start()]):
         raise InputError(
-            f"{what} is the result of a tidegate join, sample or alarm in the same query, and such a stream carries "
-            "no watermark, not even if withWatermark is added; write it to a table or topic and read that back with "
+            f"{what} is the result of a tidegate join, sample or alarm in the same query, and its time carries no "
+            "watermark, not even if withWatermark is added; behind a join, give that join event_time='at' and use "
+            "the column 'at' as the time; or write the result to a table or topic and read that back with "
             "spark.readStream, or use foreachBatch, where each micro-batch is a batch DataFrame"
         )

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 TIMES: Final = (TimestampType, TimestampNTZType)
 UNHASHABLE: Final = (MapType, VariantType, CalendarIntervalType, GeographyType, GeometryType)
-_WATERMARK: Final = "spark.watermarkDelayMs"
+WATERMARK: Final = "spark.watermarkDelayMs"
+"""The metadata of a column that has a watermark: its delay."""
 
 
 def check_frame(frame: object, what: str) -> None:
@@ -98,7 +99,7 @@ class SideFrame:
                 f'cast it first: {side}.withColumn("{time}", F.col("{time}").cast("timestamp"))'
             )
         if streaming:
-            check_not_chained(side, frame)
+            check_not_chained(side, frame, carries_time=watermark_delay(frame, time) is not None)
         if lateness is not None and streaming:
             frame = add_watermark(side, frame, time, lateness)
         delay = watermark_delay(frame, time) if streaming else None
@@ -174,7 +175,7 @@ def add_watermark(what: str, frame: DataFrame, time: str, lateness: str | timede
     wait = microseconds(lateness, "lateness")
     if wait < 0:
         raise InputError(f"lateness {lateness!r} is negative; give '0 seconds' or more")
-    if frame.schema[time].metadata.get(_WATERMARK) is not None:
+    if frame.schema[time].metadata.get(WATERMARK) is not None:
         raise InputError(f"{what} has a watermark on {time!r} already; leave out lateness={lateness!r}")
     return frame.withWatermark(quoted(time), f"{wait} microseconds")
 
@@ -185,5 +186,5 @@ def watermark_delay(frame: DataFrame, time: str) -> int | None:
     A column that is derived from one with a watermark has none: Spark's watermark follows the values of the original
     column, which may differ.
     """
-    millis = frame.schema[time].metadata.get(_WATERMARK)
+    millis = frame.schema[time].metadata.get(WATERMARK)
     return None if millis is None else int(millis) * 1000

@@ -50,6 +50,7 @@ def join(
     step: int = 100_000,
     name: str = NAME,
     checkpoint: str | Path | None = None,
+    event_time: str | None = None,
 ) -> DataFrame:
     """Join two DataFrames within a budget of memory. With a sufficient budget, the result is that of Spark's join.
 
@@ -110,6 +111,10 @@ def join(
     checkpoint
         The query's `checkpointLocation`. If the query has run before, this call refuses changes that a restart may
         not make, and lists them. Without it, the first micro-batch does.
+    event_time
+        The name of a column to add: the later time of the two rows; of a row without a match, the end of its window.
+        It has a watermark, so that a windowed aggregation, `dropDuplicatesWithinWatermark` or another join by this
+        time can run behind the join in the same query.
 
     Returns
     -------
@@ -154,4 +159,5 @@ def join(
         name=name,
         buckets_given=buckets is not None,
         checkpoint=checkpoint,
+        event_time=event_time,
     )

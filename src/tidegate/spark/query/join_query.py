@@ -14,6 +14,7 @@ from tidegate.spark.frames.keys import JoinKey, On, join_key
 from tidegate.spark.frames.side import SideFrame, check_frame
 from tidegate.spark.pool.pool import PoolMember
 from tidegate.spark.query.bucket_query import BucketQuery, prepare_session
+from tidegate.spark.query.event_time import check_event_time, with_event_time
 from tidegate.spark.query.evolution import check_restart
 from tidegate.spark.query.join_layout import join_layout
 from tidegate.spark.query.processor import JoinProcessor, batch_job
@@ -118,12 +119,14 @@ class JoinQuery:
         name: str = NAME,
         buckets_given: bool = True,
         checkpoint: str | Path | None = None,
+        event_time: str | None = None,
     ) -> DataFrame:
         """The results of this join, as a DataFrame.
 
         `buckets_given` states whether the user gave the number of buckets.
         """
         frames, keys = self.frames, self.keys
+        check_event_time(event_time, how, core.window)
         prepare_session(self.session, buckets, streaming=self.streaming, stacklevel=3)
         if self.streaming:
             _warn_watermarks(frames, core)
@@ -181,7 +184,11 @@ class JoinQuery:
         results = (
             query.stream(JoinProcessor(plan)) if self.streaming else query.batch(batch_job(plan, self.step))
         )
-        return clause.filter(result.decode(results), frames, result)
+        results = clause.filter(result.decode(results), frames, result)
+        if event_time is None:
+            return results
+        times = {side: result.name_of(side, frames[side].time_column) for side in SIDES}
+        return with_event_time(results, event_time, how, core.window, times)
 
     def _continued(self, checkpoint: str | Path, plan: QueryPlan) -> QueryPlan:
         """The plan of a query that continues from this checkpoint, if there is one; refuse one that cannot."""

@@ -92,6 +92,17 @@ class ResultSchema:
                 )
         return cls(StructType([*fields, *added]), tuple(sources))
 
+    def name_of(self, side: Side, column: str) -> str | None:
+        """The name of a column of a side in the result, if it is there."""
+        return next(
+            (
+                name
+                for name, source in zip(self.row_names, self.sources, strict=True)
+                if (source.left if side == "left" else source.right) == column
+            ),
+            None,
+        )
+
     @property
     def row_names(self) -> list[str]:
         """The names of the columns that come from rows."""
