@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models import AR1, History, LinearTrend, Markov, Process, RandomWalk, gains
+from tidegate.models import AR1, History, Markov, Process, RandomWalk, gains
 from tidegate.policies import Exponential, Survival
-from tidegate.policies.heeb import DriftingBenefit, h1, h2, over_time
+from tidegate.policies.heeb import h1, h2, over_time
+from tidegate.policies.heeb.incremental import drifting
 from tidegate.policies.heeb.precomputed import (
     BenefitSurface,
     control_weights,
@@ -80,9 +81,8 @@ def run_by_forecast(
                 else Exponential(float(capacity))
             )
         candidates = np.union1d(np.flatnonzero(cached), keys[block])
-        by_surface = isinstance(process, AR1) and _use_surface(process, survival, current)
         benefits = _benefits(
-            process, current, values, keys[block], block.start, candidates, by_surface=by_surface
+            process, current, values, keys[block], start, candidates, given=survival is not None
         )
         weights = control_weights(benefits.spacing)
         _run_block(
@@ -91,11 +91,11 @@ def run_by_forecast(
     return hit
 
 
-def _use_surface(level: AR1, given: Survival | None, current: Survival) -> bool:
+def _use_surface(level: AR1, survival: Survival, *, given: bool) -> bool:
     """Whether a precomputed surface is exact enough, and either serves for all references or is small."""
-    if given is not None or not isinstance(current, Exponential):
-        return is_fine(level) or not isinstance(current, Exponential)
-    return is_light(level, current, current.negligible_after())
+    if not isinstance(survival, Exponential):
+        return True
+    return is_fine(level) if given else is_light(level, survival, survival.negligible_after())
 
 
 def _benefits(
@@ -106,7 +106,7 @@ def _benefits(
     start: int,
     candidates: Array,
     *,
-    by_surface: bool,
+    given: bool,
 ) -> _BlockBenefits:
     """The benefits of the candidates after each of the references to `keys`."""
     seen, one, each = values[keys], np.zeros(len(keys), np.int64), np.arange(len(keys))
@@ -114,7 +114,7 @@ def _benefits(
     if isinstance(process, RandomWalk):
         curve = h1(process, survival, problem="caching", ahead=ahead)
         return _BlockBenefits(values, curve.benefits[None, :], one, seen + curve.first, 1)
-    if isinstance(process, AR1) and by_surface:
+    if isinstance(process, AR1) and _use_surface(process, survival, given=given):
         surface = _surface(process, survival, ahead)
         curves = np.array([surface.curve(surface.nearest(value)) for value in seen.tolist()])
         return _BlockBenefits(values, curves, each, one + surface.first, surface.spacing)
@@ -145,10 +145,10 @@ def _benefits_by_sums(
 ) -> Array:
     """Sums for any other process: a row for each time, a column for each value."""
     times = range(start, start + len(seen))
+    moving = drifting(process, survival, "caching")
+    if moving is not None:
+        return np.array([moving.of(now, values) for now in times])
     if isinstance(survival, Exponential) and process.independent:
-        if isinstance(process, LinearTrend) and process.moves_whole():
-            drifting = DriftingBenefit(process, survival, "caching")
-            return np.array([drifting.of(now, values) for now in times])
         return over_time(process, History(start), values, survival, len(times) - 1, problem="caching").T
     steps = ahead or survival.negligible_after() or _STEPS
     weights = survival.at(np.arange(1, steps + 1))

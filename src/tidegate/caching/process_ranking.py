@@ -29,7 +29,6 @@ _TREND_STEPS: Final = 256
 """The number of steps ahead that are summed for a trend."""
 _AR1_STEPS: Final = 1024
 """The same for an AR(1) process, unless it has lost its memory before."""
-_NEGLIGIBLE: Final = 1e-16
 _POINTS: Final = 64
 """Control points on an axis of a surface."""
 _MAX_SPREAD: Final = 1 << 18
@@ -72,9 +71,7 @@ class _BenefitForecast(NamedTuple):
 
     def benefit(self, values: Array, now: int, last: int) -> Array:
         """The expected benefit of these values after reference `now`, which was to `last`."""
-        if isinstance(self.table, BenefitCurve):
-            return self.table.of(values, last)
-        if isinstance(self.table, BenefitSurface):
+        if self.table is not None:
             return self.table.of(values, self.table.nearest(last))
         history = History((now - self.learned.origin) / self.rows)  # type: ignore[arg-type]  # a trend goes on between steps
         found = np.zeros(len(values))
@@ -104,9 +101,9 @@ def _stride(process: Process, lifetime: float) -> int:
     """References per step, such that sums have few enough steps; 1 where a sum has a closed form."""
     if isinstance(process, LinearTrend):
         return max(1, math.ceil(_LIFETIMES * lifetime / _TREND_STEPS))
-    if isinstance(process, AR1) and process.phi1:
-        memory = math.log(_NEGLIGIBLE) / math.log(abs(process.phi1))
-        return max(1, math.ceil(min(memory, Exponential(1 + lifetime).negligible_after()) / _AR1_STEPS))
+    if isinstance(process, AR1):
+        steps = min(process.forgotten_after(), Exponential(1 + lifetime).negligible_after())
+        return math.ceil(steps / _AR1_STEPS)
     return 1
 
 

@@ -141,10 +141,10 @@ def simulate_cache(
         places = RandomOrder(seed).evicted_places(len(keys), int(capacity) + bypass)
         hit = _run_at_random(keys, places, len(names), int(capacity))
         return _report(hit)
-    values = None if process is None else as_integers(names)
-    if values is not None and process is not None and not isinstance(process, Stationary):
-        return _report(run_by_forecast(keys, values, int(capacity), process, survival, bypass=bypass))
-    if isinstance(process, Stationary):
+    if process is not None:
+        values = as_integers(names)
+        if not isinstance(process, Stationary):
+            return _report(run_by_forecast(keys, values, int(capacity), process, survival, bypass=bypass))
         policy, probabilities = "a0", process.by_value()
     scores = _score(policy, names, probabilities).by_reference(np.arange(len(names)), keys)
     return _report(_run(keys, scores, len(names), int(capacity), bypass))

@@ -45,6 +45,18 @@ def test_probabilities_of_all_values_add_up_to_one(process: Process, now: int, l
     assert chances.sum(axis=0) == pytest.approx(np.ones(6))
 
 
+@given(PROCESSES | st.builds(LinearTrend, st.just(0), st.floats(-50, 50), NOISES), st.integers(0, 20))
+def test_a_share_is_the_probability_at_any_time(process: Process, now: int) -> None:
+    values = np.arange(-60, 61)
+    shares = process.share(values)
+    if shares is None:
+        assert not isinstance(process, Stationary)
+        assert not isinstance(process, LinearTrend) or process.speed
+    else:
+        chances = process.probability(History(now, 3), AHEAD, values)
+        assert np.array_equal(chances, np.repeat(shares[:, None], len(AHEAD), axis=1))
+
+
 @given(PROCESSES, st.lists(st.integers(-20, 20), max_size=6), st.lists(st.integers(1, 9), max_size=6))
 def test_each_time_and_value_is_independent_of_the_others(
     process: Process, values: list[int], ahead: list[int]

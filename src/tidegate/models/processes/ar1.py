@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _EXACT: Final = 1e-12
 """Noise below this fraction of the values is a rounding error of the regression."""
+_FORGOTTEN: Final = 1e-16
+"""A smaller fraction of the last value does not matter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,10 @@ class AR1(Markov):
         """The mean that values return to."""
         return self.phi0 / (1 - self.phi1)
 
+    def forgotten_after(self) -> int:
+        """The number of steps after which the last value does not matter."""
+        return math.ceil(math.log(_FORGOTTEN) / math.log(abs(self.phi1))) if self.phi1 else 1
+
     def reached(self, start: Array | int, remaining: Array, values: Array) -> Array:
         """The probability of values when the fraction `remaining` of `start` is left; shapes are broadcast."""
         spread = self.sigma * np.sqrt((1 - remaining**2) / (1 - self.phi1**2))
@@ -110,6 +116,14 @@ class AR1(Markov):
         centres = self.mean + remaining * (last_value(history, self) - self.mean)
         reach = REACH * self.sigma / math.sqrt(1 - self.phi1**2) + 1
         return np.arange(math.floor(centres.min() - reach), math.ceil(centres.max() + reach) + 1)
+
+    def in_strides(self, rows: int) -> AR1:
+        """The fraction that remains after several steps, and their noise together."""
+        if rows == 1:
+            return self
+        remaining = self.phi1**rows
+        spread = math.sqrt((1 - remaining**2) / (1 - self.phi1**2))
+        return AR1(self.mean * (1 - remaining), remaining, self.sigma * spread)
 
     def returns(self, ahead: Array, values: Array) -> Array:
         """By the distance of the value from the mean."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
@@ -118,6 +118,15 @@ class LinearTrend(Process):
         reach = math.ceil(self.noise.reach) + 1
         centres = np.rint(self.centre(history.now + ahead)).astype(np.int64)
         return np.unique(centres[:, None] + np.arange(-reach, reach + 1))
+
+    def share(self, values: Array) -> Array | None:
+        """By the distance from the line, unless it moves."""
+        return None if self.speed else self.noise.mass(values - self.offset)
+
+    def in_strides(self, rows: int) -> LinearTrend:
+        """The line moves within a stride, also within a single step, which widens the noise."""
+        speed = self.speed * rows
+        return replace(self, speed=speed, noise=self.noise.widened(abs(speed)))
 
     def last(self, values: Array) -> Array:
         """The last time at which each of these values can arrive: inf without end, -inf for never."""

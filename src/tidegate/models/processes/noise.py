@@ -122,6 +122,16 @@ class Noise(ValueObject):
         edges += [] if self.sigma is None else [REACH * self.sigma]
         return min(edges) + 0.5
 
+    @property
+    def variance(self) -> float:
+        """The variance of unbounded normal noise, or of uniform noise."""
+        return self.sigma**2 if self.sigma is not None else ((self.bound or 0.0) + 0.5) ** 2 / 3
+
+    def widened(self, moves: float) -> Noise:
+        """The noise around a centre that is uniform over a distance of `moves`."""
+        bound = None if self.bound is None else self.bound + moves / 2
+        return Noise(bound, None if self.sigma is None else math.sqrt(self.sigma**2 + moves**2 / 12))
+
     def mass(self, deviations: Array) -> Array:
         """The probability of the whole number that lies this far from the centre."""
         if self.sigma is None and self.bound is not None:

@@ -88,6 +88,14 @@ class Process(ValueObject, ABC):
         """The distinct values with a probability that matters at these steps ahead."""
         raise InputError(f"{self!r} has no list of likely values; give it a method likely(history, ahead)")
 
+    def share(self, values: Array) -> Array | None:  # noqa: ARG002 - for subclasses
+        """The probability of each of these values, if it is the same at all times; None if not."""
+        return None
+
+    def in_strides(self, rows: int) -> Process:  # noqa: ARG002 - for subclasses
+        """One value from each stride of `rows` steps, at any time within it."""
+        return self
+
     def ends(self) -> bool:
         """Whether every value has probability 0 from some time on."""
         return False

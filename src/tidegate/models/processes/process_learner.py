@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
-from tidegate.models.processes.ar1 import AR1
-from tidegate.models.processes.linear_trend import LinearTrend
 from tidegate.models.processes.markov_learners import AR1Learner, WalkLearner
-from tidegate.models.processes.noise import Noise
 from tidegate.models.processes.process import Process, agreement
-from tidegate.models.processes.random_walk import RandomWalk
 from tidegate.models.processes.running_fit import RecentRows, RunningFit, columns
 from tidegate.models.processes.trend_learner import TrendLearner
 from tidegate.types import Attribute, Nested, Numbers, Record, Stateful
@@ -64,21 +59,8 @@ class LearnedProcess:
     rows: float
 
     def in_strides(self, rows: int) -> Process:
-        """The process in steps of `rows` units.
-
-        If rows arrive at any time of a step, the trend may have any value of that step, which widens the noise.
-        """
-        process = self.process
-        if isinstance(process, LinearTrend) and (rows > 1 or not self.regular):
-            speed = process.speed * rows
-            return replace(process, speed=speed, noise=_widened(process.noise, abs(speed)))
-        if isinstance(process, RandomWalk) and rows > 1:
-            return RandomWalk(process.drift * rows, Noise(sigma=math.sqrt(rows * _variance(process.step))))
-        if isinstance(process, AR1) and rows > 1:
-            remaining = process.phi1**rows
-            spread = math.sqrt((1 - remaining**2) / (1 - process.phi1**2))
-            return AR1(process.mean * (1 - remaining), remaining, process.sigma * spread)
-        return process
+        """The process in steps of `rows` units."""
+        return self.process if rows == 1 and self.regular else self.process.in_strides(rows)
 
 
 class _RunningFits(NamedTuple):
@@ -208,17 +190,6 @@ class ProcessLearner(Stateful):
     @_waiting_rows.setter
     def _waiting_rows(self, rows: RecentRows) -> None:
         self._waiting = [rows] if len(rows.times) else []
-
-
-def _variance(noise: Noise) -> float:
-    """The variance of unbounded normal noise, or of uniform noise."""
-    return noise.sigma**2 if noise.sigma is not None else ((noise.bound or 0.0) + 0.5) ** 2 / 3
-
-
-def _widened(noise: Noise, moves: float) -> Noise:
-    """Noise around a centre that is uniform over a distance of `moves`."""
-    bound = None if noise.bound is None else noise.bound + moves / 2
-    return Noise(bound, None if noise.sigma is None else math.sqrt(noise.sigma**2 + moves**2 / 12))
 
 
 def _concatenate(parts: list[RecentRows]) -> RecentRows:

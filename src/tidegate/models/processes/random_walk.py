@@ -155,6 +155,12 @@ class RandomWalk(Markov):
         low, high = self.span(int(ahead.max(initial=1)), far=False)
         return last_value(history, self) + np.arange(low, high + 1)
 
+    def in_strides(self, rows: int) -> RandomWalk:
+        """The sum of several steps, which is nearly normal."""
+        if rows == 1:
+            return self
+        return RandomWalk(self.drift * rows, Noise(sigma=math.sqrt(rows * self.step.variance)))
+
     def returns(self, ahead: Array, values: Array) -> Array:
         """The same from every value."""
         back = self.moves(ahead, np.zeros(1, np.int64))

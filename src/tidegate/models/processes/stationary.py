@@ -88,7 +88,7 @@ class Stationary(Process):
         return self._columns[0]
 
     def share(self, values: Array) -> Array:
-        """The share of each of these values."""
+        """The share of each of these values, at any time."""
         place, there = self._places(values)
         return np.where(there, self._columns[1][place], 0.0)
 

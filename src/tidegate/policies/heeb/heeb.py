@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models import History, LinearTrend, Markov, Process, RandomWalk, Rates
+from tidegate.models import History, Markov, Process, RandomWalk, Rates
 from tidegate.models.decay import half_life, horizon_for
 from tidegate.models.rates import relative
 from tidegate.policies.arrival_models import check_processes
 from tidegate.policies.heeb.adaptive import AdaptiveHeeb
+from tidegate.policies.heeb.incremental import drifting
 from tidegate.policies.heeb.lifetime import Lifetime
 from tidegate.policies.heeb.precomputed import rounded_benefit
 from tidegate.policies.heeb.survival import Exponential, Survival
@@ -204,12 +205,9 @@ class ProcessHeeb(RunningPolicy):
         keys = run.last({side: rows.key for side, rows in run.rows.items()})
         origins, tables, starts = np.empty(since.shape, np.int64), [], []
         for (side, process), place in zip(self._processes.items(), range(len(SIDES)), strict=True):
-            if (
-                isinstance(process, LinearTrend)
-                and process.moves_whole()
-                and isinstance(survival, Exponential)
-            ):
-                origins[:, place] = int(process.speed) * since[:, place]
+            moving = drifting(process, survival)
+            if moving is not None:
+                origins[:, place] = int(moving.trend.speed) * since[:, place]
             elif isinstance(process, RandomWalk) and (times[:, place] == since[:, place]).all():
                 origins[:, place] = keys[:, place]
             else:
@@ -221,12 +219,8 @@ class ProcessHeeb(RunningPolicy):
                 return None
             distances, ahead = np.arange(low, high + 1), self._ahead(process, survival)
             none, all_ = np.zeros(len(distances), np.int64), np.full(len(distances), ahead)
-            history = History(0) if process.independent else History(0, 0)
-            tables.append(
-                rounded_benefit(
-                    benefit_within(process, history, distances, survival, none, all_, ahead=ahead)
-                )
-            )
+            found = benefit_within(process, History(0, 0), distances, survival, none, all_, ahead=ahead)
+            tables.append(rounded_benefit(found))
             starts.append(low)
         return DistanceRanking(
             left=tables[1],

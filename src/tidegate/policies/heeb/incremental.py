@@ -13,7 +13,7 @@ from tidegate.compiled import inlined, kernel
 from tidegate.models import History, LinearTrend, Problem, Process
 from tidegate.models.processes.process import as_integers
 from tidegate.models.validation import is_number
-from tidegate.policies.heeb.survival import Exponential, expected_benefit
+from tidegate.policies.heeb.survival import Exponential, Survival, expected_benefit
 from tidegate.types import Array, InputError, check_choice
 
 if TYPE_CHECKING:
@@ -167,6 +167,16 @@ class DriftingBenefit:
         return _drifted_within(
             values, now, begins, ends, int(self.trend.speed), first, benefits, self.survival.alpha
         )
+
+
+_drifting = lru_cache(maxsize=_KEPT)(DriftingBenefit)
+
+
+def drifting(process: Process, survival: Survival, problem: Problem = "joining") -> DriftingBenefit | None:
+    """The table of a trend of whole speed with an exponential survival; None for any other process or survival."""
+    if isinstance(process, LinearTrend) and isinstance(survival, Exponential) and process.moves_whole():
+        return _drifting(process, survival, problem)
+    return None
 
 
 @lru_cache(maxsize=_KEPT)

@@ -28,7 +28,6 @@ _MOST: Final = 512
 """The number of control points per standard deviation of the noise, and the maximum number on an axis."""
 _ROUNDING: Final = 2.0**-46
 _SPLIT: Final = 2.0**17 + 1
-_FORGOTTEN: Final = 1e-16
 _REMEMBERED: Final = 1 << 22
 _KEPT: Final = 4
 _WIDTH: Final = 12
@@ -46,6 +45,10 @@ class BenefitCurve:
 
     first: int
     benefits: Array = field(repr=False)
+
+    def nearest(self, last: int) -> int:
+        """The same value: a curve serves for all."""
+        return last
 
     def of(self, values: ArrayLike, last: int = 0) -> Array:
         """The expected benefit of these values, after `last`."""
@@ -290,7 +293,7 @@ def _steps(survival: Survival, ahead: int | None) -> int:
 
 def _until_forgotten(level: AR1, ahead: int, survival: Survival) -> Array:
     """What each step counts until the process has forgotten its last value; the last one for all that follow."""
-    forgotten = math.ceil(math.log(_FORGOTTEN) / math.log(abs(level.phi1))) if level.phi1 else 1
+    forgotten = level.forgotten_after()
     weights = survival.at(np.arange(1, ahead + 1))
     if ahead > forgotten:
         weights[forgotten - 1] = weights[forgotten - 1 :].sum()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.models import AR1, History, LinearTrend, Noise, Process, RandomWalk, Stationary
-from tidegate.policies.heeb.incremental import DriftingBenefit
+from tidegate.models import AR1, History, LinearTrend, Noise, Process, RandomWalk
+from tidegate.policies.heeb.incremental import drifting
 from tidegate.policies.heeb.precomputed import BenefitSurface, between, h2, is_light, steps_left
-from tidegate.policies.heeb.survival import Exponential, Survival
+from tidegate.policies.heeb.survival import Survival
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Time
@@ -84,12 +84,14 @@ def benefit_within(
     With normal noise whose standard deviation is 16 or more, tables have eight control values for each deviation, and
     a polynomial through twelve of them is used between them: within 1e-10 of the largest.
     """
-    if isinstance(process, Stationary) or (isinstance(process, LinearTrend) and process.speed == 0):
+    shares = process.share(keys)
+    if shares is not None:
         kept = np.concatenate([[0.0], np.cumsum(survival.at(np.arange(1, ahead + 1)))])
-        found: Array = _share(process, keys) * (kept[ends] - kept[begins])
+        found: Array = shares * (kept[ends] - kept[begins])
         return found
-    if isinstance(process, LinearTrend) and isinstance(survival, Exponential) and process.moves_whole():
-        return _drifting(process, survival).within(history.now + lag, keys, begins, ends)
+    moving = drifting(process, survival)
+    if moving is not None:
+        return moving.within(history.now + lag, keys, begins, ends)
     outlasting = not begins.any() and bool((ends == ahead).all())
     if isinstance(process, RandomWalk) and history.last is not None:
         # A walk that drifts down is the mirror of one that drifts up: both have the same table.
@@ -105,18 +107,6 @@ def benefit_within(
     if grid is None or len(grid) >= len(keys) or len(grid) * (ahead + 1) > _ENTRIES:
         return _benefits_by_sums(process, history, keys, survival, begins, ends, ahead, lag)
     return _table(grid, _sums(process, history, grid, survival, ahead, lag)).of(keys, begins, ends)
-
-
-def _share(process: Stationary | LinearTrend, keys: Array) -> Array:
-    """How likely each key is, at any time."""
-    return (
-        process.share(keys) if isinstance(process, Stationary) else process.noise.mass(keys - process.offset)
-    )
-
-
-@lru_cache(maxsize=_KEPT)
-def _drifting(trend: LinearTrend, survival: Exponential) -> DriftingBenefit:
-    return DriftingBenefit(trend, survival)
 
 
 @lru_cache(maxsize=_KEPT)
