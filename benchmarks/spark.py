@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import tidegate as tg
-from tidegate.spark.session.configuration import PROVIDER
+from tidegate.spark.session.configuration import STATE_STORE_PROVIDER
 from tidegate.spark.session.daemon import MODULE
 from tidegate.spark.session.local import local_session
 from tidegate.spark.state.deferred_processor import CHUNKS
@@ -272,7 +272,7 @@ def against_spark(console: Console, spark: SparkSession, folder: Path, inside: S
     """Run Tidegate's join and Spark's own join with both stores on the same files, alternately."""
     window = 2 * ROWS
     contenders: Contenders = {
-        "Spark's own, default store": ({PROVIDER: DEFAULT_STORE}, own_join),
+        "Spark's own, default store": ({STATE_STORE_PROVIDER: DEFAULT_STORE}, own_join),
         "Tidegate, a tenth of the window": ({}, bounded_join(window // 10)),
         "Spark's own, RocksDB": (AS_SHIPPED, own_join),
         "Tidegate, no limit": ({}, bounded_join(None)),

@@ -30,7 +30,7 @@ from benchmarks.spark import (
     take_turns,
     write,
 )
-from tidegate.spark.session.configuration import PROVIDER
+from tidegate.spark.session.configuration import STATE_STORE_PROVIDER
 from tidegate.spark.session.local import local_session
 
 WARM = 2
@@ -89,7 +89,7 @@ def _measured(
         seconds = SECONDS * side
         own = partial(own_join, seconds=seconds)
         contenders: Contenders = {
-            "Spark's own, default store": ({PROVIDER: DEFAULT_STORE}, own),
+            "Spark's own, default store": ({STATE_STORE_PROVIDER: DEFAULT_STORE}, own),
             "Spark's own, RocksDB, state format 2": (STATE_FORMAT_2, own),
             PEER: (STATE_FORMAT_4, own),
             "Tidegate, a tenth of the window": ({}, bounded_join(rows * window // 10, seconds)),

@@ -199,7 +199,7 @@ def _sampling_operator(sampler: Sampler, budget: Budget) -> Operator[Sampled]:
     return Operator(join, SamplerRetention(join, sampler))
 
 
-def _sampling(sampler: Sampler, budget: Budget) -> Iterator[Operator[Sampled]]:
+def _sampling_steps(sampler: Sampler, budget: Budget) -> Iterator[Operator[Sampled]]:
     """An operator after each of its steps."""
     arrivals = _arrivals()
     operator = _sampling_operator(sampler, budget)
@@ -220,7 +220,7 @@ def _sample(
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def sampled_again(sampler: Sampler) -> None:
+def sample_is_deterministic(sampler: Sampler) -> None:
     """The same input and seed give the same sample; other seeds give other samples."""
     for step in _SAMPLED_STEPS:
         first, second = (_sample(sampler, step) for _ in range(2))
@@ -229,15 +229,15 @@ def sampled_again(sampler: Sampler) -> None:
     assert any(other != others[0] for other in others), f"{sampler} gave the same sample for every seed"
 
 
-def sampled_within(sampler: Sampler) -> None:
+def sample_is_bounded(sampler: Sampler) -> None:
     """The buffered rows never exceed the budget, in rows or in bytes, after any step."""
     for budget in (Budget(rows=1), Budget(rows=8), Budget(bytes=300)):
-        for operator in _sampling(sampler, budget):
+        for operator in _sampling_steps(sampler, budget):
             held = operator.rows if budget.unit == "rows" else operator.nbytes
             assert held <= budget.limit, f"{sampler} held {held} {budget.unit} of {budget.limit}"
 
 
-def sampled_from_exact(sampler: Sampler) -> None:
+def sample_is_subset(sampler: Sampler) -> None:
     """Every sampled result is one of the exact join's, once, with a probability above 0 and at most 1."""
     left, right = _traces()
     exact = simulate(left, right, window=_WINDOW, collect=True).pairs
@@ -258,9 +258,9 @@ def sampled_from_exact(sampler: Sampler) -> None:
         assert all(p == 1 for *_, p in whole), f"{sampler} has a probability below 1 though all rows fit"
 
 
-def sampled_on(sampler: Sampler) -> None:
+def sampler_is_restorable(sampler: Sampler) -> None:
     """Restoring a snapshot changes nothing."""
-    plain = [operator.snapshot() for operator in _sampling(sampler, Budget(rows=8))]
+    plain = [operator.snapshot() for operator in _sampling_steps(sampler, Budget(rows=8))]
     arrivals = _arrivals()
     operator = _sampling_operator(sampler, Budget(rows=8))
     for number, step in enumerate(arrivals.steps(arrivals.cuts(6), whole_instants=False)):
@@ -271,7 +271,12 @@ def sampled_on(sampler: Sampler) -> None:
         operator.restore(state)
 
 
-SAMPLER_LAWS: Final[tuple[SamplerLaw, ...]] = (sampled_again, sampled_within, sampled_from_exact, sampled_on)
+SAMPLER_LAWS: Final[tuple[SamplerLaw, ...]] = (
+    sample_is_deterministic,
+    sample_is_bounded,
+    sample_is_subset,
+    sampler_is_restorable,
+)
 
 
 def check_sampler(sampler: Sampler) -> None:

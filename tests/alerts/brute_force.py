@@ -25,7 +25,7 @@ def begins(times: Iterable[float], omega: float) -> list[Fraction]:
     return sorted([*ends, *between])
 
 
-def extreme(rows: Sequence[Row], omega: float, shape: Shape, closed: ClosedEnds) -> list[Row]:
+def extreme_rows(rows: Sequence[Row], omega: float, shape: Shape, closed: ClosedEnds) -> list[Row]:
     """The rows that are highest or lowest in some interval; for distinct values."""
     found = set()
     for begin in begins([time for time, _ in rows], omega):

@@ -45,7 +45,7 @@ class Large:
         return mask
 
 
-def drawn(seed: int, rows: tuple[int, int], keys: int, span: int, *, bursts: bool) -> Large:
+def random_axes(seed: int, rows: tuple[int, int], keys: int, span: int, *, bursts: bool) -> Large:
     draw = np.random.default_rng(seed)
     sides = []
     for n in rows:
@@ -58,7 +58,7 @@ def drawn(seed: int, rows: tuple[int, int], keys: int, span: int, *, bursts: boo
 
 
 large = st.builds(
-    drawn,
+    random_axes,
     st.integers(0, 1 << 30),
     st.tuples(st.integers(0, 300), st.integers(0, 300)),
     st.sampled_from([1, 5, 1000]),
@@ -95,7 +95,7 @@ def test_pairs_and_counts_equal_brute_force(
 @pytest.mark.parametrize("condition", ORDERED, ids=str)
 @pytest.mark.parametrize("indexed", SIDES)
 def test_importance_and_ages_are_those_of_the_pairs(condition: Condition, indexed: Side) -> None:
-    case = drawn(3, (400, 300), 50, 500, bursts=True)
+    case = random_axes(3, (400, 300), 50, 500, bursts=True)
     mine, other = case.roles(indexed)
     index = Index(indexed, mine, condition, 9, 14)
     pairs = Pairs(*map(np.concatenate, zip(*index.pairs(other), strict=True)))
@@ -116,7 +116,7 @@ def test_importance_and_ages_are_those_of_the_pairs(condition: Condition, indexe
 @pytest.mark.parametrize("step", [90, 1000])
 def test_large_steps_of_every_window(window: Spans, step: StepSize) -> None:
     for seed, condition in enumerate(ORDERED):
-        case = drawn(seed, (110, 130), 4, 150, bursts=seed % 2 == 0).streams()
+        case = random_axes(seed, (110, 130), 4, 150, bursts=seed % 2 == 0).streams()
         report = case.simulate(window, condition=condition, step=step)
         assert pairs_of(report) == case.exact(window, condition), condition
 
@@ -142,6 +142,6 @@ def test_a_block_is_as_long_as_a_window(reach: int) -> None:
 
 
 def test_a_window_of_everything_leaves_rows_in_order_of_key() -> None:
-    axes = drawn(8, (5000, 0), 100, 1000, bursts=False).left
+    axes = random_axes(8, (5000, 0), 100, 1000, bursts=False).left
     _, order = arranged(axes, "<", 1000)
     assert np.array_equal(order, np.argsort(axes.key, kind="stable"))

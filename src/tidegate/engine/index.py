@@ -33,9 +33,9 @@ PAIRS_AT_A_TIME: Final = 1 << 18
 """The maximum number of results in a chunk, so that a frequent key cannot exhaust memory."""
 
 _LONG_BUCKET: Final = 16
-_FINER: Final = (3, 5)
+_EXTRA_FILTER_BITS: Final = (3, 5)
 """The presence filter has 2**3 to 2**5 times as many buckets as the index, but at most 2**20, to fit in the cache."""
-_CACHED: Final = 20
+_MAX_FILTER_BITS: Final = 20
 
 
 @kernel
@@ -177,7 +177,8 @@ class _Hashed:
     def __init__(self, key: Array, low: Array, high: Array) -> None:
         bits = max(1, len(key).bit_length())
         self._shift = np.uint64(64 - bits)
-        self._finer = np.uint64(64 - bits - min(max(_CACHED - bits, _FINER[0]), _FINER[1]))
+        fewest, most = _EXTRA_FILTER_BITS
+        self._finer = np.uint64(64 - bits - min(max(_MAX_FILTER_BITS - bits, fewest), most))
         self._present, *self._layout = _layout(key, low, high, low is high, self._shift, self._finer)
 
     def search(self, key: Array, low: Array, high: Array, reaches: tuple[Any, Any]) -> tuple[Any, ...]:

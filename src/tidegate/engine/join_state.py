@@ -34,15 +34,15 @@ class Departed:
 class StepOutcome:
     """What a step did.
 
-    A step's candidates are the buffered rows, then the arrivals. `firsts` are the positions of left candidates that
-    matched for the first time, if requested.
+    A step's candidates are the buffered rows, then the arrivals. `matched` are the positions of left candidates that
+    were removed because they have a match, if requested.
     """
 
     results: int
     expired: dict[Side, Departed]
     evicted: dict[Side, Departed]
     candidates: dict[Side, int]
-    firsts: Array
+    matched: Array
 
 
 def is_expired(axis: Any, floor: Any, length: Any) -> Any:
@@ -130,7 +130,7 @@ class JoinState:
         removals: StepRemovals,
         clocks: Clocks,
         results: int,
-        firsts: Array = NO_ROWS,
+        matched: Array = NO_ROWS,
     ) -> StepOutcome:
         """Drop the rows that leave, count them, and report what the step did."""
         outcome = StepOutcome(
@@ -144,7 +144,7 @@ class JoinState:
                 for side, rows in candidates.items()
             },
             candidates={side: len(rows) for side, rows in candidates.items()},
-            firsts=firsts,
+            matched=matched,
         )
         for side in SIDES:
             self.buffers[side].drop(removals.leaving(side))

@@ -111,7 +111,7 @@ class Operator(Generic[Found_co]):
         pairs: bool = False,
         residual: Residual | None = None,
         chunk: int = PAIRS_AT_A_TIME,
-        firsts: bool = False,
+        remove_matched: bool = False,
     ) -> Generator[Found_co, None, StepOutcome]:
         """Join arrivals with buffered rows and with each other, then make room (or the other way round).
 
@@ -130,8 +130,8 @@ class Operator(Generic[Found_co]):
             A further condition: a mask of the pairs that are results.
         chunk
             The maximum number of pairs that are formed at a time.
-        firsts
-            Whether to report left rows that matched for the first time; they are removed. Not for samples.
+        remove_matched
+            Whether to remove left rows that have a match, and report them. Not for samples.
         """
         state, before = self.state, self.tally.results
         step = JoinStep(self.join, state, self.matcher, moment, pairs, residual, chunk)
@@ -141,14 +141,13 @@ class Operator(Generic[Found_co]):
             self.retention.make_room(step, moment.begin, matched=False)
         yield from self.retention.match(step)
         state.clocks = moment.clocks
-        candidates, first = step.candidates, NO_ROWS
-        if firsts:
-            matches = candidates["left"].matches
-            first = np.flatnonzero((step.hits["left"] > 0) & (matches == step.hits["left"]))
-            step.removals.expire("left", np.flatnonzero(matches))
+        matched = NO_ROWS
+        if remove_matched:
+            matched = np.flatnonzero(step.candidates["left"].matches)
+            step.removals.expire("left", matched)
         self.retention.make_room(step, moment.end)
         outcome = state.finish_step(
-            step.candidates, step.removals, moment.clocks, state.tally.results - before, first
+            step.candidates, step.removals, moment.clocks, state.tally.results - before, matched
         )
         self.retention.finish(step)
         return outcome
@@ -172,7 +171,7 @@ class Operator(Generic[Found_co]):
         self.retention.restore(arrays, self.state, learned=learned)
 
 
-def numbered(operator: Operator[Found], left: Rows, right: Rows, moment: Moment) -> list[Found]:
+def results_by_row_number(operator: Operator[Found], left: Rows, right: Rows, moment: Moment) -> list[Found]:
     """Run a step to its end; return its results by row number."""
     ids = [
         np.append(buffer.rows.id, rows.id)

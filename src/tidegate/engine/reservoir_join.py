@@ -15,7 +15,7 @@ import numpy as np
 
 from tidegate.engine.encode import encode_streams
 from tidegate.engine.join import Join
-from tidegate.engine.operator import Operator, numbered
+from tidegate.engine.operator import Operator, results_by_row_number
 from tidegate.engine.replay import Recording, replay
 from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.sampling.reservoirs.slots import Slots
@@ -79,7 +79,7 @@ class ReservoirJoin:
 
     def step(self, left: Rows, right: Rows, moment: Moment) -> None:
         """Join arrivals, offer the sample to the reservoir, and let that grow if it can."""
-        sample = Sampled.concat(numbered(self.operator, left, right, moment))
+        sample = Sampled.concat(results_by_row_number(self.operator, left, right, moment))
         found = {"left": sample.left, "right": sample.right, "owner": sample.owner, "shown": sample.shown}
         self._slots.put(found, self.reservoir.offer(sample.probability))
         for changes in settle(self.reservoir, self.operator, self.retention.sampling):

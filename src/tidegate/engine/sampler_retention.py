@@ -109,6 +109,8 @@ class SamplerRetention:
     def finish(self, step: JoinStep) -> None:
         """Compute the probability of the draws of the next step."""
         self.sampling.update_probability(step.clocks.now, step.state.rows, _room(step.join, step.state))
+        # They refer to the columns of the arrivals.
+        del self._tracked, self._drawing
 
     def thin(self, join: Join, state: JoinState) -> None:
         """Between steps, thin rows that were drawn with a higher probability to that of new draws."""

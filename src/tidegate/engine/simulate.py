@@ -12,7 +12,7 @@ from tidegate.engine.arrivals import step_ends
 from tidegate.engine.combining import COMBINES, importances
 from tidegate.engine.encode import encode_streams
 from tidegate.engine.join import Join
-from tidegate.engine.operator import Operator, collected, numbered
+from tidegate.engine.operator import Operator, collected, results_by_row_number
 from tidegate.engine.policy_retention import PolicyRetention
 from tidegate.engine.replay import Recording, replay
 from tidegate.engine.report import Report
@@ -208,7 +208,7 @@ def run(
                 if len(operator.buffers[side]):
                     operator.revalue(side, importance[operator.buffers[side].rows.id])
         if collect:
-            return numbered(operator, left, right, moment)
+            return results_by_row_number(operator, left, right, moment)
         collected(operator.step(left, right, moment))
         return []
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.engine.encode import encode_streams
 from tidegate.engine.join import Join
-from tidegate.engine.operator import Operator, numbered
+from tidegate.engine.operator import Operator, results_by_row_number
 from tidegate.engine.replay import Recording, replay
 from tidegate.engine.sampler_retention import SamplerRetention
 from tidegate.engine.simulate import run
@@ -120,7 +120,7 @@ def simulate_sample(
     found: list[Sampled] = []
     recorded: list[tuple[Time, float, int]] = []
     lowered = 0
-    for ended in replay(recording, operator, partial(numbered, operator)):
+    for ended in replay(recording, operator, partial(results_by_row_number, operator)):
         if ended.counted:
             found += ended.outcome
         else:

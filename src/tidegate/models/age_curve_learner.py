@@ -166,7 +166,7 @@ class AgeCurveLearner(Stateful):
         self._reviewed = float(now)
 
     @property
-    def least(self) -> float:
+    def least_observed_rows(self) -> float:
         """The number of rows that the least observed age was learned from."""
         return float(self.exposure.min() / self._buckets.width)
 

@@ -245,7 +245,8 @@ class RunningAge(RunningPolicy):
         """The number of rows that are kept for learning: more while some ages of this side were rarely observed."""
         usual = self.config.monitor * self._held
         wanted = usual * _LEARNING_WINDOWS
-        return min(max(wanted / max(self._learners[side].least, 1.0), 1.0), _MAX_MONITORING) * usual
+        observed = max(self._learners[side].least_observed_rows, 1.0)
+        return min(max(wanted / observed, 1.0), _MAX_MONITORING) * usual
 
     def payoffs(self) -> tuple[Payoff, Payoff] | None:
         """The expected results by memory, from curves and rates."""

@@ -10,7 +10,7 @@
 | `setting` | what a policy or a sampler knows of its join |
 | `state` | state as named arrays, which classes declare |
 
-Nothing here computes a join. The classes are frozen, and check the user's input when they are made.
+Nothing here computes a join. Classes that hold the user's input are frozen, and check it when they are made.
 """
 
 from tidegate.types.budget import Budget as Budget

@@ -95,7 +95,7 @@ class Setting:
     Parameters
     ----------
     window, seed, partition, budget, order, condition
-        As in `tidegate.engine.operator.Join`.
+        As in `tidegate.engine.join.Join`.
     shares
         The budget of the shared pool, or of each side; None for a side without memory.
     future

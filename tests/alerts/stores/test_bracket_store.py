@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.alerts.brute_force import Row, extreme, extremes_unchanged
+from tests.alerts.brute_force import Row, extreme_rows, extremes_unchanged
 from tidegate import InputError
 from tidegate.alerts import BracketStore, ClosedEnds, Shape
 
@@ -42,7 +42,7 @@ def test_extremes_of_intervals_are_kept_if_values_are_distinct(
     rows: list[Row], omega: float, shape: Shape, closed: ClosedEnds
 ) -> None:
     distinct = [(time, value + place / 64) for place, (time, value) in enumerate(rows)]
-    assert kept(distinct, omega, shape, closed) == extreme(distinct, omega, shape, closed)
+    assert kept(distinct, omega, shape, closed) == extreme_rows(distinct, omega, shape, closed)
 
 
 @settings(max_examples=300, deadline=None)
@@ -101,7 +101,7 @@ def test_figure_5_half_open_intervals() -> None:
     rows = [(0, 3.0), (1, 1.0), (2, 0.0), (3, 2.0), (4, 4.0)]
     for closed in ("left", "right", "both"):
         assert kept(rows, 3, "increasing", closed) == [rows[0], rows[3], rows[4]]
-        assert extreme(rows, 3, "increasing", closed) == [rows[0], rows[3], rows[4]]
+        assert extreme_rows(rows, 3, "increasing", closed) == [rows[0], rows[3], rows[4]]
     assert kept(rows, 3, "increasing", "neither") == [rows[0], rows[1], rows[3], rows[4]]
 
 

@@ -123,14 +123,14 @@ def test_other_errors_are_left_alone() -> None:
 def test_a_host_name_that_does_not_resolve_is_replaced(
     monkeypatch: pytest.MonkeyPatch, *, resolves: bool, given: str | None
 ) -> None:
-    def look_up(name: str) -> str:
+    def resolve_host(name: str) -> str:
         if not resolves:
             raise socket.gaierror(f"{name}: Name or service not known")
         return "127.0.0.1"
 
     environment = {given: "mine"} if given else {}
     monkeypatch.setattr(os, "environ", environment)
-    monkeypatch.setattr(socket, "gethostbyname", look_up)
+    monkeypatch.setattr(socket, "gethostbyname", resolve_host)
     local._replace_unknown_host_name()
     replaced = not resolves and given is None
     assert environment == ({"SPARK_LOCAL_IP": "127.0.0.1"} if replaced else {given: "mine"} if given else {})

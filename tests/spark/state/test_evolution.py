@@ -85,7 +85,7 @@ def test_reordered_and_new_columns_of_buffered_rows() -> None:
     assert stored(hand, "right", "c0").to_pylist() == [7]
 
 
-def test_a_wider_type_of_buffered_rows() -> None:
+def test_buffered_rows_get_a_wider_type() -> None:
     narrow: Columns = [*BASE, ("price", IntegerType())]
     wide: Columns = [*BASE, ("price", LongType())]
     hand = Hand(plan(narrow))

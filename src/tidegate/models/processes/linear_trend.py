@@ -74,11 +74,11 @@ class LinearTrend(Process):
             speed = float(round(speed))
             offset = float(np.mean(observed - speed * times))
         normal = cls(speed, offset, Noise.fit(observed - speed * times - offset))
-        uniform = cls._narrowest(times, observed)
+        uniform = cls._minimax_line(times, observed)
         return max(uniform, normal, key=lambda trend: trend.noise.likelihood(observed - trend.centre(times)))
 
     @classmethod
-    def _narrowest(cls, times: Array, values: Array) -> Self:
+    def _minimax_line(cls, times: Array, values: Array) -> Self:
         """The line with the smallest maximum distance, which is convex in its speed."""
         steps = np.diff(values)
         low, high = float(steps.min()), float(steps.max())

@@ -114,7 +114,7 @@ def estimate(
     names = listed(by)
     clock = None if window is None else column(table, time, "time")
     design = SampleDesign.of(table, method, probability, owner, stratum, shown)
-    request = _Request(aggregate, level, *_values(table, aggregate))
+    request = _AggregateRequest(aggregate, level, *_values(table, aggregate))
     groups = GroupCodes.of([column(table, name, "by") for name in names], table.num_rows)
     if clock is None or window is None:
         parts: Iterable[WindowRows] = [WindowRows(np.arange(table.num_rows), None)]
@@ -125,7 +125,7 @@ def estimate(
 
 
 @dataclass(frozen=True)
-class _Request:
+class _AggregateRequest:
     """An aggregate, and the values of its column; `valid` is a mask of those that are not null, None if all are."""
 
     aggregate: Aggregate
@@ -165,7 +165,7 @@ def _values(table: pa.Table, aggregate: Aggregate) -> tuple[Array, Array | None]
 
 
 def _estimate_part(
-    request: _Request, design: SampleDesign, groups: GroupCodes, part: WindowRows
+    request: _AggregateRequest, design: SampleDesign, groups: GroupCodes, part: WindowRows
 ) -> _PartEstimates:
     """Estimate for each group and window that has a row."""
     rows, group = part.rows, groups.codes[part.rows]
@@ -204,7 +204,7 @@ def _dense(codes: Array) -> tuple[Array, Array]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
 
-def _figures(request: _Request, draws: OrderedDraws, values: Array) -> tuple[Array, Array, Array]:
+def _figures(request: _AggregateRequest, draws: OrderedDraws, values: Array) -> tuple[Array, Array, Array]:
     """The estimates and the ends of their intervals, by group."""
     kind, level = request.aggregate.kind, request.level
     if kind == "quantile":

@@ -34,7 +34,7 @@ _TABLE_SIZE: Final = 64
 """Skips shorter than this are found in a table."""
 _HOLD_SALT: Final = 0x2545F4914F6CDD1D
 """Separates the draw by which a row is kept beyond its cutoff from other draws."""
-_BEYOND_SALT: Final = 0x1D872B41A8E1A2B3
+_BEYOND_CUTOFF_SALT: Final = 0x1D872B41A8E1A2B3
 """Separates the draws of matches beyond the cutoff from other draws."""
 _ROUNDING: Final = 1e-9
 
@@ -163,7 +163,7 @@ def _next_beyond(
     """The next drawn match of a row that is kept: its distance from `start`, and the level of its probability."""
     level = max(level, hold_level)
     p = min(1.0, probability_at(base, level) / _hold_probability(base, hold_level, certain))
-    return skip_length(uniform_draw(salt ^ _BEYOND_SALT, row, start), np.log1p(-p)), level
+    return skip_length(uniform_draw(salt ^ _BEYOND_CUTOFF_SALT, row, start), np.log1p(-p)), level
 
 
 @kernel

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tidegate.engine.snapshot import pack, unpack
 from tidegate.spark.bucket.join.intake import ArrivalCounts
-from tidegate.spark.bucket.join.plan import keeps_unmatched
+from tidegate.spark.bucket.join.plan import emits_unmatched
 from tidegate.spark.bucket.join.saved import BucketProgress, SavedBucket
 from tidegate.spark.packing.arrow_bytes import from_bytes, to_bytes
 from tidegate.spark.packing.buckets import bucket_of
@@ -117,7 +117,7 @@ class MergedBucket:
             int(arrays[f"rows.{side}.time"].min()) + window[i]
             for i, side in enumerate(SIDES)
             for arrays in self._arrays.values()
-            if keeps_unmatched(how, side)
+            if emits_unmatched(how, side)
             and window[i] is not None
             and len(arrays.get(f"rows.{side}.time", ()))
         ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from tidegate.spark.bucket.join.plan import LEFT_ONLY, How, keeps_unmatched
+from tidegate.spark.bucket.join.plan import LEFT_ONLY, How, emits_unmatched
 from tidegate.spark.frames.side import WATERMARK, quoted
 from tidegate.types import SIDES, InputError
 
@@ -60,14 +60,14 @@ def with_event_time(
         ends = [
             f"when {other} is null then {_end(f'{own}', span)}"
             for side, own, other, span in rows
-            if keeps_unmatched(how, side)
+            if emits_unmatched(how, side)
         ]
         sql = f"case {' '.join(ends)} else {sql} end" if ends else sql
     return results.select("*", F.expr(sql).alias(name, metadata={WATERMARK: 0}))
 
 
 def _needing_ends(how: How) -> list[Side]:
-    return [side for side in SIDES if keeps_unmatched(how, side) or (how in LEFT_ONLY and side == "left")]
+    return [side for side in SIDES if emits_unmatched(how, side) or (how in LEFT_ONLY and side == "left")]
 
 
 def _end(time: str, span: object) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _Session = TypeVar("_Session", bound="SparkSession")
 
-PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+STATE_STORE_PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 DEFAULT_PARTITIONS: Final = 200
@@ -32,7 +32,7 @@ _LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _LOG: Final = logging.getLogger("tidegate")
 _MAX_ARROW_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _CONFS: Final = {
-    PROVIDER: ROCKSDB,
+    STATE_STORE_PROVIDER: ROCKSDB,
     # Commits write what changed instead of the whole store.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Counting rows would read every old value before it is replaced.
@@ -180,7 +180,7 @@ def shuffle_partitions(spark: SparkSession) -> int:
 
 def check_state_store(spark: SparkSession) -> None:
     """Refuse a session whose state store would let a stream fail at its first micro-batch."""
-    provider = spark.conf.get(PROVIDER)
+    provider = spark.conf.get(STATE_STORE_PROVIDER)
     if provider is None or not provider.endswith("RocksDBStateStoreProvider"):
         raise InputError(
             f"the session's state store is {provider!r}, but Spark needs RocksDB for such a stream; "

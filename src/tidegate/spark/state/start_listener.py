@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LISTENING: Final = "spark.tidegate.listening"
-_OPERATOR: Final = "TransformWithStateInPySpark"
+_STATEFUL_OPERATOR: Final = "TransformWithStateInPySpark"
 _LOG: Final = logging.getLogger("tidegate")
 
 
@@ -78,7 +78,7 @@ class _StartListener:
 
 def _has_only_sources_of_operator(plan: Any) -> bool:  # noqa: ANN401 - Java's
     """Whether rows of every source of a query reach every operator like ours."""
-    operators = [node for node in _nodes(plan) if node.nodeName() == _OPERATOR]
+    operators = [node for node in _nodes(plan) if node.nodeName() == _STATEFUL_OPERATOR]
     count = _count_sources(plan)
     return bool(operators) and all(_count_sources(operator) == count for operator in operators)
 

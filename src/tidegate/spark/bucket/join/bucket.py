@@ -4,9 +4,11 @@
 |---|---|---|
 | `Intake` | `intake.py` | drops late rows, separates rows with null keys, sorts and numbers the others |
 | `BucketValuation` | `valuation.py` | computes the importance of rows |
+| `Candidates` | `candidates.py` | has the columns of buffered rows and arrivals |
 | `Operator` | the core | matches, buffers, evicts and expires |
 | `ResultWriter` | `results.py` | builds the batches of results |
-| `EvictedPartners` | `evicted_partners.py` | decides which unmatched rows of an outer join are uncertain |
+| `EvictedPartners` | `evicted_partners.py` | decides which unmatched rows of an outer or anti join are uncertain |
+| `BucketReservoir` | `reservoir.py` | holds the results of a sample in a reservoir |
 | `PayloadStore` | `state/payload.py` | the columns of buffered rows that only results need |
 | `SavedBucket` | `saved.py` | the state between micro-batches |
 
@@ -166,7 +168,7 @@ class BucketJoin:
         """
         arrivals = self.intake.accept(tables, None if watermark is None else self.clock.late_until)
         for side, nulls in arrivals.unmatchable.items():
-            if self.plan.keeps_unmatched(side):
+            if self.plan.emits_unmatched(side):
                 yield self.writer.unmatched(side, nulls, np.zeros(nulls.num_rows, bool))
         importance = self.valuation.of_arrivals(arrivals.joinable)
         rows = self.intake.rows(arrivals.joinable, sum(self.operator.state.arrived.values()), importance)
@@ -193,7 +195,7 @@ class BucketJoin:
         """End a batch query: yield the buffered rows that have no match."""
         yield from self._emit_reservoir()
         for side in SIDES:
-            if self.plan.keeps_unmatched(side) and len(self.operator.buffers[side]):
+            if self.plan.emits_unmatched(side) and len(self.operator.buffers[side]):
                 rows = self.operator.buffers[side].rows
                 waiting = np.flatnonzero(rows.matches == 0)
                 uncertain = self.evicted_partners.possible(rows.take(waiting))
@@ -204,7 +206,7 @@ class BucketJoin:
         ends = []
         for side in SIDES:
             span = self.plan.join.window.left if side == "left" else self.plan.join.window.right
-            if self.plan.keeps_unmatched(side) and len(self.operator.buffers[side]) and isinstance(span, int):
+            if self.plan.emits_unmatched(side) and len(self.operator.buffers[side]) and isinstance(span, int):
                 ends.append(int(self.operator.buffers[side].rows.time.min()) + span)
         return min(ends, default=None)
 
@@ -295,8 +297,8 @@ class BucketJoin:
                 self.sample.offer(results, pairs.probability, result_ids(pairs, self.operator))
             else:
                 yield results
-        if len(outcome.firsts) and self.plan.how == "left_semi":
-            yield self.writer.left_rows(candidates["left"].take(outcome.firsts))
+        if len(outcome.matched) and self.plan.how == "left_semi":
+            yield self.writer.left_rows(candidates["left"].take(outcome.matched))
         return outcome
 
     def _operator_step(
@@ -312,7 +314,7 @@ class BucketJoin:
             pairs=not left_only,
             residual=residual,
             chunk=chunk,
-            firsts=left_only,
+            remove_matched=left_only,
         )
 
     def _residual(self, candidates: Mapping[Side, Candidates]) -> Residual | None:
@@ -336,12 +338,12 @@ class BucketJoin:
     def _emit_unmatched(
         self, outcome: StepOutcome, candidates: Mapping[Side, Candidates]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of an outer join that left without a match."""
+        """Yield the rows of an outer or anti join that left without a match."""
         for side in SIDES:
-            if self.plan.keeps_unmatched(other_side(side)) and len(outcome.evicted[side].rows):
+            if self.plan.emits_unmatched(other_side(side)) and len(outcome.evicted[side].rows):
                 self.evicted_partners.record(outcome.evicted[side].rows)
         for side in SIDES:
-            if not self.plan.keeps_unmatched(side):
+            if not self.plan.emits_unmatched(side):
                 continue
             for departed, evicted in ((outcome.expired[side], False), (outcome.evicted[side], True)):
                 waiting = departed.rows.matches == 0

@@ -1,4 +1,4 @@
-"""For outer joins: whether a row without a match could have matched an evicted row."""
+"""For outer and anti joins: whether a row without a match could have matched an evicted row."""
 
 from __future__ import annotations
 

@@ -126,12 +126,12 @@ class BucketPlan:
         """Whether results have the column `uncertain`."""
         return self.how in WITH_UNMATCHED
 
-    def keeps_unmatched(self, side: Side) -> bool:
+    def emits_unmatched(self, side: Side) -> bool:
         """Whether rows of this side without a match are emitted."""
-        return keeps_unmatched(self.how, side)
+        return emits_unmatched(self.how, side)
 
 
-def keeps_unmatched(how: str, side: Side) -> bool:
+def emits_unmatched(how: str, side: Side) -> bool:
     """Whether a join of this type emits rows of a side that have no match."""
     return how in (side, "full") or (how == "left_anti" and side == "left")
 

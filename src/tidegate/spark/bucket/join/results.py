@@ -42,7 +42,7 @@ class ResultWriter:
         return self._assemble({"left": table}, {})
 
     def unmatched(self, side: Side, table: pa.Table, uncertain: Array) -> pa.RecordBatch:
-        """Rows of an outer join without a match; `uncertain` where a partner may have been evicted."""
+        """Rows of an outer or anti join without a match; `uncertain` where a partner may have been evicted."""
         return self._assemble({side: table}, {UNCERTAIN: uncertain})
 
     @staticmethod

@@ -9,7 +9,7 @@ A state is named arrays (`tidegate.spark.state.log`), and segments of payload:
 | `progress` | counts and times |
 | `rows.<side>.<column>` | the buffered rows: key, time, id, matches, and the columns of the policy |
 | `operator.<name>` | the rest of the operator's snapshot |
-| `evicted_until.<side>` | in an outer join: until when evicted rows could have matched |
+| `evicted_until.<side>` | in an outer or anti join: until when evicted rows could have matched |
 | `grant` | in a pool: how much the bucket may buffer |
 | `importance` | if rows have importance: the definition that applies |
 | `sampling`, `reservoir...` | in a sample: its sampler and its reservoir; its results are payload |
