@@ -76,7 +76,8 @@ class Life(Prob):
 
     def start(self, setting: Setting) -> RunningPolicy:
         """Measure the time left by the join's window unless another was given."""
-        spans = [setting.window.reach(side) for side in SIDES]
+        # No row of a side with a negative limit can match a later one.
+        spans = [max(setting.window.reach(side), 0) for side in SIDES]
         if self.window is None:
             endless = setting.window.counted or max(spans) >= FAR
             if endless and self.left and self.right and self.left.ends() and self.right.ends():
