@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.sampling.chi_square import deviations
-from tidegate.sampling import GroupedJoinReservoir, JoinReservoir
+from tidegate.sampling import GroupedJoinReservoir, JoinReservoir, ProgressiveJoinReservoir
 from tidegate.spark.bucket.join.reservoir import BucketReservoir, merge_buckets
 from tidegate.spark.packing.arrow_bytes import from_bytes, to_bytes
 from tidegate.spark.state.log import StateLog
@@ -153,3 +153,24 @@ def test_a_reservoir_of_the_first_layout_is_read() -> None:
     assert held.packed(1).equals(former.packed(1))
     again = BucketReservoir(JoinReservoir(20, 1000).start(3, 0)).restore(held.snapshot(), held.payload())
     assert again.packed(1).equals(former.packed(1))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        JoinReservoir(20, 1000),
+        ProgressiveJoinReservoir(20, 1000, use_at=500),
+        GroupedJoinReservoir(24, 1000, 5),
+    ],
+    ids=lambda config: type(config).__name__,
+)
+def test_every_reservoir_can_be_inspected_without_its_query(
+    config: JoinReservoir | ProgressiveJoinReservoir | GroupedJoinReservoir,
+) -> None:
+    held = BucketReservoir(config.start(3, 0), ("o0",) if isinstance(config, GroupedJoinReservoir) else ())
+    ids = np.arange(12)
+    held.offer(wide_results(ids), np.ones(12), ids)
+    held.reservoir.advance(100)
+    saved = BucketReservoir.of(held.snapshot(), held.payload())
+    assert saved is not None
+    assert saved.packed(1).equals(held.packed(1))
