@@ -113,8 +113,8 @@ def join(
         not make, and lists them. Without it, the first micro-batch does.
     event_time
         The name of a column to add: the later time of the two rows; of a row without a match, the end of its window.
-        It has a watermark, so that a windowed aggregation, `dropDuplicatesWithinWatermark` or another join by this
-        time can run behind the join in the same query.
+        It has a watermark, so that a windowed aggregation or another join by this time can run behind the join in
+        the same query.
 
     Returns
     -------
