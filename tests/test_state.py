@@ -13,7 +13,7 @@ from tidegate import InputError
 from tidegate.types import (
     SIDES,
     Array,
-    Column,
+    ArrayField,
     Nested,
     Numbers,
     Opposites,
@@ -48,7 +48,7 @@ class Whole(Stateful):
     """An object with each kind of field."""
 
     state: ClassVar[State] = {
-        "table": Column("table", (-1, 2)),
+        "table": ArrayField("table", (-1, 2)),
         "mixed": Numbers(now=Time, rate=float, on=bool, held=dict, span=tuple, grid=np.ndarray),
         "mark": TimeOrNone("mark"),
         "last.{}": Tuple("last", np.int64).optional(),
@@ -56,7 +56,7 @@ class Whole(Stateful):
         "point_": Record("point", Point),
         "{}.": (Record("curves", Curve).optional(), Nested("parts").optional()),
         "part-": Nested("part"),
-        "inner": Column("part.extra").optional(),
+        "inner": ArrayField("part.extra").optional(),
     }
 
     def __init__(self) -> None:

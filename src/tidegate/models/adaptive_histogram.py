@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.types import Column, InputError, Numbers, Stateful
+from tidegate.types import ArrayField, InputError, Numbers, Stateful
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -61,8 +61,8 @@ class AdaptiveHistogram(Stateful):
     """
 
     state: ClassVar[State] = {
-        "edges": Column("edges"),
-        "table": Column("table", (-1, 5)),
+        "edges": ArrayField("edges"),
+        "table": ArrayField("table", (-1, 5)),
         "used": Numbers(used=int),
     }
 

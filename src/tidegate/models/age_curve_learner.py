@@ -8,7 +8,7 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.models.age_curve import AgeCurve
-from tidegate.types import SIDES, Column, Numbers, Stateful, other_side
+from tidegate.types import SIDES, ArrayField, Numbers, Stateful, other_side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,10 +63,10 @@ class AgeCurveLearner(Stateful):
     """
 
     state: ClassVar[State] = {
-        "matches": Column("matches"),
-        "held": Column("exposure"),
-        "late_matches": Column("_recent_matches"),
-        "late_held": Column("_recent_exposure"),
+        "matches": ArrayField("matches"),
+        "held": ArrayField("exposure"),
+        "late_matches": ArrayField("_recent_matches"),
+        "late_held": ArrayField("_recent_exposure"),
         "reviewed": Numbers(_reviewed=float, _width=float),
     }
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.compiled import kernel
 from tidegate.models.decay import half_life
-from tidegate.types import SIDES, Column, InputError, Side, Stateful, check_choice
+from tidegate.types import SIDES, ArrayField, InputError, Side, Stateful, check_choice
 
 if TYPE_CHECKING:
     from tidegate.types import Array, State, Step, Time
@@ -48,7 +48,7 @@ class Rates(Stateful):
     """
 
     part: ClassVar[str] = "rate"
-    state: ClassVar[State] = {"rates": Column("_state")}
+    state: ClassVar[State] = {"rates": ArrayField("_state")}
 
     def __init__(self, horizon: Time | None = None) -> None:
         self._half_life = half_life(horizon)

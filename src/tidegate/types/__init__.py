@@ -30,8 +30,8 @@ from tidegate.types.setting import Future as Future
 from tidegate.types.setting import Learned as Learned
 from tidegate.types.setting import Setting as Setting
 from tidegate.types.setting import Step as Step
+from tidegate.types.state import ArrayField as ArrayField
 from tidegate.types.state import Attribute as Attribute
-from tidegate.types.state import Column as Column
 from tidegate.types.state import Field as Field
 from tidegate.types.state import Nested as Nested
 from tidegate.types.state import Numbers as Numbers

@@ -5,7 +5,7 @@ saves and restores them. The names are a format: checkpoints of earlier releases
 
 | field | attributes |
 |---|---|
-| `Column` | an array |
+| `ArrayField` | an array |
 | `Numbers` | some numbers, saved in one array |
 | `TimeOrNone` | a time that may be missing |
 | `Tuple` | a tuple of numbers |
@@ -93,7 +93,7 @@ class Stateful(Protocol):
     Examples
     --------
     >>> class Counter(Stateful):
-    ...     state = {"counts": Column("_counts"), "clock": Numbers(_now=float, rows=int)}
+    ...     state = {"counts": ArrayField("_counts"), "clock": Numbers(_now=float, rows=int)}
     ...     def __init__(self):
     ...         self._counts, self._now, self.rows = np.zeros(2), 0.5, 3
     >>> Counter().snapshot()
@@ -270,7 +270,7 @@ def _by_key(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a mapping, or a nam
     return value if isinstance(value, dict) else value._asdict()
 
 
-class Column(Attribute):
+class ArrayField(Attribute):
     """An array.
 
     Parameters

@@ -25,7 +25,7 @@ from tidegate.models.frequencies.key_table import (
     slot_of,
     weighted_sample,
 )
-from tidegate.types import Column, Nested, Numbers, Record, Stateful
+from tidegate.types import ArrayField, Nested, Numbers, Record, Stateful
 
 if TYPE_CHECKING:
     from tidegate.types import Array, State
@@ -55,8 +55,8 @@ class KeyCounts(Stateful):
         "": (Record("_entries", Entries, copied=False), Nested("_candidates")),
         "tally": Numbers(_tally=np.ndarray, _rows_since_review=int, _newest=float, _rotated=float),
         "settings": Numbers(_learned_with=tuple),
-        "young": Column("_distinct.young"),
-        "old": Column("_distinct.old"),
+        "young": ArrayField("_distinct.young"),
+        "old": ArrayField("_distinct.old"),
     }
 
     def __init__(self, capacity: int, horizon: float) -> None:

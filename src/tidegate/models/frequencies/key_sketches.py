@@ -17,7 +17,7 @@ from tidegate.models.frequencies.key_table import (
     fill,
     slot_of,
 )
-from tidegate.types import Column, Record, Stateful
+from tidegate.types import ArrayField, Record, Stateful
 
 if TYPE_CHECKING:
     from tidegate.types import Array, State
@@ -110,7 +110,7 @@ class FrequentCandidates(Stateful):
 
     state: ClassVar[State] = {
         "sketch_": Record("_entries", Entries, copied=False),
-        "sketch_tally": Column("_tally"),
+        "sketch_tally": ArrayField("_tally"),
     }
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from tidegate.models.processes.running_fit import (
     columns,
     fit_noise,
 )
-from tidegate.types import Column, Nested, Numbers, TimeOrNone
+from tidegate.types import ArrayField, Nested, Numbers, TimeOrNone
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -47,7 +47,7 @@ class ConsecutiveRows(RunningFit):
 
     state: ClassVar[State] = {
         "moments": Nested("_moments"),
-        "gaps": Column("_gaps", (2, _BUCKETS)),
+        "gaps": ArrayField("_gaps", (2, _BUCKETS)),
         "now": TimeOrNone("_now"),
         "last": Numbers(_last=float),
     }

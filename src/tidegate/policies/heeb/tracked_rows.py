@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 import numpy as np
 
 from tidegate.draws import draws
-from tidegate.types import Column, Numbers, Stateful
+from tidegate.types import ArrayField, Numbers, Stateful
 
 if TYPE_CHECKING:
     from tidegate.types import Array, Rows, State
@@ -57,8 +57,8 @@ class TrackedArrivals(Stateful):
     """
 
     state: ClassVar[State] = {
-        "rows": Column("_rows", (4, -1)),
-        "seen": Column("_seen", (3, -1)),
+        "rows": ArrayField("_rows", (4, -1)),
+        "seen": ArrayField("_seen", (3, -1)),
         "share": Numbers(_share=float),
     }
 

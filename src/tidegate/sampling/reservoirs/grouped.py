@@ -13,7 +13,7 @@ from tidegate.models.validation import at_least_one
 from tidegate.sampling.reservoirs.ranked import check_probabilities
 from tidegate.sampling.reservoirs.reservoir import salt_of
 from tidegate.sampling.reservoirs.slots import SlotChanges, Slots, length_of
-from tidegate.types import Array, Column, InputError, Nested, Numbers, State, Stateful
+from tidegate.types import Array, ArrayField, InputError, Nested, Numbers, State, Stateful
 
 _OWN = "group", "draw", "shown"  # the reservoir's own columns of each row
 
@@ -104,9 +104,9 @@ class RunningGroups(Stateful):
     """
 
     state: ClassVar[State] = {
-        "groups": Column("_groups"),
-        "counts": Column("_counts"),
-        "highest": Column("_highest"),
+        "groups": ArrayField("_groups"),
+        "counts": ArrayField("_counts"),
+        "highest": ArrayField("_highest"),
         "seen": Numbers(seen=int, quota=int),
         "row.": Nested("_slots"),
     }

@@ -14,7 +14,7 @@ from tidegate.sampling.reservoirs.join_reservoir import check_within
 from tidegate.sampling.reservoirs.ranked import MergedSample, RankedReservoir
 from tidegate.sampling.reservoirs.reservoir import salt_of
 from tidegate.sampling.reservoirs.slots import SlotChanges
-from tidegate.types import Array, Column, InputError, Numbers, State
+from tidegate.types import Array, ArrayField, InputError, Numbers, State
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class RankedGroups(RankedReservoir):
 
     state: ClassVar[State] = {
         **RankedReservoir.state,
-        "pooled": Column("_pooled"),
+        "pooled": ArrayField("_pooled"),
         "quota": Numbers(min_per_group=int, quota=int, pools=bool),
     }
 

@@ -11,7 +11,7 @@ from tidegate.compiled import kernel
 from tidegate.draws import draw_one
 from tidegate.models.validation import is_number
 from tidegate.sampling.reservoirs.slots import SlotChanges
-from tidegate.types import Array, Column, InputError, Numbers, State, Stateful, Time, Unused
+from tidegate.types import Array, ArrayField, InputError, Numbers, State, Stateful, Time, Unused
 
 Memory: TypeAlias = Callable[[float], float]
 """The number of rows that a join needs to be sampled at a fraction."""
@@ -85,7 +85,7 @@ class RankedReservoir(Stateful):
 
     state: ClassVar[State] = {
         "counts": Numbers(seen=int, size=int),
-        "ranks": Column("_ranks"),
+        "ranks": ArrayField("_ranks"),
         "lowest": Numbers(_lowest=float),
         "since": Unused(),  # of a reservoir that grows, when its state is only inspected
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 import numpy as np
 
 from tidegate.compiled import kernel
-from tidegate.types import Column, Stateful
+from tidegate.types import ArrayField, Stateful
 
 if TYPE_CHECKING:
     from tidegate.types import Array, State
@@ -49,7 +49,7 @@ class ForecastCorrection(Stateful):
     array([5.6, 7. ])
     """
 
-    state: ClassVar[State] = {"met": Column("_observed"), "expected": Column("_expected")}
+    state: ClassVar[State] = {"met": ArrayField("_observed"), "expected": ArrayField("_expected")}
 
     def __init__(self) -> None:
         self._observed, self._expected = np.zeros(_OCTAVES), np.zeros(_OCTAVES)
